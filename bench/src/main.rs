@@ -8,6 +8,7 @@ mod measure;
 mod ours;
 mod overload;
 mod process;
+mod questions;
 mod read;
 mod report;
 mod rounds;
@@ -26,6 +27,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::measure::{Case, Effort, Route};
 use crate::process::Side;
+use crate::questions::Questions;
 use crate::read::Reads;
 use crate::report::Report;
 use crate::search::{Again, Searches};
@@ -62,6 +64,8 @@ enum Command {
         #[command(flatten)]
         run: Run,
     },
+    /// The questions of TPC-H, each one call, compared with statements through the driver.
+    Questions(Questions),
     /// Searches of many short documents, compared with SQLite's FTS5 and PostgreSQL's tsvector.
     Search {
         #[command(flatten)]
@@ -178,6 +182,7 @@ fn main() -> Result<ExitCode> {
             run,
         ),
         Command::Read { reads, run } => read::compare(&reads, run.effort()?),
+        Command::Questions(asked) => questions::compare(&asked),
         Command::Search { searches, run } => search::compare(searches, run.effort()?),
         Command::SearchAgain(again) => again.run(),
         Command::Datasets { datasets } => datasets::measure(datasets),

@@ -3,20 +3,18 @@
 
 mod contest;
 mod driver;
-mod orders;
-mod project;
-mod questions;
+pub(crate) mod orders;
+pub(crate) mod project;
+pub(crate) mod questions;
 mod table;
 
 use std::io::Write as _;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use tokio::runtime::Runtime;
 use wayleave_model::mapping::SourceKind;
-use wayleave_plan::active_datasets::ActiveDatasets;
 
 use crate::measure::Effort;
 use crate::rounds::Rounds;
@@ -64,11 +62,12 @@ impl StoreName {
         match self {
             Self::Sqlite => {
                 let path = tokio::task::spawn_blocking(move || orders::sqlite(rows)).await??;
-                Shop::make(SourceKind::Sqlite, path.to_string_lossy().into_owned()).await
+                let dsn = path.to_string_lossy().into_owned();
+                Shop::make(SourceKind::Sqlite, dsn, &orders::streams()).await
             }
             Self::Postgres => {
                 let dsn = orders::postgres(wayleave_test::postgres().await, rows).await?;
-                Shop::make(SourceKind::Postgres, dsn).await
+                Shop::make(SourceKind::Postgres, dsn, &orders::streams()).await
             }
         }
     }
@@ -136,8 +135,7 @@ fn measured(
     effort: &Effort,
 ) -> Result<Vec<Measured>> {
     let deployment = runtime.block_on(shop.deployment())?;
-    let mapping = runtime.block_on(shop.project.governance().load("shop"))?;
-    let world = ActiveDatasets::new(vec![Arc::new(mapping)])?;
+    let world = runtime.block_on(shop.active())?;
     let mut contests = Vec::new();
     for &case in reads.cases() {
         let contest = Contest::new(runtime, shop, (&world, &deployment), case, reads.rows);

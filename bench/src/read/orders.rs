@@ -37,14 +37,11 @@ pub(crate) enum Holds {
     Datetime,
 }
 
-/// The mapping of the table; `dialect` is the rest of its first section.
-pub(crate) fn mapping(dialect: &str) -> String {
-    let mut text = format!(
-        "[dataset]\nname = \"shop\"\ntitle = \"Shop\"\n{dialect}\n\n\
-         [[connections]]\nid = \"shop\"\nlabel = \"Shop\"\nsource = \"shop\"\n\n\
-         [streams.orders]\ntype = \"Order\"\nkey = [\"id\"]\nevent_time = \"created_at\"\n\
-         description = \"What customers ordered.\"\n"
-    );
+/// The table's stream in a mapping.
+pub(crate) fn streams() -> String {
+    let mut text = "[streams.orders]\ntype = \"Order\"\nkey = [\"id\"]\n\
+         event_time = \"created_at\"\ndescription = \"What customers ordered.\"\n"
+        .to_owned();
     for (name, datatype) in [
         ("id", "integer"),
         ("customer", "string"),
@@ -87,15 +84,20 @@ const COUNTRY: &str = "CASE h / 1024 % 8 WHEN 0 THEN 'DE' WHEN 1 THEN 'FR' WHEN 
 const INDEXES: &str = "CREATE INDEX orders_created ON orders (created_at, id); \
      CREATE INDEX orders_customer ON orders (customer);";
 
-/// The SQLite file with this many orders; created once and kept in the target folder.
-pub(crate) fn sqlite(rows: u64) -> Result<PathBuf> {
+/// The folder of files that later runs use again.
+pub(crate) fn kept_files() -> Result<PathBuf> {
     let binary = std::env::current_exe().context("the path of this binary")?;
     let build = binary.parent().and_then(Path::parent);
     let folder = build
         .context("this binary is in no build folder")?
         .join("wayleave-bench");
     std::fs::create_dir_all(&folder)?;
-    let path = folder.join(format!("orders-v{VERSION}-{rows}.db"));
+    Ok(folder)
+}
+
+/// The SQLite file with this many orders; created once and kept in the target folder.
+pub(crate) fn sqlite(rows: u64) -> Result<PathBuf> {
+    let path = kept_files()?.join(format!("orders-v{VERSION}-{rows}.db"));
     if path.exists() {
         return Ok(path);
     }

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use tempfile::TempDir;
@@ -13,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 use wayleave_ledger::{NewSource, RatifyRequest};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
+use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_project::Project;
 use wayleave_project::source::Environment;
 use wayleave_server::Deployment;
 
-use super::orders;
 use crate::process::{self, LISTENING};
 
 /// The variable that holds the source's DSN.
@@ -37,8 +38,8 @@ pub(crate) struct Shop {
 }
 
 impl Shop {
-    /// Creates the project of a source that holds orders.
-    pub(crate) async fn make(kind: SourceKind, dsn: String) -> Result<Self> {
+    /// Creates the project of a source, mapped by `streams`.
+    pub(crate) async fn make(kind: SourceKind, dsn: String, streams: &str) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let project = Project::create(folder.path(), SETTINGS)?;
         let governance = project.governance();
@@ -52,7 +53,11 @@ impl Shop {
             SourceKind::Postgres => "kind = \"postgres\"\nschema = \"public\"",
             _ => "kind = \"sqlite\"",
         };
-        let proposed = Draft::new(orders::mapping(dialect)).propose(None)?;
+        let mapping = format!(
+            "[dataset]\nname = \"shop\"\ntitle = \"Shop\"\n{dialect}\n\n\
+             [[connections]]\nid = \"shop\"\nlabel = \"Shop\"\nsource = \"shop\"\n\n{streams}"
+        );
+        let proposed = Draft::new(mapping).propose(None)?;
         let freeze = RatifyRequest {
             proposed,
             replaces: None,
@@ -73,6 +78,12 @@ impl Shop {
     pub(crate) async fn deployment(&self) -> Result<Deployment> {
         let given = BTreeMap::from([(VARIABLE.to_owned(), self.dsn.clone())]);
         Ok(Deployment::open(&self.project, Environment::with(given)).await?)
+    }
+
+    /// Its activated mapping.
+    pub(crate) async fn active(&self) -> Result<ActiveDatasets> {
+        let mapping = self.project.governance().load("shop").await?;
+        Ok(ActiveDatasets::new(vec![Arc::new(mapping)])?)
     }
 
     /// The command that starts a server of the project as a subprocess.

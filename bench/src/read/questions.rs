@@ -148,7 +148,7 @@ impl Planner {
             }
             Case::Groups => {
                 let request = AggregateRequest::read(arguments).map_err(refused)?;
-                let plan = AggregatePlan::new(view, &request).map_err(refused)?;
+                let plan = AggregatePlan::new(view, &request, seal).map_err(refused)?;
                 plan.groups().clone()
             }
         })

@@ -104,6 +104,10 @@ pub(crate) enum Shape {
     Scalars,
     /// A regular expression.
     Pattern,
+    /// What a field is computed from.
+    Expression,
+    /// Expressions under names of their own.
+    Measures,
     /// Columns of this stream's table, each with a field of the other stream.
     Joins,
     /// A table.
@@ -125,7 +129,9 @@ impl Shape {
             | Self::IriBase
             | Self::Predicate
             | Self::Word(_)
-            | Self::Pattern => "a string",
+            | Self::Pattern
+            | Self::Expression => "a string",
+            Self::Measures => "a table such as `{ revenue = \"sum(amount)\" }`",
             Self::Words(_) | Self::Fields { .. } => "a list of strings",
             Self::FieldSets => "a list of lists of strings",
             Self::Flag => "`true` or `false`",

@@ -89,7 +89,10 @@ fn missing_table(mapping: &Mapping, stream: &Stream, catalogue: &Catalogue) -> P
             .streams
             .iter()
             .any(|other| other.table == *table.name);
-        let has = |field: &Field| table.column(&field.column).is_some();
+        let has = |field: &Field| {
+            let column = field.column();
+            column.is_none_or(|it| table.column(it).is_some())
+        };
         // One column proves little: every table may have an `id`.
         free && stream.fields.len() > 1 && stream.fields.iter().all(|field| has(field))
     };
@@ -116,9 +119,12 @@ struct StreamDrift<'a> {
 impl<'a> StreamDrift<'a> {
     fn check(&mut self) {
         for field in &self.stream.fields {
-            match self.table.column(&field.column) {
+            let Some(read) = field.column() else {
+                continue;
+            };
+            match self.table.column(read) {
                 Some(column) => self.column(field, column),
-                None => self.missing_field(field),
+                None => self.missing_field(field, read),
             }
         }
         for relation in &self.stream.relations {
@@ -145,16 +151,16 @@ impl<'a> StreamDrift<'a> {
         format!("streams.{}.fields.{}", self.stream.name, field.name)
     }
 
-    fn missing_field(&mut self, field: &Field) {
-        let Some(now) = renamed::successor(self.kind, self.stream, field, self.table) else {
+    fn missing_field(&mut self, field: &Field, read: &Spanned<String>) {
+        let Some(now) = renamed::successor(self.kind, self.stream, field, read, self.table) else {
             let reader = format!("field `{}.{}`", self.stream.name, field.name);
-            self.missing(&field.column, &reader, self.field_path(field));
+            self.missing(read, &reader, self.field_path(field));
             return;
         };
         let message = format!(
             "table {} has no column {} any more, and {} looks like it",
             shown(&self.table.name),
-            shown(&field.column),
+            shown(read),
             shown(&now.name),
         );
         let problem = Problem::new(ProblemCode::RenamedColumn, message).hint(format!(
@@ -162,7 +168,7 @@ impl<'a> StreamDrift<'a> {
             crate::print::text(&now.name),
             self.field_path(field),
         ));
-        self.report(self.field_path(field), &field.column.span, problem);
+        self.report(self.field_path(field), &read.span, problem);
     }
 
     fn missing(&mut self, column: &Spanned<String>, reader: &str, path: String) {
@@ -315,7 +321,7 @@ impl<'a> StreamDrift<'a> {
         fields
             .iter()
             .map(|name| {
-                let column = self.stream.field(name)?.column.as_str();
+                let column = self.stream.field(name)?.column()?.as_str();
                 self.table.column(column).map(|column| column.name.as_str())
             })
             .collect()

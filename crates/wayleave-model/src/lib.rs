@@ -9,6 +9,7 @@ mod definitions;
 pub mod diff;
 pub mod digest;
 pub mod drift;
+pub mod expression;
 pub mod grant;
 pub mod mapping;
 pub mod names;

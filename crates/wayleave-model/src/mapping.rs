@@ -4,6 +4,7 @@
 //! values: holding one proves nothing about who agreed to it. [`crate::parse`] reads them,
 //! [`crate::print`] writes them, and only [`crate::ratify`] can say that one is ratified.
 
+mod computed;
 mod exact;
 mod spanned;
 mod words;
@@ -11,6 +12,7 @@ mod words;
 use std::fmt;
 use std::sync::Arc;
 
+pub use computed::{Expression, NamedMeasure, Origin};
 pub use exact::{ExactNumber, NotANumber};
 pub use spanned::Spanned;
 pub use words::{Action, AggregateOp, Datatype, SourceKind};
@@ -138,6 +140,8 @@ pub struct Stream {
     pub fields: Vec<Arc<Field>>,
     /// The relations.
     pub relations: Vec<Arc<Relation>>,
+    /// What can be measured under a name.
+    pub measures: Vec<Arc<NamedMeasure>>,
 }
 
 impl Stream {
@@ -149,13 +153,22 @@ impl Stream {
 
     /// The field that reads that column.
     pub fn field_of_column(&self, column: &str) -> Option<&Field> {
-        let found = self.fields.iter().find(|field| field.column == column);
+        let found = self
+            .fields
+            .iter()
+            .find(|field| field.column().is_some_and(|it| *it == column));
         found.map(Arc::as_ref)
     }
 
     /// The relation of that name.
     pub fn relation(&self, name: &str) -> Option<&Relation> {
         let found = self.relations.iter().find(|it| it.name == name);
+        found.map(Arc::as_ref)
+    }
+
+    /// The measure of that name.
+    pub fn measure(&self, name: &str) -> Option<&NamedMeasure> {
+        let found = self.measures.iter().find(|it| it.name == name);
         found.map(Arc::as_ref)
     }
 
@@ -170,8 +183,8 @@ impl Stream {
 pub struct Field {
     /// The field's name.
     pub name: Spanned<String>,
-    /// The column it is read from. Default: the field's name.
-    pub column: Spanned<String>,
+    /// The column it is read from, or what it is computed from.
+    pub origin: Origin,
     /// The datatype of its values.
     pub datatype: Spanned<Datatype>,
     /// An absolute IRI, or a name appended to the dataset's `iri`. Default: the field's name.
@@ -209,7 +222,7 @@ impl Field {
     pub fn new(name: Spanned<String>, datatype: Spanned<Datatype>) -> Self {
         let scalar = Self::scalar(datatype.value, false);
         Self {
-            column: name.clone(),
+            origin: Origin::Column(name.clone()),
             predicate: name.clone(),
             description: None,
             required: name.with(false),
@@ -226,6 +239,22 @@ impl Field {
             aggregate: name.with(Self::default_aggregate(datatype.value, false)),
             name,
             datatype,
+        }
+    }
+
+    /// The column it is read from, unless it is computed.
+    pub fn column(&self) -> Option<&Spanned<String>> {
+        match &self.origin {
+            Origin::Column(column) => Some(column),
+            Origin::Computed(_) => None,
+        }
+    }
+
+    /// What it is computed from, unless it is stored.
+    pub fn compute(&self) -> Option<&Spanned<Expression>> {
+        match &self.origin {
+            Origin::Column(_) => None,
+            Origin::Computed(expression) => Some(expression),
         }
     }
 

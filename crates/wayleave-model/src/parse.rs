@@ -57,7 +57,7 @@ pub(crate) fn parse_with(
     }
     problems.extend(found);
     let (mapping, broken) = read::mapping(table);
-    problems.extend(rules::check(&mapping, &broken));
+    problems.extend(rules::check(&mapping, &broken, source));
     problems.extend(more(&mapping));
     if problems.is_empty() {
         Ok(mapping)

@@ -6,7 +6,8 @@
 use std::fmt::{self, Display, Write};
 
 use crate::mapping::{
-    Capability, Connection, Dataset, ExactNumber, Field, Mapping, Relation, Scalar, Spanned, Stream,
+    Capability, Connection, Dataset, ExactNumber, Field, Mapping, Origin, Relation, Scalar,
+    Spanned, Stream,
 };
 
 /// Prints a mapping as TOML.
@@ -80,13 +81,21 @@ fn write_stream(out: &mut String, stream: &Stream) -> fmt::Result {
     for relation in &stream.relations {
         write_relation(out, name, relation)?;
     }
+    if !stream.measures.is_empty() {
+        writeln!(out, "\n[streams.{name}.measures]")?;
+        for measure in &stream.measures {
+            line(out, &measure.name, text(measure.expression.text()))?;
+        }
+    }
     Ok(())
 }
 
 fn write_field(out: &mut String, stream: &str, field: &Field) -> fmt::Result {
     writeln!(out, "\n[streams.{stream}.fields.{}]", field.name)?;
-    if field.column != field.name {
-        line(out, "column", text(&field.column))?;
+    match &field.origin {
+        Origin::Column(column) if *column == field.name => {}
+        Origin::Column(column) => line(out, "column", text(column))?,
+        Origin::Computed(expression) => line(out, "compute", text(expression.text()))?,
     }
     line(out, "datatype", text(field.datatype.as_str()))?;
     if field.predicate != field.name {

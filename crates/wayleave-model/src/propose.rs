@@ -10,8 +10,11 @@ mod draft;
 mod guess;
 mod merge;
 mod naming;
+mod person;
 mod relate;
 mod render;
+mod reverse;
+mod samples;
 mod seen;
 #[cfg(test)]
 mod tests;
@@ -21,6 +24,9 @@ use std::fmt;
 use serde::Serialize;
 
 pub use merge::{Change, Merge, MergeError, repropose};
+pub use samples::{
+    ColumnSample, MAX_SAMPLED_VALUES, MIN_SAMPLED_ROWS, SampledColumn, Samples, columns_to_sample,
+};
 
 use crate::catalogue::Catalogue;
 use crate::definitions::MAX_BYTES;
@@ -40,6 +46,8 @@ pub struct ProposeOptions {
     pub label: Option<String>,
     /// The declared source the connection reads.
     pub source: String,
+    /// Values of its columns, where the operator asked for them to be read.
+    pub samples: Samples,
 }
 
 impl ProposeOptions {
@@ -51,6 +59,7 @@ impl ProposeOptions {
             connection: source.to_owned(),
             label: None,
             source: source.to_owned(),
+            samples: Samples::default(),
         }
     }
 }
@@ -156,7 +165,7 @@ impl fmt::Display for Note {
 
 /// Writes a draft over a catalogue.
 pub fn propose(catalogue: &Catalogue, options: &ProposeOptions) -> Proposal {
-    let draft = choose::draft(catalogue, &naming::Given::default());
+    let draft = choose::draft(catalogue, &naming::Given::default(), &options.samples);
     let text = render::document(&draft, catalogue, options);
     let mut notes = Vec::new();
     if !draft.streams.iter().any(draft::Stream::is_served) {

@@ -9,6 +9,7 @@ pub use reference::{EXAMPLE, mapping_reference_markdown};
 use crate::definitions::{
     Absent, DOCUMENT, MAX_DESCRIPTION, MAX_IDENTIFIER, MAX_IRI, MAX_PATTERN, Section, Shape,
 };
+use crate::expression::MAX_EXPRESSION;
 use crate::names::NameKind;
 
 /// The JSON Schema of a mapping document, for editors. It checks the shapes of single entries; only
@@ -87,6 +88,11 @@ fn shape(shape: Shape) -> Value {
             "items": {"type": ["string", "number"]},
         }),
         Shape::Pattern => json!({"type": "string", "format": "regex", "maxLength": MAX_PATTERN}),
+        Shape::Expression => expression(),
+        Shape::Measures => json!({
+            "type": "object", "maxProperties": most, "propertyNames": name(NameKind::Field),
+            "additionalProperties": expression(),
+        }),
         Shape::Joins => json!({
             "type": "object", "minProperties": 1, "maxProperties": most,
             "additionalProperties": name(NameKind::Field),
@@ -100,6 +106,10 @@ fn shape(shape: Shape) -> Value {
             "additionalProperties": section(table),
         }),
     }
+}
+
+fn expression() -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": MAX_EXPRESSION})
 }
 
 fn name(kind: NameKind) -> Value {

@@ -1,18 +1,26 @@
 //! `aggregate`: measures of records, by group and by calendar period.
 
-use serde_json::{Value as Json, json};
+mod metric;
+mod order;
+
+use std::sync::Arc;
+
 use wayleave_model::mapping::{AggregateOp, Datatype};
 
 use crate::calendar::Calendar;
-use crate::filter;
-use crate::layout::named_field;
+use crate::filter::{self, MeasuredColumn};
+use crate::layout::named_column;
 use crate::plan::{
-    AuthorizedPlan, Granularity, GroupKey, GroupOrder, Groups, Measure, Predicate, Read,
+    AuthorizedPlan, Column, Granularity, GroupKey, Groups, OrderBy, Predicate, Read,
 };
+use crate::query::canonical;
 use crate::refusal::{Call, Code, Refusal, quoted};
-use crate::request::{AggregateRequest, Metric, TimeGroup};
+use crate::request::{AggregateRequest, Metric, SortKey, TimeGroup};
+use crate::scope::{NamedColumn, PathScope};
+use crate::seal::{Binding, CURSOR_HOURS, CursorPosition, Seal};
 use crate::value::Value;
 use crate::view::{ConnectionView, FieldView, StreamView, Tool, View};
+use metric::Aggregates;
 
 /// An authorized aggregate.
 #[derive(Debug, Clone)]
@@ -21,71 +29,132 @@ pub struct AggregatePlan {
     connector_key: String,
     stream: String,
     header: Vec<String>,
+    /// How many of the header's names are keys.
+    keys: usize,
+    granularity: Option<Granularity>,
     groups: AuthorizedPlan,
+    totals: Option<AuthorizedPlan>,
+    /// Where each column of the order is in the header.
+    order: Vec<usize>,
     limit: u32,
+    binding: Binding,
 }
 
 impl AggregatePlan {
     /// Plans an aggregate.
     ///
     /// The header is the fields of `group_by`, the field of `group_by_time`, then the measures by
-    /// their labels. Without a `sort` groups come by period where there is one, else from the
-    /// largest first measure down, then by their keys.
-    pub fn new(view: &View, request: &AggregateRequest) -> Result<Self, Refusal> {
+    /// their labels. A relation in `group_by` stands for the key of what it leads to and its title.
+    /// Without a `sort` groups come by period where there is one, else from the largest first measure
+    /// down, then by their keys.
+    pub fn new(view: &View, request: &AggregateRequest, seal: Seal<'_>) -> Result<Self, Refusal> {
         let connection_id = request.connection_id.as_deref();
         let (connection, stream) = view.locate(Tool::Aggregate, &request.stream, connection_id)?;
-        Self::build(connection, stream, request).map_err(|refusal| refusal.see(stream))
+        Self::build(view, connection, stream, request, seal).map_err(|refusal| refusal.see(stream))
     }
 
     fn build(
+        view: &View,
         connection: &ConnectionView,
         stream: &StreamView,
         request: &AggregateRequest,
+        seal: Seal<'_>,
     ) -> Result<Self, Refusal> {
-        let mut header: Vec<String> = Vec::new();
-        let mut by = Vec::new();
-        for name in &request.group_by {
-            let field = grouping(stream, name, AggregateOp::GroupBy, "group_by")
-                .map_err(|refusal| elsewhere(stream, name, request).unwrap_or(refusal))?;
-            by.push(GroupKey::Column(field.column()));
-            header.push(name.clone());
+        let mut scope = PathScope::new(connection, stream);
+        let keys = keys(&mut scope, request)?;
+        let mut aggregates = Aggregates::new(keys.len());
+        let mut measures = Vec::with_capacity(request.metrics.len());
+        for metric in &request.metrics {
+            measures.push(MeasuredColumn {
+                name: metric.label(),
+                column: aggregates.measure(&mut scope, metric)?,
+            });
         }
-        if let Some(time) = &request.group_by_time {
-            if header.contains(&time.field) {
-                let message = format!("`group_by` and `group_by_time` both name `{}`", time.field);
-                return Err(invalid(message, "group_by"));
-            }
-            by.push(period(stream, time)?);
-            header.push(time.field.clone());
-        }
-        let measures = request
-            .metrics
-            .iter()
-            .map(|metric| measure(stream, metric))
-            .collect::<Result<Vec<_>, _>>()?;
-        header.extend(request.metrics.iter().map(Metric::label));
         let wanted = match &request.filter {
             None => Predicate::True,
-            Some(filter) => filter::of_caller(stream, filter)?,
+            Some(filter) => filter::of_caller(&mut scope, filter)?,
         };
-        let order = order(request, &header, by.len())?;
-        Ok(Self {
+        let having = match &request.having {
+            None => Predicate::True,
+            Some(having) => filter::of_groups(&measures, having)?,
+        };
+        let mut columns: Vec<Column> = Vec::with_capacity(keys.len() + measures.len());
+        let mut header = Vec::with_capacity(columns.capacity());
+        for (index, key) in keys.iter().enumerate() {
+            columns.push(Column::of_group(index, &*key.name, key.datatype));
+            header.push(key.name.clone());
+        }
+        for measure in measures {
+            columns.push(measure.column);
+            header.push(measure.name);
+        }
+        let places = order::places(request, &header, keys.len())?;
+        let order = places.iter().filter_map(|(place, descending)| {
+            Some(OrderBy {
+                column: columns.get(*place)?.clone(),
+                descending: *descending,
+                nullable: true,
+            })
+        });
+        let groups = Groups {
+            order: order.collect(),
+            by: keys.into_iter().map(|key| key.key).collect(),
+            aggregates: aggregates.into_vec(),
+            predicate: Predicate::all([stream.base(), wanted]),
+            columns,
+            having,
+            after: None,
+            limit: request.limit + 1,
+        };
+        scope.check_size()?;
+        let tables = scope.into_joins();
+        let totals = request.totals.then(|| {
+            let totals = totals(&groups);
+            AuthorizedPlan::new(stream.target(), Arc::clone(&tables), Read::Groups(totals))
+        });
+        let mut plan = Self {
             connection_id: connection.connection_id.clone(),
             connector_key: connection.connector_key.clone(),
             stream: stream.name().to_owned(),
-            groups: AuthorizedPlan::new(
-                stream.target(),
-                Read::Groups(Groups {
-                    by,
-                    measures,
-                    predicate: Predicate::all([stream.base(), wanted]),
-                    order,
-                    limit: request.limit + 1,
-                }),
-            ),
+            keys: groups.by.len(),
+            granularity: request.group_by_time.as_ref().map(|it| it.granularity),
+            groups: AuthorizedPlan::new(stream.target(), tables, Read::Groups(groups)),
+            totals,
+            order: places.into_iter().map(|(place, _)| place).collect(),
             header,
             limit: request.limit,
-        })
+            binding: binding(view, stream, request),
+        };
+        if let Some(cursor) = &request.cursor {
+            plan.resume(cursor, seal)?;
+        }
+        Ok(plan)
+    }
+
+    /// Goes on where a cursor says.
+    fn resume(&mut self, cursor: &str, seal: Seal<'_>) -> Result<(), Refusal> {
+        let opened = seal.open(&self.binding, CURSOR_HOURS, cursor);
+        let at = opened.map(|position| position.at);
+        let at = at.filter(|at| at.len() == self.order.len() && self.keys > 0);
+        let Read::Groups(groups) = self.groups.read_mut() else {
+            return Ok(());
+        };
+        if let Some(at) = at {
+            groups.after = Some(at);
+            return Ok(());
+        }
+        let message = "`cursor` does not continue this call: it belongs to another call, has expired, or the data's mapping has changed; repeat the call without it";
+        Err(Refusal::new(Code::InvalidCursor, message)
+            .param("cursor")
+            .retry_with("cursor")
+            .next(Call::new(
+                "aggregate",
+                [
+                    ("stream", self.stream.as_str().into()),
+                    ("connection_id", self.connection_id.as_str().into()),
+                    ("metrics", serde_json::json!(["count"])),
+                ],
+            )))
     }
 
     /// The connection that is read.
@@ -108,18 +177,61 @@ impl AggregatePlan {
         &self.header
     }
 
+    /// How many of them, the first ones, are keys of groups.
+    pub fn keys(&self) -> usize {
+        self.keys
+    }
+
+    /// How long the period is that the last key begins, where groups have one.
+    pub fn granularity(&self) -> Option<Granularity> {
+        self.granularity
+    }
+
     /// The groups to read: up to one more than the answer holds.
     pub fn groups(&self) -> &AuthorizedPlan {
         &self.groups
     }
 
+    /// The same of all records together, if that was asked for: one row of the measures.
+    pub fn totals(&self) -> Option<&AuthorizedPlan> {
+        self.totals.as_ref()
+    }
+
     /// The groups of the answer, and whether there are more.
     pub fn answer<'a>(&self, rows: &'a [Vec<Value>]) -> (&'a [Vec<Value>], bool) {
-        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
-        match rows.split_at_checked(limit) {
+        match rows.split_at_checked(self.limit()) {
             Some((shown, rest)) => (shown, !rest.is_empty()),
             None => (rows, false),
         }
+    }
+
+    /// Whether the limit parts groups that are equal in what they are sorted by first, and that is a
+    /// measure: then those that follow rank as high as the last one shown.
+    pub fn cuts_tie(&self, rows: &[Vec<Value>]) -> bool {
+        let Some(place) = self.order.first().copied().filter(|it| *it >= self.keys) else {
+            return false;
+        };
+        let next = rows.get(self.limit());
+        let last = self.limit().checked_sub(1).and_then(|last| rows.get(last));
+        match (last, next) {
+            (Some(last), Some(next)) => last.get(place) == next.get(place),
+            _ => false,
+        }
+    }
+
+    /// The cursor that continues after a group of the answer.
+    pub fn cursor(&self, last: &[Value], seal: Seal<'_>) -> Option<String> {
+        let at = self.order.iter().map(|place| last.get(*place).cloned());
+        let position = CursorPosition {
+            at: at.collect::<Option<Vec<_>>>()?,
+            horizon: None,
+            settled: false,
+        };
+        Some(seal.seal(&self.binding, CURSOR_HOURS, &position))
+    }
+
+    fn limit(&self) -> usize {
+        usize::try_from(self.limit).unwrap_or(usize::MAX)
     }
 }
 
@@ -127,66 +239,95 @@ fn invalid(message: impl Into<String>, param: &str) -> Refusal {
     Refusal::new(Code::InvalidRequest, message).param(param)
 }
 
-/// The refusal of grouping by `relation.field`: the fields that lead there can be grouped by.
-fn elsewhere(stream: &StreamView, name: &str, request: &AggregateRequest) -> Option<Refusal> {
-    let relation = stream.relation_of(name)?;
-    let ours = stream.joined_on(relation);
-    let ours = ours.filter(|field| field.aggregates().contains(&AggregateOp::GroupBy));
-    let ours: Vec<&str> = ours.map(FieldView::name).collect();
-    // Fewer would join groups that differ there.
-    if ours.len() < relation.on.len() {
-        return None;
+/// The same aggregates over all records together.
+fn totals(groups: &Groups) -> Groups {
+    let keys = groups.by.len();
+    let moved = |column: &Column| column.without_keys(keys);
+    Groups {
+        by: Vec::new(),
+        aggregates: groups.aggregates.clone(),
+        predicate: groups.predicate.clone(),
+        columns: groups.columns.iter().skip(keys).map(moved).collect(),
+        having: Predicate::True,
+        order: Vec::new(),
+        after: None,
+        limit: 1,
     }
-    let theirs = relation.on.iter().map(|join| format!("`{}`", join.field));
-    let message = format!(
-        "{} is of stream `{}`; group by {}, then look those up there by {}",
-        quoted(name),
-        relation.to,
-        ours.iter()
-            .map(|name| format!("`{name}`"))
-            .collect::<Vec<_>>()
-            .join(" and "),
-        theirs.collect::<Vec<_>>().join(" and "),
-    );
-    let sound = |metric: &&Metric| measure(stream, metric).is_ok();
-    let metrics: Vec<Json> = request
-        .metrics
+}
+
+/// One key of the groups.
+struct NamedKey {
+    name: String,
+    datatype: Datatype,
+    key: GroupKey,
+}
+
+fn keys(scope: &mut PathScope<'_>, request: &AggregateRequest) -> Result<Vec<NamedKey>, Refusal> {
+    let mut keys = Vec::new();
+    for name in &request.group_by {
+        for named in grouped_by(scope, name)? {
+            if keys.iter().any(|it: &NamedKey| it.name == named.name) {
+                let message = format!("`group_by` names `{}` twice", named.name);
+                return Err(invalid(message, "group_by"));
+            }
+            keys.push(NamedKey {
+                name: named.name,
+                datatype: named.column.datatype,
+                key: GroupKey::Column(named.column),
+            });
+        }
+    }
+    if let Some(time) = &request.group_by_time {
+        if keys.iter().any(|it| it.name == time.field) {
+            let message = format!("`group_by` and `group_by_time` both name `{}`", time.field);
+            return Err(invalid(message, "group_by"));
+        }
+        keys.push(period(scope, time)?);
+    }
+    Ok(keys)
+}
+
+/// What a name in `group_by` stands for: a field, or the key and the title of what a relation leads
+/// to.
+fn grouped_by(scope: &mut PathScope<'_>, name: &str) -> Result<Vec<NamedColumn>, Refusal> {
+    let op = AggregateOp::GroupBy;
+    // No field and relation of a stream have one name.
+    let Some((target, relation)) = scope.relation(name) else {
+        return grouping(scope, name, op, "group_by").map(|one| vec![one]);
+    };
+    if !scope.leads_to_one(name) {
+        let message = format!(
+            "`{name}` leads to many `{}`; group by fields, or by a relation that leads to one",
+            relation.to
+        );
+        return Err(invalid(message, "group_by"));
+    }
+    let key = target.key_fields().iter();
+    let title = target.title().filter(|it| it.aggregates().contains(&op));
+    let title = title.filter(|title| !target.key_fields().contains(title));
+    let paths = key
+        .chain(title)
+        .map(|field| format!("{name}.{}", field.name()));
+    let paths: Vec<String> = paths.collect();
+    paths
         .iter()
-        .filter(sound)
-        .map(|metric| match &metric.field {
-            None => json!({ "op": metric.op.to_string() }),
-            Some(field) => json!({ "op": metric.op.to_string(), "field": field }),
-        })
-        .collect();
-    let refusal = Refusal::new(Code::UnknownField, message).param("group_by");
-    if metrics.is_empty() {
-        return Some(refusal);
-    }
-    Some(refusal.next(Call::new(
-        "aggregate",
-        [
-            ("stream", stream.name().into()),
-            ("connection_id", stream.connection_id().into()),
-            ("metrics", metrics.into()),
-            ("group_by", ours.into()),
-        ],
-    )))
+        .map(|path| named_column(scope, path, "group_by"))
+        .collect()
 }
 
 /// A field that may be grouped by.
 fn grouping(
-    stream: &StreamView,
+    scope: &mut PathScope<'_>,
     name: &str,
     op: AggregateOp,
     param: &str,
-) -> Result<FieldView, Refusal> {
-    let field = named_field(stream, name, param)?;
-    if field.aggregates().contains(&op) {
-        return Ok(field);
+) -> Result<NamedColumn, Refusal> {
+    let named = named_column(scope, name, param)?;
+    if named.field.aggregates().contains(&op) {
+        return Ok(named);
     }
-    let fitting = stream
-        .fields()
-        .filter(|field| field.aggregates().contains(&op));
+    let fields = scope.stream().fields();
+    let fitting = fields.filter(|field| field.aggregates().contains(&op));
     Err(invalid(
         format!("records cannot be grouped by `{name}` there"),
         param,
@@ -194,25 +335,29 @@ fn grouping(
     .allowed(fitting.map(FieldView::name)))
 }
 
-fn period(stream: &StreamView, time: &TimeGroup) -> Result<GroupKey, Refusal> {
-    let field = grouping(
-        stream,
-        &time.field,
-        AggregateOp::GroupByTime,
-        "group_by_time.field",
-    )?;
+fn period(scope: &mut PathScope<'_>, time: &TimeGroup) -> Result<NamedKey, Refusal> {
+    let op = AggregateOp::GroupByTime;
+    let named = grouping(scope, &time.field, op, "group_by_time.field")?;
     let short = matches!(time.granularity, Granularity::Minute | Granularity::Hour);
-    if short && field.datatype() == Datatype::Date {
+    if short && named.column.datatype == Datatype::Date {
         let message = format!("`{}` is a date: it has no hours and minutes", time.field);
         return Err(invalid(message, "group_by_time.granularity")
             .allowed(["day", "week", "month", "quarter", "year"]));
     }
-    Ok(GroupKey::Period {
-        column: field.column(),
-        granularity: time.granularity,
-        time_zone: match &time.time_zone {
-            None => "UTC".to_owned(),
-            Some(name) => zone(name)?,
+    Ok(NamedKey {
+        name: named.name,
+        datatype: if short {
+            Datatype::Datetime
+        } else {
+            Datatype::Date
+        },
+        key: GroupKey::Period {
+            column: named.column,
+            granularity: time.granularity,
+            time_zone: match &time.time_zone {
+                None => "UTC".to_owned(),
+                Some(name) => zone(name)?,
+            },
         },
     })
 }
@@ -231,71 +376,28 @@ fn zone(name: &str) -> Result<String, Refusal> {
         })
 }
 
-fn measure(stream: &StreamView, metric: &Metric) -> Result<Measure, Refusal> {
-    let Some(name) = &metric.field else {
-        return Ok(Measure {
-            op: metric.op,
-            column: None,
-        });
-    };
-    let field = named_field(stream, name, "metrics.field")?;
-    if !field.aggregates().contains(&metric.op) {
-        let fitting = stream
-            .fields()
-            .filter(|field| field.aggregates().contains(&metric.op));
-        let message = format!("`{}` of `{name}` cannot be asked for", metric.op);
-        return Err(invalid(message, "metrics.field").allowed(fitting.map(FieldView::name)));
-    }
-    Ok(Measure {
-        op: metric.op,
-        column: Some(field.column()),
-    })
-}
-
-/// The order of groups, made total by the group keys.
-fn order(
-    request: &AggregateRequest,
-    header: &[String],
-    keys: usize,
-) -> Result<Vec<GroupOrder>, Refusal> {
-    let mut order: Vec<GroupOrder> = Vec::new();
-    for key in &request.sort {
-        let index = header.iter().position(|name| *name == key.name);
-        let index = index.ok_or_else(|| {
-            let message = format!(
-                "{} is neither a group nor a measure here",
-                quoted(&key.name)
-            );
-            Refusal::new(Code::InvalidSort, message)
-                .param("sort")
-                .allowed(header.iter().cloned())
-                .near(&key.name)
-        })?;
-        order.push(GroupOrder {
-            index,
-            descending: key.descending,
-        });
-    }
-    if request.sort.is_empty() && keys > 0 {
-        order.push(match request.group_by_time {
-            // The period is the last of the keys.
-            Some(_) => GroupOrder {
-                index: keys - 1,
-                descending: false,
-            },
-            None => GroupOrder {
-                index: keys,
-                descending: true,
-            },
-        });
-    }
-    for index in 0..keys {
-        if !order.iter().any(|one| one.index == index) {
-            order.push(GroupOrder {
-                index,
-                descending: false,
-            });
-        }
-    }
-    Ok(order)
+/// What a cursor is bound to: who asks, under which grants and mapping, and the aggregate but for its
+/// limit.
+fn binding(view: &View, stream: &StreamView, request: &AggregateRequest) -> Binding {
+    let sort: Vec<String> = request.sort.iter().map(SortKey::to_string).collect();
+    let metrics: Vec<String> = request.metrics.iter().map(Metric::canonical).collect();
+    let time = request.group_by_time.as_ref();
+    let time = time.map_or_else(String::new, |it| {
+        let zone = it.time_zone.as_deref().unwrap_or("UTC");
+        format!("{}/{:?}/{zone}", it.field, it.granularity)
+    });
+    Binding::from_parts(&[
+        b"wayleave groups 1",
+        view.subject().as_bytes(),
+        &view.epoch().to_be_bytes(),
+        stream.mapping.digest().as_bytes(),
+        stream.connection_id().as_bytes(),
+        stream.name().as_bytes(),
+        canonical(request.filter.as_ref()).as_bytes(),
+        canonical(request.having.as_ref()).as_bytes(),
+        metrics.join("\n").as_bytes(),
+        request.group_by.join(",").as_bytes(),
+        time.as_bytes(),
+        sort.join(",").as_bytes(),
+    ])
 }

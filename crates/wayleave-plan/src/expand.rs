@@ -9,9 +9,12 @@ use std::sync::Arc;
 use wayleave_model::mapping::{Datatype, ExactNumber, Relation};
 
 use crate::layout::{self, Layout, Record};
-use crate::plan::{AuthorizedPlan, Column, Comparison, Each, Predicate, Read, Rows};
+use crate::plan::{
+    AuthorizedPlan, Column, Comparison, Each, JoinedTable, Predicate, Read, Rows, TARGET,
+};
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::EXPANDED_ROWS;
+use crate::scope::{PathScope, joining};
 use crate::value::Value;
 use crate::view::{ConnectionView, FieldView, StreamView};
 
@@ -27,6 +30,8 @@ pub struct Expansion {
     /// Whether each record is related to at most one.
     single: bool,
     layout: Layout,
+    /// What the target's fields are read from besides its own table.
+    tables: Arc<Vec<JoinedTable>>,
 }
 
 /// The related records of one record.
@@ -84,6 +89,7 @@ impl Expansion {
         let per_parent = if self.single { 1 } else { EXPANDED_ROWS + 1 };
         Some(AuthorizedPlan::new(
             self.target.target(),
+            Arc::clone(&self.tables),
             Read::Rows(Rows {
                 columns: Arc::clone(&self.layout.columns),
                 predicate: Predicate::all([self.target.base(), self.matching(wanted)]),
@@ -192,9 +198,11 @@ fn converted(value: &Value, datatype: Datatype) -> Option<Value> {
     })
 }
 
-/// Parts `fields` into those of the stream and those of each relation.
+/// Parts `fields` into those of the record, paths among them, and those of each relation that is
+/// expanded.
 pub(crate) fn split(
     fields: Option<&[String]>,
+    expanded: &[String],
 ) -> (Option<Vec<String>>, BTreeMap<String, Vec<String>>) {
     let Some(fields) = fields else {
         return (None, BTreeMap::new());
@@ -203,16 +211,14 @@ pub(crate) fn split(
     let mut theirs: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for field in fields {
         match field.split_once('.') {
-            Some((relation, field)) => theirs
+            Some((relation, field)) if expanded.iter().any(|it| it == relation) => theirs
                 .entry(relation.to_owned())
                 .or_default()
                 .push(field.to_owned()),
-            None => own.push(field.clone()),
+            _ => own.push(field.clone()),
         }
     }
-    // `fields: ["employer.name"]` alone still shows all of the stream's own fields.
-    let own = (!own.is_empty()).then_some(own);
-    (own, theirs)
+    (Some(own), theirs)
 }
 
 /// Plans the expansions of a read and makes its layout read what they join on.
@@ -223,15 +229,6 @@ pub(crate) fn planned(
     fields: &BTreeMap<String, Vec<String>>,
     layout: &mut Layout,
 ) -> Result<Vec<Expansion>, Refusal> {
-    if let Some(relation) = fields.keys().find(|relation| !names.contains(relation)) {
-        let message = format!(
-            "`fields` names fields of {}, which `expand` does not name",
-            quoted(relation)
-        );
-        return Err(Refusal::new(Code::InvalidRequest, message)
-            .param("fields")
-            .retry_with("expand"));
-    }
     names
         .iter()
         .enumerate()
@@ -243,7 +240,7 @@ pub(crate) fn planned(
                 .stream(&relation.to)
                 .ok_or_else(|| unknown_relation(stream, name))?;
             let fields = fields.get(name).map(Vec::as_slice);
-            expansion(stream, relation, target, fields, index, layout)
+            expansion(connection, stream, relation, target, fields, index, layout)
         })
         .collect()
 }
@@ -263,6 +260,7 @@ fn unknown_relation(stream: &StreamView, name: &str) -> Refusal {
 /// A relation of another stream that leads to this one, followed backwards: to the records that
 /// name one of ours. It tells no more than following it forwards does.
 pub(crate) fn incoming(
+    connection: &ConnectionView,
     stream: &StreamView,
     relation: &Relation,
     from: &StreamView,
@@ -272,8 +270,8 @@ pub(crate) fn incoming(
     let mut ours = Vec::with_capacity(relation.on.len());
     let mut theirs = Vec::with_capacity(relation.on.len());
     for join in &relation.on {
-        let our = stream.field(&join.field)?.column();
-        theirs.push(joining(from, &join.column, our.datatype));
+        let our = stream.field(&join.field)?.stored(TARGET)?;
+        theirs.push(joining(TARGET, from, &join.column, our.datatype));
         ours.push(our);
     }
     let joined = |key: &FieldView| {
@@ -282,7 +280,8 @@ pub(crate) fn incoming(
     };
     let single = from.key_fields().iter().all(joined);
     layout.joined(&ours);
-    let mut target_layout = Layout::whole(from);
+    let mut scope = PathScope::new(connection, from);
+    let mut target_layout = Layout::whole(&mut scope);
     target_layout.joined(&theirs);
     Some(Expansion {
         relation: relation.name.value.clone(),
@@ -291,21 +290,12 @@ pub(crate) fn incoming(
         target: from.clone(),
         theirs,
         layout: target_layout,
+        tables: scope.into_joins(),
     })
 }
 
-/// A column that a relation starts from. One that is no field holds what it is compared with.
-fn joining(stream: &StreamView, column: &str, datatype: Datatype) -> Column {
-    let unmapped = || Column {
-        name: column.to_owned(),
-        datatype,
-        many: false,
-    };
-    let field = stream.field_of_column(column);
-    field.map_or_else(unmapped, FieldView::column)
-}
-
 pub(crate) fn expansion(
+    connection: &ConnectionView,
     stream: &StreamView,
     relation: &Relation,
     target: &StreamView,
@@ -318,32 +308,22 @@ pub(crate) fn expansion(
     for join in &relation.on {
         let their = target
             .field(&join.field)
-            .map(FieldView::column)
+            .and_then(|field| field.stored(TARGET))
             .ok_or_else(|| unknown_relation(stream, &relation.name))?;
-        ours.push(joining(stream, &join.column, their.datatype));
+        ours.push(joining(TARGET, stream, &join.column, their.datatype));
         theirs.push(their);
     }
     layout.joined(&ours);
-    let mut target_layout = Layout::with_fields(target, fields)?;
+    let mut scope = PathScope::new(connection, target);
+    let mut target_layout = Layout::with_fields(&mut scope, fields)?;
     target_layout.joined(&theirs);
     Ok(Expansion {
         relation: relation.name.value.clone(),
         index,
-        single: single(target, relation),
+        single: stream.is_to_one(relation),
         target: target.clone(),
         theirs,
         layout: target_layout,
+        tables: scope.into_joins(),
     })
-}
-
-/// Whether the fields joined on identify one record of the target.
-fn single(target: &StreamView, relation: &Relation) -> bool {
-    let joined = |name: &str| relation.on.iter().any(|join| join.field == name);
-    let mut key = target.key_fields().iter();
-    key.all(|field| joined(field.name()))
-        || target
-            .mapped
-            .unique
-            .iter()
-            .any(|set| set.iter().all(|name| joined(name)))
 }

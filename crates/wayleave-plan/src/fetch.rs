@@ -10,6 +10,7 @@ use crate::layout::{self, Layout, Record};
 use crate::plan::{AuthorizedPlan, Comparison, Predicate, Read, Rows};
 use crate::refusal::{Call, Code, Refusal, quoted};
 use crate::request::FetchRequest;
+use crate::scope::PathScope;
 use crate::value::Value;
 use crate::view::{ConnectionView, StreamView, Tool, View};
 
@@ -53,8 +54,9 @@ impl FetchPlan {
         request: &FetchRequest,
         id: RecordId,
     ) -> Result<Self, Refusal> {
-        let (own, theirs) = expand::split(request.fields.as_deref());
-        let mut layout = Layout::with_fields(stream, own.as_deref())?;
+        let (own, theirs) = expand::split(request.fields.as_deref(), &request.expand);
+        let mut scope = PathScope::new(connection, stream);
+        let mut layout = Layout::with_fields(&mut scope, own.as_deref())?;
         let keys = stream.key_fields();
         let values: Option<Vec<Value>> = keys
             .iter()
@@ -69,10 +71,11 @@ impl FetchPlan {
             .iter()
             .zip(values)
             .map(|(field, value)| Predicate::Compare {
-                column: field.column(),
+                column: field.own_column(),
                 comparison: Comparison::Eq,
                 value,
             });
+        scope.check_size()?;
         let order = layout::total(stream, Vec::new());
         let expansions =
             expand::planned(connection, stream, &request.expand, &theirs, &mut layout)?;
@@ -81,6 +84,7 @@ impl FetchPlan {
             label: connection.label.clone(),
             rows: AuthorizedPlan::new(
                 stream.target(),
+                scope.into_joins(),
                 Read::Rows(Rows {
                     columns: Arc::clone(&layout.columns),
                     predicate: Predicate::all([Predicate::all(key), stream.base()]),

@@ -11,9 +11,11 @@ mod read;
 use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::{Datatype, Stream};
 
-use crate::plan::Predicate;
-use crate::refusal::{Call, Code, Refusal, quoted};
-use crate::view::{FieldView, StreamView};
+use crate::layout;
+use crate::plan::{Column, Predicate, TARGET};
+use crate::refusal::{Code, Refusal, quoted};
+use crate::scope::PathScope;
+use crate::view::FieldView;
 
 /// How deep `any` may nest.
 pub const MAX_DEPTH: usize = 3;
@@ -38,6 +40,8 @@ pub const fn operators(datatype: Datatype) -> &'static [&'static str] {
             "lte",
             "contains",
             "starts_with",
+            "icontains",
+            "ieq",
             "is_null",
         ],
         Datatype::Integer
@@ -52,76 +56,145 @@ pub const fn operators(datatype: Datatype) -> &'static [&'static str] {
     }
 }
 
-/// Whose filter it is, which decides the fields it may name.
-#[derive(Clone, Copy)]
-enum FilterOwner<'a> {
-    /// A caller's: visible fields that the mapping lets filters name.
-    Caller(&'a StreamView),
-    /// A grant's: every single-valued field of the mapping.
+/// Whose filter it is, which decides what it may name.
+enum FilterOwner<'a, 'v> {
+    /// A caller's: visible fields that the mapping lets filters name, and paths to such.
+    Caller(&'a mut PathScope<'v>),
+    /// A grant's: every single-valued stored field of the stream.
     Grant(&'a Stream),
+    /// A caller's over groups: what is measured of them.
+    Groups(&'a [MeasuredColumn]),
 }
 
-impl FilterOwner<'_> {
-    fn field(self, name: &str) -> Option<FieldView> {
+/// A measure of groups, by the name a caller gives it.
+#[derive(Debug, Clone)]
+pub(crate) struct MeasuredColumn {
+    pub(crate) name: String,
+    pub(crate) column: Column,
+}
+
+/// What a filter compares.
+#[derive(Debug, Clone)]
+struct Compared {
+    name: String,
+    column: Column,
+    /// Its field, unless it is a measure.
+    field: Option<FieldView>,
+}
+
+impl Compared {
+    fn datatype(&self) -> Datatype {
+        self.column.datatype
+    }
+}
+
+impl FilterOwner<'_, '_> {
+    fn is_callers(&self) -> bool {
+        !matches!(self, Self::Grant(_))
+    }
+
+    fn resolve(&mut self, name: &str) -> Option<Compared> {
         match self {
-            Self::Caller(view) => view.resolve(name),
-            Self::Grant(stream) => FieldView::all(stream).find(|field| field.name() == name),
+            Self::Caller(scope) => scope.resolve(name).map(|named| Compared {
+                name: named.name,
+                column: named.column,
+                field: Some(named.field),
+            }),
+            Self::Grant(stream) => {
+                let field = FieldView::all(stream).find(|field| field.name() == name)?;
+                Some(Compared {
+                    name: name.to_owned(),
+                    column: field.stored(TARGET)?,
+                    field: Some(field),
+                })
+            }
+            Self::Groups(measures) => {
+                let measure = measures.iter().find(|it| it.name == name)?;
+                Some(Compared {
+                    name: name.to_owned(),
+                    column: measure.column.clone(),
+                    field: None,
+                })
+            }
         }
     }
 
-    fn may_name(self, field: &FieldView) -> bool {
-        match self {
-            Self::Caller(_) => field.can_filter(),
-            Self::Grant(_) => field.is_scalar(),
+    fn may_name(&self, compared: &Compared) -> bool {
+        match &compared.field {
+            Some(field) if self.is_callers() => field.can_filter(),
+            Some(field) => field.is_scalar(),
+            None => true,
         }
     }
 
-    /// The refusal of `relation.field`, where that relation may be followed: how to ask instead.
-    fn elsewhere(self, name: &str) -> Option<Refusal> {
-        let Self::Caller(view) = self else {
-            return None;
+    /// The refusal of a name that is nothing here.
+    fn unknown(&self, name: &str, path: &str) -> Refusal {
+        if let Self::Caller(scope) = self {
+            return layout::unknown_field(scope, name, path);
+        }
+        let what = match self {
+            Self::Groups(_) => "measure here",
+            _ => "field",
         };
-        let relation = view.relation_of(name)?;
-        let ours = view.joined_on(relation);
-        let ours: Vec<String> = ours.map(|field| format!("`{}`", field.name())).collect();
-        let then = match ours.join(" and ") {
-            ours if ours.is_empty() => String::new(),
-            ours => format!(", then filter this stream on {ours}"),
-        };
-        let message = format!(
-            "{} is of another stream; filter `{}` first{then}",
-            quoted(name),
-            relation.to
-        );
-        Some(Refusal::new(Code::UnknownField, message).next(Call::new(
-            "query_records",
-            [
-                ("stream", relation.to.as_str().into()),
-                ("connection_id", view.connection_id().into()),
-            ],
-        )))
+        Refusal::new(
+            Code::UnknownField,
+            format!("there is no {what} {}", quoted(name)),
+        )
+        .param(path)
+        .allowed(self.names())
+        .near(name)
     }
 
-    fn names(self) -> Vec<String> {
-        let named = |field: FieldView| self.may_name(&field).then(|| field.name().to_owned());
+    fn names(&self) -> Vec<String> {
+        let name = |field: &FieldView| field.name().to_owned();
         match self {
-            Self::Caller(view) => view.fields().cloned().filter_map(named).collect(),
-            Self::Grant(stream) => FieldView::all(stream).filter_map(named).collect(),
+            Self::Caller(scope) => {
+                let fields = scope.stream().fields();
+                fields
+                    .filter(|field| field.can_filter())
+                    .map(name)
+                    .collect()
+            }
+            Self::Grant(stream) => {
+                let fields = FieldView::all(stream).filter(FieldView::is_scalar);
+                fields.map(|field| name(&field)).collect()
+            }
+            Self::Groups(measures) => measures.iter().map(|it| it.name.clone()).collect(),
         }
     }
 }
 
 /// A caller's filter as a predicate.
 pub(crate) fn of_caller(
-    view: &StreamView,
+    scope: &mut PathScope<'_>,
     filter: &Map<String, Json>,
 ) -> Result<Predicate, Refusal> {
-    read::Reader::new(FilterOwner::Caller(view)).filter(filter, "filter", 0)
+    of_caller_at(scope, filter, "filter")
+}
+
+/// The same of a filter that is another argument.
+pub(crate) fn of_caller_at(
+    scope: &mut PathScope<'_>,
+    filter: &Map<String, Json>,
+    param: &str,
+) -> Result<Predicate, Refusal> {
+    let mut leaves = 0;
+    read::Reader::new(FilterOwner::Caller(scope), &mut leaves).filter(filter, param, 0)
+}
+
+/// A caller's condition on groups as a predicate.
+pub(crate) fn of_groups(
+    measures: &[MeasuredColumn],
+    having: &Map<String, Json>,
+) -> Result<Predicate, Refusal> {
+    let mut leaves = 0;
+    read::Reader::new(FilterOwner::Groups(measures), &mut leaves).filter(having, "having", 0)
 }
 
 /// A grant's row filter as a predicate.
 pub(crate) fn of_grant(stream: &Stream, filter: &Map<String, Json>) -> Result<Predicate, Refusal> {
-    read::Reader::new(FilterOwner::Grant(stream)).filter(filter, "rows", 0)
+    let mut leaves = 0;
+    read::Reader::new(FilterOwner::Grant(stream), &mut leaves).filter(filter, "rows", 0)
 }
 
 /// Whether a row filter fits a mapped stream: what to ask before a grant is made.

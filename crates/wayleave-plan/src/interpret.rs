@@ -3,16 +3,22 @@
 //! For tests. Stores are compared with it, so it is written to be read, not to be fast: every
 //! row is looked at, nothing is indexed.
 
+mod fit;
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use wayleave_model::mapping::{AggregateOp, Datatype};
 
 use crate::calendar::Calendar;
+use crate::evaluate::evaluate;
 use crate::plan::{
-    AuthorizedPlan, Column, Comparison, GroupKey, Groups, Measure, Predicate, Read, Rows,
+    Aggregate, AuthorizedPlan, Column, ColumnOrigin, Comparison, GroupKey, Groups, JoinedTable,
+    Predicate, Read, Rows, TARGET, TextPlace,
 };
-use crate::value::{self, Value};
+use crate::value::{self, Value, fold};
+
+pub use self::fit::{Fit, fit};
 
 /// A row: its columns by name. A column that is not there is NULL. A value of another datatype than
 /// the column's stands for one that the store holds and the mapping does not allow.
@@ -21,126 +27,140 @@ pub type Row = BTreeMap<String, Value>;
 /// The tables of one source, by name.
 pub type Tables = BTreeMap<String, Vec<Row>>;
 
-/// Whether a plan can be answered, given that stores hold values that are not of their datatype.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fit {
-    /// No such value is met.
-    Fits,
-    /// A caller's filter or order meets such a value in a granted row. A store may fail for it; if
-    /// it does not, it answers what [`interpret`] does, where such a value satisfies nothing.
-    Doubtful,
-    /// Such a value would be part of the answer.
-    Unfit,
+/// A row of the target with the rows its relations lead to, or a group of such.
+#[derive(Clone)]
+struct Scene<'a> {
+    tables: &'a Tables,
+    /// The rows by the number of their table. One that is absent is not in it.
+    rows: BTreeMap<u16, &'a Row>,
+    /// The keys and aggregates of a group.
+    group: Vec<Value>,
 }
 
-/// Whether the plan can be answered over these tables.
-pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Fit {
-    let table = tables.get(&plan.target().table);
-    let all = table.map_or(&[][..], Vec::as_slice);
-    let (predicate, mut met) = match plan.read() {
-        Read::Rows(read) => (
-            &read.predicate,
-            read.order.iter().map(|by| &by.column).collect(),
-        ),
-        Read::Groups(read) => (&read.predicate, Vec::new()),
-        Read::Count { predicate, .. } => (predicate, Vec::new()),
-    };
-    compared(predicate, &mut met);
-    let answered: Vec<&Column> = match plan.read() {
-        Read::Rows(read) => read.columns.iter().collect(),
-        Read::Groups(read) => {
-            let keys = read.by.iter().map(|by| match by {
-                GroupKey::Column(column) | GroupKey::Period { column, .. } => column,
-            });
-            // What is counted need not be looked at.
-            let measured = read
-                .measures
-                .iter()
-                .filter(|it| it.op != AggregateOp::Count);
-            keys.chain(measured.filter_map(|it| it.column.as_ref()))
-                .collect()
+impl<'a> Scene<'a> {
+    fn new(tables: &'a Tables, row: &'a Row) -> Self {
+        Self {
+            tables,
+            rows: BTreeMap::from([(TARGET, row)]),
+            group: Vec::new(),
         }
-        Read::Count { .. } => Vec::new(),
-    };
-    let malformed = |row: &Row, columns: &[&Column]| columns.iter().any(|it| !is_fit(row, it));
-    let in_answer = match plan.read() {
-        Read::Rows(read) => interpret(plan, tables).iter().any(|row| {
-            let cells = row.iter().zip(read.columns.iter());
-            cells
-                .into_iter()
-                .any(|(value, column)| !is_of(value, column))
-        }),
-        Read::Groups(_) => all
-            .iter()
-            .any(|row| holds(predicate, row) && malformed(row, &answered)),
-        Read::Count { .. } => false,
-    };
-    if in_answer {
-        Fit::Unfit
-    } else if all
-        .iter()
-        .any(|row| is_granted(predicate, row) && malformed(row, &met))
-    {
-        Fit::Doubtful
-    } else {
-        Fit::Fits
     }
-}
 
-/// Whether a row is one that the grant lets be seen.
-fn is_granted(predicate: &Predicate, row: &Row) -> bool {
-    match predicate {
-        Predicate::And(parts) => parts.iter().all(|part| is_granted(part, row)),
-        Predicate::Granted(_) => holds(predicate, row),
-        _ => true,
-    }
-}
-
-/// The columns that a caller's filter compares.
-fn compared<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
-    match predicate {
-        Predicate::True | Predicate::False | Predicate::Granted(_) => {}
-        Predicate::And(parts) | Predicate::Or(parts) => {
-            for part in parts {
-                compared(part, found);
+    /// Adds what to-one relations lead to.
+    fn joined(mut self, joins: &[JoinedTable]) -> Self {
+        for related in joins {
+            let position = |scene: &Self| -> Vec<Value> {
+                let values = related.first_by.iter().map(|it| scene.comparable(it));
+                values.map(|it| it.unwrap_or(Value::Null)).collect()
+            };
+            let ascending = vec![false; related.first_by.len()];
+            let mut found = self.matching(related);
+            found.sort_by(|a, b| ordered(&position(a), &position(b), &ascending));
+            let found = found.into_iter().next();
+            if let Some(row) = found.and_then(|scene| scene.rows.get(&related.table).copied()) {
+                self.rows.insert(related.table, row);
             }
         }
-        Predicate::Compare { column, .. }
-        | Predicate::In { column, .. }
-        | Predicate::Like { column, .. }
-        | Predicate::IsNull { column, .. } => found.push(column),
+        self
+    }
+
+    /// This scene with each row of a related table in turn.
+    fn matching(&self, related: &JoinedTable) -> Vec<Self> {
+        let ours = related.on.iter().map(|(ours, _)| self.comparable(ours));
+        let Some(ours) = ours.collect::<Option<Vec<Value>>>() else {
+            return Vec::new();
+        };
+        // A row is looked at by itself first: most meet nothing.
+        let meets = |row: &&Row| {
+            let mut on = related.on.iter().zip(&ours);
+            on.all(|((_, theirs), ours)| {
+                let held = row.get(theirs.label());
+                held.is_some_and(|held| {
+                    *held != Value::Null && is_of(held, theirs) && held.compare(ours).is_eq()
+                })
+            })
+        };
+        let all = self.tables.get(&related.name);
+        let rows = all.map_or(&[][..], Vec::as_slice).iter().filter(meets);
+        let scenes = rows.map(|row| {
+            let mut scene = self.clone();
+            scene.rows.insert(related.table, row);
+            scene
+        });
+        scenes.filter(|scene| holds(&related.rows, scene)).collect()
+    }
+
+    fn get(&self, column: &Column) -> Value {
+        match &column.origin {
+            ColumnOrigin::Stored { table, name } => {
+                let row = self.rows.get(table);
+                row.and_then(|row| row.get(name))
+                    .cloned()
+                    .unwrap_or(Value::Null)
+            }
+            ColumnOrigin::Computed { formula, .. } => evaluate(formula, &|leaf: &Column| {
+                let held = self.get(leaf);
+                if is_of(&held, leaf) {
+                    held
+                } else {
+                    Value::Malformed
+                }
+            }),
+            ColumnOrigin::Group { index, .. } => {
+                self.group.get(*index).cloned().unwrap_or(Value::Null)
+            }
+        }
+    }
+
+    /// Neither NULL nor a value of another datatype compares with anything.
+    fn comparable(&self, column: &Column) -> Option<Value> {
+        Some(self.get(column)).filter(|it| *it != Value::Null && is_of(it, column))
+    }
+
+    /// Whether what it holds is of its column's datatype, or NULL.
+    fn is_fit(&self, column: &Column) -> bool {
+        is_of(&self.get(column), column)
     }
 }
 
-/// What the plan answers: rows of the plan's columns; or of its groups' keys and measures; or one
-/// row with the count. Rows that a value of another datatype makes undecided are left out.
+/// Every row of the plan's target, with what its relations lead to.
+fn scenes<'a>(plan: &AuthorizedPlan, tables: &'a Tables) -> Vec<Scene<'a>> {
+    let all = tables.get(&plan.target().table);
+    all.map_or(&[][..], Vec::as_slice)
+        .iter()
+        .map(|row| Scene::new(tables, row).joined(plan.joins()))
+        .collect()
+}
+
+/// What the plan answers: rows of the plan's columns; or of its groups' columns; or one row with the
+/// count. Rows that a value of another datatype makes undecided are left out.
 pub fn interpret(plan: &AuthorizedPlan, tables: &Tables) -> Vec<Vec<Value>> {
-    let table = tables.get(&plan.target().table);
-    let all = table.map_or(&[][..], Vec::as_slice);
+    let all = scenes(plan, tables);
     match plan.read() {
-        Read::Rows(read) => rows(read, all),
-        Read::Groups(read) => groups(read, all),
+        Read::Rows(read) => rows(read, &all),
+        Read::Groups(read) => groups(read, tables, &all),
         Read::Count { predicate, .. } => {
-            let count = all.iter().filter(|row| holds(predicate, row)).count();
+            let count = all.iter().filter(|scene| holds(predicate, scene)).count();
             vec![vec![integer(count)]]
         }
     }
 }
 
-fn rows(read: &Rows, all: &[Row]) -> Vec<Vec<Value>> {
-    let position =
-        |row: &Row| -> Vec<Value> { read.order.iter().map(|by| get(row, &by.column)).collect() };
+fn rows(read: &Rows, all: &[Scene<'_>]) -> Vec<Vec<Value>> {
+    let position = |scene: &Scene<'_>| -> Vec<Value> {
+        read.order.iter().map(|by| scene.get(&by.column)).collect()
+    };
     let directions: Vec<bool> = read.order.iter().map(|by| by.descending).collect();
-    let mut found: Vec<&Row> = all
+    let mut found: Vec<&Scene<'_>> = all
         .iter()
-        .filter(|row| holds(&read.predicate, row))
-        .filter(|row| read.order.iter().all(|by| is_fit(row, &by.column)))
+        .filter(|scene| holds(&read.predicate, scene))
+        .filter(|scene| read.order.iter().all(|by| scene.is_fit(&by.column)))
         .collect();
     found.sort_by(|a, b| ordered(&position(a), &position(b), &directions));
     if let Some(each) = &read.each {
         let mut seen: Vec<(Vec<Value>, u32)> = Vec::new();
-        found.retain(|row| {
-            let key: Vec<Value> = each.by.iter().map(|column| get(row, column)).collect();
+        found.retain(|scene| {
+            let key: Vec<Value> = each.by.iter().map(|column| scene.get(column)).collect();
             if !seen.iter().any(|(one, _)| same(one, &key)) {
                 seen.push((key.clone(), 0));
             }
@@ -153,53 +173,74 @@ fn rows(read: &Rows, all: &[Row]) -> Vec<Vec<Value>> {
     }
     found
         .into_iter()
-        .filter(|row| match &read.after {
+        .filter(|scene| match &read.after {
             None => true,
-            Some(after) => ordered(&position(row), after, &directions) == Ordering::Greater,
+            Some(after) => ordered(&position(scene), after, &directions) == Ordering::Greater,
         })
         .take(limit(read.limit))
-        .map(|row| read.columns.iter().map(|column| get(row, column)).collect())
+        .map(|scene| {
+            read.columns
+                .iter()
+                .map(|column| scene.get(column))
+                .collect()
+        })
         .collect()
 }
 
-fn groups(read: &Groups, all: &[Row]) -> Vec<Vec<Value>> {
-    let mut groups: Vec<(Vec<Value>, Vec<&Row>)> = Vec::new();
+fn groups<'a>(read: &Groups, tables: &'a Tables, all: &[Scene<'a>]) -> Vec<Vec<Value>> {
+    let mut groups: Vec<(Vec<Value>, Vec<&Scene<'_>>)> = Vec::new();
     if read.by.is_empty() {
         groups.push((Vec::new(), Vec::new()));
     }
-    for row in all.iter().filter(|row| holds(&read.predicate, row)) {
-        let key: Vec<Value> = read.by.iter().map(|by| group_value(by, row)).collect();
+    for scene in all.iter().filter(|scene| holds(&read.predicate, scene)) {
+        let key: Vec<Value> = read.by.iter().map(|by| group_value(by, scene)).collect();
         match groups.iter_mut().find(|(one, _)| same(one, &key)) {
-            Some((_, rows)) => rows.push(row),
-            None => groups.push((key, vec![row])),
+            Some((_, rows)) => rows.push(scene),
+            None => groups.push((key, vec![scene])),
         }
     }
-    let mut answers: Vec<Vec<Value>> = groups
+    let mut answers: Vec<Scene<'_>> = groups
         .into_iter()
-        .map(|(key, rows)| {
-            let measures = read.measures.iter().map(|measure| measured(measure, &rows));
-            key.into_iter().chain(measures).collect()
+        .map(|(mut group, rows)| {
+            let aggregates = read.aggregates.iter();
+            group.extend(aggregates.map(|aggregate| aggregated(aggregate, &rows)));
+            Scene {
+                tables,
+                rows: BTreeMap::new(),
+                group,
+            }
         })
+        .filter(|group| holds(&read.having, group))
         .collect();
-    answers.sort_by(|a, b| {
-        let keys = read.order.iter().map(|by| {
-            let (a, b) = (nth(a, by.index), nth(b, by.index));
-            a.compare_directed(b, by.descending)
-        });
-        first_difference(keys)
-    });
-    answers.truncate(limit(read.limit));
+    let position = |group: &Scene<'_>| -> Vec<Value> {
+        read.order.iter().map(|by| group.get(&by.column)).collect()
+    };
+    let directions: Vec<bool> = read.order.iter().map(|by| by.descending).collect();
+    answers.sort_by(|a, b| ordered(&position(a), &position(b), &directions));
     answers
+        .into_iter()
+        .filter(|group| match &read.after {
+            None => true,
+            Some(after) => ordered(&position(group), after, &directions) == Ordering::Greater,
+        })
+        .take(limit(read.limit))
+        .map(|group| {
+            read.columns
+                .iter()
+                .map(|column| group.get(column))
+                .collect()
+        })
+        .collect()
 }
 
-fn group_value(by: &GroupKey, row: &Row) -> Value {
+fn group_value(by: &GroupKey, scene: &Scene<'_>) -> Value {
     match by {
-        GroupKey::Column(column) => get(row, column),
+        GroupKey::Column(column) => scene.get(column),
         GroupKey::Period {
             column,
             granularity,
             time_zone,
-        } => calendar(time_zone).period(&get(row, column), *granularity),
+        } => calendar(time_zone).period(&scene.get(column), *granularity),
     }
 }
 
@@ -211,21 +252,16 @@ fn calendar(time_zone: &str) -> Calendar {
     Calendar::new(time_zone).expect("an IANA time zone")
 }
 
-#[expect(clippy::expect_used, reason = "groups are ordered by their own values")]
-fn nth(group: &[Value], index: usize) -> &Value {
-    group.get(index).expect("a key or a measure of the group")
-}
-
-fn measured(measure: &Measure, rows: &[&Row]) -> Value {
-    let Some(column) = &measure.column else {
-        return integer(rows.len());
+fn aggregated(aggregate: &Aggregate, rows: &[&Scene<'_>]) -> Value {
+    let rows = rows.iter().filter(|scene| holds(&aggregate.filter, scene));
+    let Some(column) = &aggregate.column else {
+        return integer(rows.count());
     };
     let values: Vec<Value> = rows
-        .iter()
-        .map(|row| get(row, column))
+        .map(|scene| scene.get(column))
         .filter(|value| *value != Value::Null)
         .collect();
-    match measure.op {
+    match aggregate.op {
         AggregateOp::Count => integer(values.len()),
         AggregateOp::CountDistinct => {
             let mut distinct = values;
@@ -248,55 +284,73 @@ fn measured(measure: &Measure, rows: &[&Row]) -> Value {
 }
 
 /// Whether a predicate holds of a row.
-pub fn holds(predicate: &Predicate, row: &Row) -> bool {
+fn holds(predicate: &Predicate, scene: &Scene<'_>) -> bool {
     match predicate {
-        Predicate::Granted(inner) => holds_within(inner, row, true),
-        Predicate::And(parts) => parts.iter().all(|part| holds(part, row)),
-        other => holds_within(other, row, false),
+        Predicate::Granted(inner) => holds_within(inner, scene, true),
+        Predicate::And(parts) => parts.iter().all(|part| holds(part, scene)),
+        other => holds_within(other, scene, false),
     }
 }
 
-fn holds_within(predicate: &Predicate, row: &Row, granted: bool) -> bool {
-    // Neither NULL nor a value of another datatype compares with anything.
-    let comparable = |column: &Column| {
-        Some(get(row, column)).filter(|it| *it != Value::Null && is_of(it, column))
-    };
+fn holds_within(predicate: &Predicate, scene: &Scene<'_>, granted: bool) -> bool {
     match predicate {
         Predicate::True => true,
         Predicate::False => false,
-        Predicate::And(parts) => parts.iter().all(|part| holds_within(part, row, granted)),
-        Predicate::Or(parts) => parts.iter().any(|part| holds_within(part, row, granted)),
-        Predicate::Granted(inner) => holds_within(inner, row, true),
+        Predicate::And(parts) => parts.iter().all(|part| holds_within(part, scene, granted)),
+        Predicate::Or(parts) => parts.iter().any(|part| holds_within(part, scene, granted)),
+        Predicate::Granted(inner) => holds_within(inner, scene, true),
         Predicate::Compare {
             column,
             comparison,
             value,
-        } => comparable(column).is_some_and(|held| compares(held.compare(value), *comparison)),
+        } => scene
+            .comparable(column)
+            .is_some_and(|held| compares(held.compare(value), *comparison)),
+        Predicate::CompareColumns {
+            left,
+            comparison,
+            right,
+        } => match (scene.comparable(left), scene.comparable(right)) {
+            (Some(left), Some(right)) => compares(left.compare(&right), *comparison),
+            _ => false,
+        },
         Predicate::In {
             column,
             values,
             negated,
-        } => comparable(column)
+        } => scene
+            .comparable(column)
             .is_some_and(|held| values.iter().any(|value| held.compare(value).is_eq()) != *negated),
         Predicate::Like {
             column,
             text,
-            prefix,
-        } => match get(row, column) {
-            Value::Text(held) if *prefix => held.starts_with(text),
-            Value::Text(held) => held.contains(text),
+            place,
+            fold: is_folded,
+        } => match scene.get(column) {
+            Value::Text(held) => {
+                let held = if *is_folded { fold(&held) } else { held.into() };
+                match place {
+                    TextPlace::Whole => held == *text,
+                    TextPlace::Beginning => held.starts_with(text),
+                    TextPlace::Anywhere => held.contains(text),
+                }
+            }
             _ => false,
         },
         Predicate::IsNull { column, negated } => {
-            let held = get(row, column);
+            let held = scene.get(column);
             (held == Value::Null) != *negated && (!granted || is_of(&held, column))
         }
+        Predicate::Exists {
+            related,
+            joins,
+            predicate,
+            negated,
+        } => {
+            let mut found = scene.matching(related).into_iter();
+            found.any(|inner| holds(predicate, &inner.joined(joins))) != *negated
+        }
     }
-}
-
-/// Whether what a row holds is of its column's datatype, or NULL.
-fn is_fit(row: &Row, column: &Column) -> bool {
-    is_of(&get(row, column), column)
 }
 
 fn is_of(value: &Value, column: &Column) -> bool {
@@ -312,6 +366,13 @@ fn is_of(value: &Value, column: &Column) -> bool {
         | (Value::Date(_), Datatype::Date)
         | (Value::Datetime(_), Datatype::Datetime)
         | (Value::Json(_), Datatype::Json) => true,
+        // A sum that is wider than a machine's integer.
+        (Value::Decimal(_), Datatype::Integer) => {
+            matches!(
+                column.origin,
+                ColumnOrigin::Computed { .. } | ColumnOrigin::Group { .. }
+            )
+        }
         _ => false,
     }
 }
@@ -325,11 +386,6 @@ fn compares(ordering: Ordering, comparison: Comparison) -> bool {
         Comparison::Lt => ordering.is_lt(),
         Comparison::Lte => ordering.is_le(),
     }
-}
-
-/// A row names the columns that have a value.
-fn get(row: &Row, column: &Column) -> Value {
-    row.get(&column.name).cloned().unwrap_or(Value::Null)
 }
 
 fn same(a: &[Value], b: &[Value]) -> bool {

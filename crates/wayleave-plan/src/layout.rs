@@ -7,6 +7,7 @@ use crate::id::RecordId;
 use crate::plan::{Column, OrderBy};
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::SortKey;
+use crate::scope::{NamedColumn, PathScope};
 use crate::value::Value;
 use crate::view::{FieldView, StreamView};
 
@@ -99,38 +100,51 @@ fn take(row: &mut [Value], place: usize) -> Value {
 impl Layout {
     /// A layout that shows the fields that are asked for, or all.
     pub(crate) fn with_fields(
-        view: &StreamView,
+        scope: &mut PathScope<'_>,
         fields: Option<&[String]>,
     ) -> Result<Self, Refusal> {
         match fields {
-            None => Ok(Self::whole(view)),
-            Some(fields) => Ok(Self::new(view, projected(view, fields)?)),
+            None => Ok(Self::whole(scope)),
+            Some(fields) => {
+                let shown = projected(scope, fields)?;
+                Ok(Self::new(scope, shown))
+            }
         }
     }
 
-    /// A layout that shows all fields, in the mapping's order; made once for each view.
-    pub(crate) fn whole(view: &StreamView) -> Self {
-        let all = || Self::new(view, view.fields().cloned().collect());
+    /// A layout that shows all fields, in the mapping's order; made once for each view whose fields
+    /// are all its own.
+    pub(crate) fn whole(scope: &mut PathScope<'_>) -> Self {
+        let view = scope.stream();
+        let mut all = || {
+            let shown = view.fields().filter_map(|field| scope.own(field));
+            let shown = shown.collect();
+            Self::new(scope, shown)
+        };
+        if view.fields().any(FieldView::is_computed) {
+            return all();
+        }
         view.whole.get_or_init(all).clone()
     }
 
     /// A layout that shows these fields, and those of the key that are not among them.
-    pub(crate) fn new(view: &StreamView, mut shown: Vec<FieldView>) -> Self {
+    pub(crate) fn new(scope: &mut PathScope<'_>, mut shown: Vec<NamedColumn>) -> Self {
+        let view = scope.stream();
         let mut key = Vec::with_capacity(view.key_fields().len());
         for field in view.key_fields() {
-            let known = shown.iter().position(|one| one.name() == field.name());
+            let known = shown.iter().position(|one| one.name == field.name());
             key.push(known.unwrap_or(shown.len()));
             if known.is_none() {
-                shown.push(field.clone());
+                shown.extend(scope.own(field));
             }
         }
         let mut columns = Vec::with_capacity(shown.len());
-        let fields = shown.iter().map(|it| place(&mut columns, &it.column()));
+        let fields = shown.iter().map(|it| place(&mut columns, &it.column));
         let fields: Vec<usize> = fields.collect();
         let show = Show {
             connection_id: view.connection_id().to_owned(),
             stream: view.name().to_owned(),
-            header: shown.iter().map(|it| it.name().to_owned()).collect(),
+            header: shown.into_iter().map(|it| it.name).collect(),
             repeats: columns.len() < fields.len(),
             as_read: fields.iter().copied().eq(0..columns.len()),
             fields,
@@ -158,7 +172,7 @@ impl Layout {
 
     /// Reads the mark of the deleted too.
     pub(crate) fn with_deleted(mut self, field: Option<&FieldView>) -> Self {
-        self.deleted = field.map(|field| self.place(&field.column()));
+        self.deleted = field.map(|field| self.place(&field.own_column()));
         self
     }
 
@@ -246,7 +260,7 @@ impl Show {
 
 /// Where a column is, if it is asked for.
 fn known(columns: &[Column], wanted: &Column) -> Option<usize> {
-    columns.iter().position(|column| column.name == wanted.name)
+    columns.iter().position(|column| column == wanted)
 }
 
 /// Where a column is among these, or is put.
@@ -259,60 +273,70 @@ fn place(columns: &mut Vec<Column>, wanted: &Column) -> usize {
 
 /// The fields to show: the key, which every record is known by, then those that are asked for,
 /// in the caller's order.
-fn projected(view: &StreamView, fields: &[String]) -> Result<Vec<FieldView>, Refusal> {
-    let mut shown = view.key_fields().to_vec();
+fn projected(scope: &mut PathScope<'_>, fields: &[String]) -> Result<Vec<NamedColumn>, Refusal> {
+    let keys = scope.stream().key_fields().iter();
+    let mut shown: Vec<NamedColumn> = keys.filter_map(|field| scope.own(field)).collect();
     for name in fields {
-        let field = named_field(view, name, "fields")?;
-        if !shown.contains(&field) {
-            shown.push(field);
+        let named = named_column(scope, name, "fields")?;
+        if !shown.iter().any(|it| it.name == named.name) {
+            shown.push(named);
         }
     }
     Ok(shown)
 }
 
 /// The field that a caller names in a parameter, or the refusal of a name that is no field's.
-pub(crate) fn named_field(
-    view: &StreamView,
+pub(crate) fn named_column(
+    scope: &mut PathScope<'_>,
     name: &str,
     param: &str,
-) -> Result<FieldView, Refusal> {
-    let field = view.resolve(name);
-    field.ok_or_else(|| unknown_field(view, name, param))
+) -> Result<NamedColumn, Refusal> {
+    let found = scope.resolve(name);
+    found.ok_or_else(|| unknown_field(scope, name, param))
 }
 
-/// The refusal of a field that is not there. One of a related stream can be had, but not here.
-fn unknown_field(view: &StreamView, name: &str, param: &str) -> Refusal {
-    let message = match view.relation_of(name) {
-        None => format!("stream `{}` has no field {}", view.name(), quoted(name)),
-        Some(relation) => format!(
-            "{} is of stream `{}`, and here are only fields of `{}`",
-            quoted(name),
-            relation.to,
-            view.name()
+/// The refusal of a field that is not there, told from where its path ends.
+pub(crate) fn unknown_field(scope: &PathScope<'_>, name: &str, param: &str) -> Refusal {
+    let (end, prefix, rest) = scope.longest(name);
+    let stream = end.name();
+    let first = rest.split('.').next().unwrap_or(rest);
+    let message = match end.relation(first) {
+        Some(relation) if !end.is_to_one(relation) && rest != first => format!(
+            "`{prefix}{first}` leads to many `{}`; filter with {{\"{prefix}{first}\": {{\"some\": {{…}}}}}}, or `expand` it",
+            relation.to
         ),
+        Some(relation) if rest == first => format!(
+            "`{prefix}{first}` is a relation to `{}`, and no field; name a field behind it: `{prefix}{first}.…`",
+            relation.to
+        ),
+        _ => format!("stream `{stream}` has no field {}", quoted(rest)),
     };
+    let fields = end
+        .fields()
+        .map(|field| format!("{prefix}{}", field.name()));
     Refusal::new(Code::UnknownField, message)
         .param(param)
-        .allowed(view.fields().map(FieldView::name))
+        .allowed(fields)
         .near(name)
 }
 
 /// The order of a read: what is asked for, or the default; always made total by the key.
-pub(crate) fn order(view: &StreamView, sort: &[SortKey]) -> Result<Vec<OrderBy>, Refusal> {
+pub(crate) fn order(scope: &mut PathScope<'_>, sort: &[SortKey]) -> Result<Vec<OrderBy>, Refusal> {
+    let view = scope.stream();
     if sort.is_empty() {
         return Ok(default_order(view));
     }
     let mut order: Vec<OrderBy> = Vec::new();
     for key in sort {
-        let field = named_field(view, &key.name, "sort")?;
-        if !field.can_sort() {
+        let named = named_column(scope, &key.name, "sort")?;
+        if !named.field.can_sort() {
             let message = format!("records cannot be sorted by `{}`", key.name);
-            let names = view.fields().filter(|field| field.can_sort());
+            let sortable = view.fields().filter(|field| field.can_sort());
             return Err(Refusal::new(Code::InvalidSort, message)
                 .param("sort")
-                .allowed(names.map(FieldView::name)));
+                .allowed(sortable.map(FieldView::name)));
         }
-        order.push(by(view, &field, key.descending));
+        order.push(by(view, named, key.descending));
     }
     Ok(total(view, order))
 }
@@ -321,26 +345,38 @@ pub(crate) fn order(view: &StreamView, sort: &[SortKey]) -> Result<Vec<OrderBy>,
 /// the key.
 pub(crate) fn default_order(view: &StreamView) -> Vec<OrderBy> {
     let time = view.event_time().filter(|field| field.can_sort());
-    let latest = time.map(|field| by(view, field, true));
+    let latest = time.map(|field| OrderBy {
+        column: field.own_column(),
+        descending: true,
+        nullable: !is_always_there(view, field),
+    });
     total(view, latest.into_iter().collect())
 }
 
 /// An order that ends with the key.
 pub(crate) fn total(view: &StreamView, mut order: Vec<OrderBy>) -> Vec<OrderBy> {
     for field in view.key_fields() {
-        let is_there = |one: &OrderBy| field.is_read_from(&one.column.name);
-        if !order.iter().any(is_there) {
-            order.push(by(view, field, false));
+        let column = field.own_column();
+        if !order.iter().any(|one| one.column == column) {
+            order.push(OrderBy {
+                column,
+                descending: false,
+                nullable: false,
+            });
         }
     }
     order
 }
 
-pub(crate) fn by(view: &StreamView, field: &FieldView, descending: bool) -> OrderBy {
-    let is_key = view.key_fields().contains(field);
+fn by(view: &StreamView, named: NamedColumn, descending: bool) -> OrderBy {
     OrderBy {
-        column: field.column(),
+        nullable: named.is_path || !is_always_there(view, &named.field),
+        column: named.column,
         descending,
-        nullable: !is_key && !field.is_required(),
     }
+}
+
+/// Whether every record of the stream has a value of the field.
+pub(crate) fn is_always_there(view: &StreamView, field: &FieldView) -> bool {
+    view.key_fields().contains(field) || (field.is_required() && !field.is_computed())
 }

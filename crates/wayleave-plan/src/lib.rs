@@ -9,6 +9,7 @@
 pub mod active_datasets;
 pub mod aggregate;
 pub mod calendar;
+pub mod evaluate;
 pub mod expand;
 pub mod fetch;
 pub mod filter;
@@ -21,6 +22,7 @@ pub mod plan;
 pub mod query;
 pub mod refusal;
 pub mod request;
+mod scope;
 pub mod seal;
 pub mod search;
 pub mod value;

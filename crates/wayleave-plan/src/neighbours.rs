@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
-use wayleave_model::mapping::Join;
+use wayleave_model::mapping::{Join, Relation};
 
 use crate::expand::{self, Expansion};
 use crate::id::RecordId;
 use crate::layout::{self, Layout, Record};
-use crate::plan::{AuthorizedPlan, Predicate, Read, Rows};
+use crate::plan::{AuthorizedPlan, JoinedTable, Predicate, Read, Rows};
+use crate::scope::PathScope;
 use crate::search::{MAX_CANDIDATES, key_of, one_of};
 use crate::value::Value;
 use crate::view::{ConnectionView, StreamView};
@@ -45,14 +46,18 @@ pub struct Edge {
 pub struct Around {
     stream: StreamView,
     layout: Layout,
+    /// What the fields are read from besides the stream's own table.
+    tables: Arc<Vec<JoinedTable>>,
     edges: Vec<Edge>,
 }
 
 impl Around {
     /// The records of a stream alone.
-    pub fn alone(stream: &StreamView) -> Self {
+    pub fn alone(connection: &ConnectionView, stream: &StreamView) -> Self {
+        let mut scope = PathScope::new(connection, stream);
         Self {
-            layout: Layout::whole(stream),
+            layout: Layout::whole(&mut scope),
+            tables: scope.into_joins(),
             stream: stream.clone(),
             edges: Vec::new(),
         }
@@ -60,14 +65,16 @@ impl Around {
 
     /// The records of a stream, and the relations between them and others of the connection.
     pub fn related(connection: &ConnectionView, stream: &StreamView) -> Self {
-        let mut around = Self::alone(stream);
+        let mut around = Self::alone(connection, stream);
         for relation in stream.relations() {
             let Some(target) = connection.stream(&relation.to) else {
                 continue;
             };
             let index = around.edges.len();
             let layout = &mut around.layout;
-            if let Ok(it) = expand::expansion(stream, relation, target, None, index, layout) {
+            if let Ok(it) =
+                expand::expansion(connection, stream, relation, target, None, index, layout)
+            {
                 around.edges.push(Edge {
                     direction: Direction::Outgoing,
                     type_name: relation.type_name.value.clone(),
@@ -79,10 +86,13 @@ impl Around {
         }
         for from in &connection.streams {
             let ours = from.relations().filter(|it| it.to == stream.name());
+            let ours = ours.filter(|it| !is_followed(stream, from, it));
             for relation in ours {
                 let index = around.edges.len();
                 let layout = &mut around.layout;
-                if let Some(it) = expand::incoming(stream, relation, from, index, layout) {
+                if let Some(it) =
+                    expand::incoming(connection, stream, relation, from, index, layout)
+                {
                     around.edges.push(Edge {
                         direction: Direction::Incoming,
                         type_name: relation.type_name.value.clone(),
@@ -143,6 +153,7 @@ impl Around {
         }
         Some(AuthorizedPlan::new(
             self.stream.target(),
+            Arc::clone(&self.tables),
             Read::Rows(Rows {
                 columns: Arc::clone(&self.layout.columns),
                 limit: u32::try_from(known.len()).unwrap_or(u32::MAX),
@@ -162,6 +173,23 @@ impl Around {
     pub fn record(&self, row: Vec<Value>) -> Record {
         self.layout.record(row)
     }
+}
+
+/// Whether the stream has the reverse of a relation that leads to it: then that one is followed.
+fn is_followed(stream: &StreamView, from: &StreamView, incoming: &Relation) -> bool {
+    let mirrors = |relation: &&Relation| {
+        relation.to == from.name()
+            && relation.on.len() == incoming.on.len()
+            && relation.on.iter().all(|pair| {
+                let their = from.field(&pair.field);
+                incoming.on.iter().any(|other| {
+                    let our = stream.field(&other.field);
+                    our.is_some_and(|it| it.is_read_from(&pair.column))
+                        && their.is_some_and(|it| it.is_read_from(&other.column))
+                })
+            })
+    };
+    stream.relations().any(|it| mirrors(&it))
 }
 
 /// The fields a relation leads to, which are visible where it may be followed.

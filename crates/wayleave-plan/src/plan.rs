@@ -3,14 +3,19 @@
 //! Fields are private: a plan is built by this crate's `authorize` functions alone, and a store
 //! reads it through accessors.
 
+mod column;
+mod predicate;
+
 use std::sync::Arc;
 
-use wayleave_model::{
-    digest::Digest,
-    mapping::{AggregateOp, Datatype, SourceKind},
-};
+use wayleave_model::digest::Digest;
+use wayleave_model::mapping::{AggregateOp, SourceKind};
 
 use crate::value::Value;
+
+pub use self::column::{Column, ColumnOrigin};
+pub use self::predicate::{Predicate, TextPlace};
+pub use wayleave_model::expression::Comparison;
 
 /// A read that policy has allowed; cheap to clone. Nothing outside this crate can build or change
 /// one:
@@ -35,13 +40,15 @@ use crate::value::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthorizedPlan {
     target: Arc<Target>,
+    joins: Arc<Vec<JoinedTable>>,
     read: Arc<Read>,
 }
 
 impl AuthorizedPlan {
-    pub(crate) fn new(target: Arc<Target>, read: Read) -> Self {
+    pub(crate) fn new(target: Arc<Target>, joins: Arc<Vec<JoinedTable>>, read: Read) -> Self {
         Self {
             target,
+            joins,
             read: Arc::new(read),
         }
     }
@@ -53,6 +60,12 @@ impl AuthorizedPlan {
     /// Where to read.
     pub fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// The records that to-one relations lead to, each reached from the target or from one before
+    /// it. They add columns: every row of the target stays, once, whether or not it leads anywhere.
+    pub fn joins(&self) -> &[JoinedTable] {
+        &self.joins
     }
 
     /// What to read.
@@ -78,16 +91,28 @@ pub struct Target {
     pub mapping: Digest,
 }
 
-/// A column and what it holds.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Column {
-    /// Its name, exactly as the store has it.
+/// A table of the target's source that a relation leads to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JoinedTable {
+    /// The number its columns name it by. The target's own table is [`TARGET`].
+    pub table: u16,
+    /// The schema, where the store has such a notion.
+    pub schema: Option<String>,
+    /// The table, exactly as the store has it.
     pub name: String,
-    /// What it holds.
-    pub datatype: Datatype,
-    /// Whether it holds many values.
-    pub many: bool,
+    /// What joins it: a column of a table named before it, and one of its own. A value that is NULL
+    /// or not of its datatype joins nothing.
+    pub on: Vec<(Column, Column)>,
+    /// Which of its rows there are: those its own grant and mapping let be seen. The others are
+    /// absent, and so is whatever they would lead to.
+    pub rows: Predicate,
+    /// Which row is joined where several meet although their mapping says that at most one does: the
+    /// first by these columns, NULL and values of other datatypes last. Empty where several are meant.
+    pub first_by: Vec<Column>,
 }
+
+/// The number of the target's own table.
+pub const TARGET: u16 = 0;
 
 /// What to read.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,7 +135,7 @@ impl Read {
     pub fn width(&self) -> usize {
         match self {
             Self::Rows(rows) => rows.columns.len(),
-            Self::Groups(groups) => groups.by.len() + groups.measures.len(),
+            Self::Groups(groups) => groups.columns.len(),
             Self::Count { .. } => 1,
         }
     }
@@ -157,21 +182,28 @@ pub struct OrderBy {
     pub nullable: bool,
 }
 
-/// Groups and their measures, in order.
+/// Groups and what is measured of them, in order.
 ///
-/// A row of the answer holds the values of `by`, then those of `measures`. Without `by` there is
-/// exactly one row, even over no rows; with `by` there is one a group that has rows.
+/// Without `by` there is exactly one group, even over no rows; with `by` there is one for each key
+/// that has rows. What is answered of a group, ordered by and compared in `having` are columns of
+/// origin [`ColumnOrigin::Group`], or computed from such.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Groups {
     /// What to group by; empty for one group of everything.
     pub by: Vec<GroupKey>,
-    /// What to measure in each group.
-    pub measures: Vec<Measure>,
+    /// What to aggregate in each group.
+    pub aggregates: Vec<Aggregate>,
     /// Which rows.
     pub predicate: Predicate,
+    /// What is answered of each group, in this order.
+    pub columns: Vec<Column>,
+    /// Which groups.
+    pub having: Predicate,
     /// The order of groups, made total by the group keys: by the values as they are in the answer,
-    /// measures after rounding. NULLs come last in either direction.
-    pub order: Vec<GroupOrder>,
+    /// aggregates after rounding.
+    pub order: Vec<OrderBy>,
+    /// Begin after the group with these values of the `order` columns.
+    pub after: Option<Vec<Value>>,
     /// At most so many groups.
     pub limit: u32,
 }
@@ -217,7 +249,7 @@ pub enum Granularity {
     Year,
 }
 
-/// One measure of a group.
+/// One aggregate of a group.
 ///
 /// NULLs are skipped, by all but a `count` without a column. Over no values `count` and
 /// `count_distinct` are 0 and the others NULL. The same data gives the same bytes on every store,
@@ -231,141 +263,53 @@ pub enum Granularity {
 /// | `avg` | integer, decimal | `Decimal`: the exact sum divided by the count, rounded half away from zero to 6 digits after the point, then canonical. [`crate::value::average`] does it |
 /// | `sum`, `avg` | number | `Number`, rounded to 12 significant digits by [`crate::value::rounded`]; the order of addition is the store's, so equal answers are not promised and its `Capabilities` say so |
 /// | `min`, `max` | any ordered | a value of the column's datatype; text by code point |
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Measure {
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aggregate {
     /// What is computed: `count`, `count_distinct`, `sum`, `avg`, `min` or `max`.
     pub op: AggregateOp,
     /// Over which column; `None` counts rows.
     pub column: Option<Column>,
+    /// Over which of the group's rows. Without any, it is what it is over no values.
+    pub filter: Predicate,
 }
 
-/// One key of the order of groups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GroupOrder {
-    /// An index into `by` followed by `measures`.
-    pub index: usize,
-    /// From the largest down.
-    pub descending: bool,
+impl JoinedTable {
+    /// Whether the mapping says that at most one of its rows meets a row.
+    pub fn is_to_one(&self) -> bool {
+        !self.first_by.is_empty()
+    }
+
+    /// Those of the joined tables that a predicate looks at, and those that lead to them.
+    pub(crate) fn needed(joins: &Arc<Vec<Self>>, predicate: &Predicate) -> Arc<Vec<Self>> {
+        if joins.is_empty() {
+            return Arc::clone(joins);
+        }
+        let mut tables = Vec::new();
+        predicate.for_each_column(&mut |column| tables.extend(column.tables()));
+        // Each is joined to one before it.
+        for join in joins.iter().rev() {
+            if tables.contains(&join.table) {
+                let ours = join.on.iter().map(|(ours, _)| ours);
+                tables.extend(ours.flat_map(Column::tables));
+            }
+        }
+        let needed = joins.iter().filter(|it| tables.contains(&it.table));
+        Arc::new(needed.cloned().collect())
+    }
 }
 
-/// Which rows. Two-valued: a comparison with NULL is false, and so is its opposite.
-///
-/// A store may hold values that are not of their column's datatype. Under [`Predicate::Granted`]
-/// such a value satisfies nothing. Elsewhere it never satisfies anything either, but a store that
-/// meets one among the granted rows, and cannot tell that the row is not wanted, fails the read
-/// instead of guessing.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Predicate {
-    /// Every row.
-    True,
-    /// No row.
-    False,
-    /// All of these.
-    And(Vec<Predicate>),
-    /// Any of these.
-    Or(Vec<Predicate>),
-    /// What a grant, or the mapping, lets be seen at all. A value that is not of its column's
-    /// datatype satisfies nothing in here, negated comparisons included. Stands only in a
-    /// conjunction at the top of a plan's predicate, and never inside another one.
-    Granted(Box<Predicate>),
-    /// A comparison with one value of the column's datatype, never NULL.
-    Compare {
-        /// The column.
-        column: Column,
-        /// How.
-        comparison: Comparison,
-        /// With what.
-        value: Value,
-    },
-    /// Equal to one of these values, none of them NULL; `negated`: not NULL and equal to none.
-    In {
-        /// The column.
-        column: Column,
-        /// With what; never empty.
-        values: Vec<Value>,
-        /// Equal to none of them.
-        negated: bool,
-    },
-    /// A text column that holds, or begins with, this text: exact code points, no wildcards.
-    Like {
-        /// The column.
-        column: Column,
-        /// The text.
-        text: String,
-        /// Only at the beginning.
-        prefix: bool,
-    },
-    /// NULL or not.
-    IsNull {
-        /// The column.
-        column: Column,
-        /// Holds when the column is not NULL.
-        negated: bool,
-    },
-}
-
-/// How two values are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Comparison {
-    /// Equal.
-    Eq,
-    /// Not equal (and not NULL).
-    Ne,
-    /// Greater.
-    Gt,
-    /// Greater or equal.
-    Gte,
-    /// Less.
-    Lt,
-    /// Less or equal.
-    Lte,
-}
-
-impl Predicate {
-    /// This, as a grant says it.
-    pub(crate) fn granted(self) -> Self {
+impl Read {
+    /// Calls `visit` for every predicate over rows.
+    pub fn for_each_predicate<'r>(&'r self, visit: &mut dyn FnMut(&'r Predicate)) {
         match self {
-            Self::True | Self::False | Self::Granted(_) => self,
-            other => Self::Granted(Box::new(other)),
-        }
-    }
-
-    /// All of these, with what is needless left out.
-    pub(crate) fn all(parts: impl IntoIterator<Item = Self>) -> Self {
-        let mut kept = Vec::new();
-        for part in parts {
-            match part {
-                Self::True => {}
-                Self::False => return Self::False,
-                Self::And(inner) => kept.extend(inner),
-                other => kept.push(other),
+            Self::Rows(rows) => visit(&rows.predicate),
+            Self::Groups(groups) => {
+                visit(&groups.predicate);
+                for aggregate in &groups.aggregates {
+                    visit(&aggregate.filter);
+                }
             }
+            Self::Count { predicate, .. } => visit(predicate),
         }
-        only(kept, Self::And).unwrap_or(Self::True)
     }
-
-    /// Any of these, with what is needless left out.
-    pub(crate) fn any(parts: impl IntoIterator<Item = Self>) -> Self {
-        let mut kept = Vec::new();
-        for part in parts {
-            match part {
-                Self::False => {}
-                Self::True => return Self::True,
-                Self::Or(inner) => kept.extend(inner),
-                other => kept.push(other),
-            }
-        }
-        only(kept, Self::Or).unwrap_or(Self::False)
-    }
-}
-
-/// The one part there is, or several joined; `None` of none.
-fn only(
-    mut parts: Vec<Predicate>,
-    join: impl FnOnce(Vec<Predicate>) -> Predicate,
-) -> Option<Predicate> {
-    if parts.len() > 1 {
-        return Some(join(parts));
-    }
-    parts.pop()
 }

@@ -15,9 +15,10 @@ pub use page::Page;
 use crate::expand::{self, Expansion};
 use crate::filter;
 use crate::layout::{self, Layout};
-use crate::plan::{AuthorizedPlan, Predicate, Read, Rows};
+use crate::plan::{AuthorizedPlan, JoinedTable, Predicate, Read, Rows};
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::{CountKind, QueryRequest, SortKey};
+use crate::scope::PathScope;
 use crate::seal::{Binding, CURSOR_HOURS, CursorPosition, Seal};
 use crate::value::{Value, sorted_object};
 use crate::view::{ConnectionView, StreamView, Tool, View};
@@ -52,15 +53,16 @@ impl QueryPlan {
         request: &QueryRequest,
         seal: Seal<'_>,
     ) -> Result<Self, Refusal> {
-        let (own, theirs) = expand::split(request.fields.as_deref());
-        let layout = Layout::with_fields(stream, own.as_deref())?;
+        let (own, theirs) = expand::split(request.fields.as_deref(), &request.expand);
+        let mut scope = PathScope::new(connection, stream);
+        let layout = Layout::with_fields(&mut scope, own.as_deref())?;
         let wanted = match &request.filter {
             None => Predicate::True,
-            Some(filter) => filter::of_caller(stream, filter)?,
+            Some(filter) => filter::of_caller(&mut scope, filter)?,
         };
-        let changes = changes::begin(view, stream, request, seal)?;
+        let changes = changes::begin(view, connection, stream, request, seal)?;
         let order = match &changes {
-            None => layout::order(stream, &request.sort)?,
+            None => layout::order(&mut scope, &request.sort)?,
             Some(_) => changes::order(stream),
         };
         let predicate = match &changes {
@@ -74,11 +76,14 @@ impl QueryPlan {
         let expansions =
             expand::planned(connection, stream, &request.expand, &theirs, &mut layout)?;
         let binding = binding(view, stream, request);
+        scope.check_size()?;
+        let tables = scope.into_joins();
         let mut plan = Self {
             stream: stream.clone(),
-            count: count(stream, &predicate, request.count),
+            count: count(stream, &tables, &predicate, request.count),
             rows: AuthorizedPlan::new(
                 stream.target(),
+                tables,
                 Read::Rows(Rows {
                     columns: Arc::clone(&layout.columns),
                     predicate,
@@ -213,7 +218,12 @@ impl QueryPlan {
 }
 
 /// A count: by statistics only where they can know, exactly otherwise.
-fn count(stream: &StreamView, predicate: &Predicate, kind: CountKind) -> Option<AuthorizedPlan> {
+fn count(
+    stream: &StreamView,
+    tables: &Arc<Vec<JoinedTable>>,
+    predicate: &Predicate,
+    kind: CountKind,
+) -> Option<AuthorizedPlan> {
     let exact = match kind {
         CountKind::None => return None,
         CountKind::Exact => true,
@@ -221,6 +231,7 @@ fn count(stream: &StreamView, predicate: &Predicate, kind: CountKind) -> Option<
     };
     Some(AuthorizedPlan::new(
         stream.target(),
+        JoinedTable::needed(tables, predicate),
         Read::Count {
             predicate: predicate.clone(),
             exact,

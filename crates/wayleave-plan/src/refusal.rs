@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use wayleave_model::nearest::nearest;
 
-pub use fit::MAX_BYTES;
+pub use fit::{MAX_BYTES, MAX_CHOICE_BYTES};
 pub(crate) use words::Kind;
 
 use crate::view::StreamView;
@@ -302,9 +302,18 @@ impl Refusal {
         self
     }
 
-    /// The refusal as JSON of at most [`MAX_BYTES`] bytes.
+    /// The refusal as JSON of at most [`max_bytes`](Self::max_bytes).
     pub fn to_json(&self) -> Json {
-        self.to_json_within(MAX_BYTES)
+        self.to_json_within(self.max_bytes())
+    }
+
+    /// The most bytes it is written in: [`MAX_BYTES`], or [`MAX_CHOICE_BYTES`] where it describes
+    /// connections.
+    pub fn max_bytes(&self) -> usize {
+        match &self.choice {
+            Some(_) => MAX_CHOICE_BYTES,
+            None => MAX_BYTES,
+        }
     }
 
     /// The refusal as JSON of at most so many bytes (no fewer than 512): texts are cut and lists
@@ -312,6 +321,22 @@ impl Refusal {
     pub fn to_json_within(&self, bytes: usize) -> Json {
         fit::fitted(self, bytes.max(512))
     }
+}
+
+/// Which of the known arguments a name means: a word of another query language, or a slip of the hand.
+pub fn argument_meant(given: &str, known: &[&str]) -> Option<String> {
+    meant(Kind::Argument, given, known)
+}
+
+/// Which of the known operators, or of a few words, a word means.
+pub fn operator_meant(given: &str, known: &[&str]) -> Option<String> {
+    meant(Kind::Operator, given, known)
+}
+
+fn meant(kind: Kind, given: &str, known: &[&str]) -> Option<String> {
+    let words: Vec<String> = known.iter().map(|it| (*it).to_owned()).collect();
+    let near = || nearest(given, known.iter().copied()).map(str::to_owned);
+    words::meant(kind, given, &words).or_else(near)
 }
 
 /// A caller's own word, fit to be repeated in a message: in backticks, one line, bounded.

@@ -33,11 +33,13 @@ pub const MAX_QUERY: usize = 1_024;
 /// The most measures of one aggregate.
 pub const MAX_METRICS: usize = 8;
 /// The most fields to group by.
-pub const MAX_GROUP_FIELDS: usize = 3;
+pub const MAX_GROUP_FIELDS: usize = 8;
 /// The most keys of a sort.
 pub const MAX_SORT_KEYS: usize = 4;
 /// The most relations to expand.
 pub const MAX_EXPANDED: usize = 4;
+/// The most streams that are described at once.
+pub const MAX_DESCRIBED: usize = 32;
 /// The largest offset: whole numbers beyond it are not exact in JSON.
 pub const MAX_OFFSET: usize = (1 << 53) - 1;
 /// How many related records of each record an expansion shows.
@@ -46,8 +48,10 @@ pub const EXPANDED_ROWS: u32 = 10;
 /// What `schema` was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaRequest {
-    /// One stream, or an index of all.
+    /// One stream; without one, and without `streams`, all.
     pub stream: Option<String>,
+    /// Several streams.
+    pub streams: Vec<String>,
     /// One connection, or all.
     pub connection_id: Option<String>,
     /// How much to tell.
@@ -126,29 +130,73 @@ pub struct AggregateRequest {
     pub group_by_time: Option<TimeGroup>,
     /// Which records.
     pub filter: Option<Map<String, Json>>,
+    /// Which groups, by what is measured of them.
+    pub having: Option<Map<String, Json>>,
     /// In which order: group fields, or measures by their [label](Metric::label).
     pub sort: Vec<SortKey>,
     /// At most so many groups.
     pub limit: u32,
+    /// Where an earlier page ended.
+    pub cursor: Option<String>,
+    /// Whether to measure all records together too.
+    pub totals: bool,
 }
 
 /// One measure.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
-    /// What is computed; never a grouping.
-    pub op: AggregateOp,
-    /// Over which field; only `count` may do without.
-    pub field: Option<String>,
+    /// What is measured.
+    pub kind: MetricKind,
+    /// Of which records of a group; `None` for all.
+    pub filter: Option<Map<String, Json>>,
+    /// What it is called in the answer, if the caller says so.
+    pub name: Option<String>,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MetricKind {
+    /// An aggregate of a field.
+    Aggregate {
+        /// What is computed; never a grouping.
+        op: AggregateOp,
+        /// Over which field; only `count` may do without.
+        field: Option<String>,
+    },
+    /// What the mapping measures under this name.
+    Measure(String),
 }
 
 impl Metric {
-    /// The name of the measure in results and sorts: `count`, or the op and the field, such as
-    /// `sum_amount`.
-    pub fn label(&self) -> String {
-        match &self.field {
-            None => self.op.to_string(),
-            Some(field) => format!("{}_{field}", self.op),
+    /// An aggregate of all records of a group.
+    pub fn new(op: AggregateOp, field: Option<String>) -> Self {
+        Self {
+            kind: MetricKind::Aggregate { op, field },
+            filter: None,
+            name: None,
         }
+    }
+
+    /// The name of the measure in results and sorts: the caller's, the mapping's, `count`, or the op
+    /// and the field, such as `sum_amount`.
+    pub fn label(&self) -> String {
+        match (&self.name, &self.kind) {
+            (Some(name), _) | (None, MetricKind::Measure(name)) => name.clone(),
+            (None, MetricKind::Aggregate { op, field: None }) => op.to_string(),
+            (
+                None,
+                MetricKind::Aggregate {
+                    op,
+                    field: Some(field),
+                },
+            ) => format!("{op}_{field}"),
+        }
+    }
+
+    /// All of it as one text, to tell whether two are the same.
+    pub(crate) fn canonical(&self) -> String {
+        let filter = crate::query::canonical(self.filter.as_ref());
+        format!("{:?} {:?} {filter}", self.kind, self.name)
     }
 }
 
@@ -200,9 +248,11 @@ pub struct FetchRequest {
 impl SchemaRequest {
     /// Reads the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
-        let given = Arguments::new("schema", arguments, &["stream", "connection_id", "detail"])?;
+        let known = ["stream", "streams", "connection_id", "detail"];
+        let given = Arguments::new("schema", arguments, &known)?;
         Ok(Self {
             stream: given.text("stream")?,
+            streams: given.names("streams", MAX_DESCRIBED)?.unwrap_or_default(),
             connection_id: given.text("connection_id")?,
             detail: given
                 .word(
@@ -270,8 +320,11 @@ impl AggregateRequest {
                 "group_by",
                 "group_by_time",
                 "filter",
+                "having",
                 "sort",
                 "limit",
+                "cursor",
+                "totals",
             ],
         )?;
         Ok(Self {
@@ -283,8 +336,11 @@ impl AggregateRequest {
                 .unwrap_or_default(),
             group_by_time: given.time_group()?,
             filter: given.filter()?,
+            having: given.object("having", "measures, such as {\"count\": {\"gte\": 2}}")?,
             sort: given.sort()?,
             limit: given.limit()?,
+            cursor: given.text("cursor")?,
+            totals: given.flag("totals")?,
         })
     }
 }

@@ -15,10 +15,11 @@ use crate::filter;
 use crate::id::RecordId;
 use crate::layout::{self, Layout, Record};
 use crate::package::Package;
-use crate::plan::{AuthorizedPlan, Comparison, Predicate, Read, Rows};
+use crate::plan::{AuthorizedPlan, Comparison, JoinedTable, Predicate, Read, Rows};
 use crate::query::canonical;
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::SearchRequest;
+use crate::scope::PathScope;
 use crate::seal::{Binding, CURSOR_HOURS, CursorPosition, Seal};
 use crate::value::Value;
 use crate::view::{ConnectionView, FieldView, StreamView, Tracking, View};
@@ -47,6 +48,8 @@ pub struct SearchStream {
     pub fields: Vec<String>,
     predicate: Predicate,
     layout: Layout,
+    /// What the filter and the fields are read from besides the stream's own table.
+    tables: Arc<Vec<JoinedTable>>,
 }
 
 /// A place in a ranking: right after this record.
@@ -159,14 +162,17 @@ impl SearchStream {
             let fields = request.fields.as_ref();
             fields.is_none_or(|fields| fields.iter().any(|name| name == field.name()))
         };
+        let mut scope = PathScope::new(connection, stream);
         let wanted = match &request.filter {
             None => Predicate::True,
             Some(filter) => {
-                filter::of_caller(stream, filter).map_err(|refusal| refusal.see(stream))?
+                filter::of_caller(&mut scope, filter).map_err(|refusal| refusal.see(stream))?
             }
         };
         for name in request.fields.iter().flatten() {
-            layout::named_field(stream, name, "fields").map_err(|refusal| refusal.see(stream))?;
+            if stream.field(name).is_none() {
+                return Err(layout::unknown_field(&scope, name, "fields").see(stream));
+            }
         }
         let searched: Vec<&FieldView> = stream.search().filter(asked).collect();
         let mut shown: Vec<FieldView> = stream.key_fields().to_vec();
@@ -176,12 +182,16 @@ impl SearchStream {
                 shown.push(field.clone());
             }
         }
+        let shown = shown.iter().filter_map(|field| scope.own(field)).collect();
+        let layout = Layout::new(&mut scope, shown);
+        scope.check_size()?;
         Ok(Self {
             view: stream.clone(),
             label: connection.label.clone(),
             fields: searched.iter().map(|it| it.name().to_owned()).collect(),
             predicate: Predicate::all([stream.base(), wanted]),
-            layout: Layout::new(stream, shown),
+            layout,
+            tables: scope.into_joins(),
         })
     }
 
@@ -209,6 +219,7 @@ impl SearchStream {
         let limit = u32::try_from(known.len()).unwrap_or(u32::MAX);
         Some(AuthorizedPlan::new(
             self.view.target(),
+            Arc::clone(&self.tables),
             Read::Rows(Rows {
                 columns: Arc::clone(&self.layout.columns),
                 predicate: Predicate::all([
@@ -304,13 +315,13 @@ pub fn searchable(active: &ActiveDatasets) -> Vec<SearchableStream> {
 pub(crate) fn one_of(keys: &[FieldView], known: Vec<Vec<Value>>) -> Predicate {
     if let [only] = keys {
         return Predicate::In {
-            column: only.column(),
+            column: only.own_column(),
             values: known.into_iter().flatten().collect(),
             negated: false,
         };
     }
     let equal = |(field, value): (&FieldView, Value)| Predicate::Compare {
-        column: field.column(),
+        column: field.own_column(),
         comparison: Comparison::Eq,
         value,
     };

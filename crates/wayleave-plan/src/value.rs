@@ -4,11 +4,15 @@
 //! them. Nothing here knows of mappings or requests.
 
 mod arithmetic;
+mod exact;
+mod fold;
 mod order;
 mod read;
 mod write;
 
 pub use arithmetic::{Total, average, mean, rounded, sum};
+pub use exact::{Exact, NotExact};
+pub use fold::{fold, fold_char, folded_letters, is_folded};
 pub use read::{NotAValue, date_from_text, datetime_from_text, decimal_from_text};
 
 pub(crate) use write::sorted_object;

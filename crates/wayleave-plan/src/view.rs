@@ -5,6 +5,7 @@
 
 mod field;
 mod locate;
+mod measure;
 mod resolve;
 mod schema;
 mod stream;
@@ -17,6 +18,7 @@ use wayleave_model::ratify::Ratified;
 
 pub use field::FieldView;
 pub use locate::Tool;
+pub use measure::MeasureView;
 pub use schema::Discovery;
 pub use stream::{StreamView, Tracking};
 

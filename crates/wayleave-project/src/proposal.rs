@@ -15,6 +15,7 @@ use wayleave_model::{
 use crate::{
     draft::{self, DraftFile, ListDraftsError},
     project::{MAPPINGS, Project},
+    source_probe::{SourceSamples, UnsampledColumn},
 };
 
 /// The draft file that a proposal goes to, and the parts of it that must stay.
@@ -26,6 +27,19 @@ pub struct DraftTarget {
     pub shown: String,
     existing: Option<String>,
     schema: Option<String>,
+    sampling: Option<Sampling>,
+    has_other_sources: bool,
+}
+
+/// What was read of a source's values for a proposal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sampling {
+    /// How many columns were read.
+    pub columns: usize,
+    /// The columns that were to be read and were not.
+    pub unsampled: Vec<UnsampledColumn>,
+    /// Whether the draft has connections to other sources, whose values were not read.
+    pub has_other_sources: bool,
 }
 
 /// A proposed draft.
@@ -45,6 +59,8 @@ pub struct Proposal {
     pub left_out: Vec<LeftOut>,
     /// Notes on the draft as a whole.
     pub notes: Vec<Note>,
+    /// What was read of the source's values, where that was asked for.
+    pub sampling: Option<Sampling>,
 }
 
 /// Why nothing was proposed.
@@ -137,6 +153,8 @@ impl DraftTarget {
             shown: format!("{MAPPINGS}/{}.toml", options.dataset),
             existing: None,
             schema: schema.map(str::to_owned),
+            sampling: None,
+            has_other_sources: false,
             options,
         };
         if let Some(file) = file {
@@ -164,6 +182,8 @@ impl DraftTarget {
             let found = declared.sources.join(", ");
             return Err(elsewhere("source", &found, &self.options.source));
         }
+        let source = &self.options.source;
+        self.has_other_sources = declared.sources.iter().any(|it| it != source);
         match (&self.schema, declared.schema) {
             (Some(asked), Some(found)) if *asked != found => {
                 return Err(elsewhere("schema", &found, asked));
@@ -180,6 +200,16 @@ impl DraftTarget {
     /// The schema whose catalogue to read.
     pub fn schema(&self) -> Option<&str> {
         self.schema.as_deref()
+    }
+
+    /// Lists the values that were read of the source.
+    pub fn set_samples(&mut self, found: SourceSamples) {
+        self.options.samples = found.samples;
+        self.sampling = Some(Sampling {
+            columns: found.columns,
+            unsampled: found.unsampled,
+            has_other_sources: self.has_other_sources,
+        });
     }
 
     /// Proposes a draft over a catalogue. Writes nothing.
@@ -199,6 +229,7 @@ impl DraftTarget {
             changes: merge.changes,
             left_out: merge.left_out,
             notes: merge.notes,
+            sampling: self.sampling.clone(),
         };
         if proposal.is_new {
             proposal.notes = propose::propose(catalogue, &self.options).notes;

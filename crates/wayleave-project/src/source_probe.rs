@@ -1,6 +1,6 @@
-//! Probes declared sources: reachability, catalogue, drift from a mapping.
+//! Probes declared sources: reachability, catalogue, drift from a mapping, samples for a proposal.
 //!
-//! Reads catalogues only, never a row. A DSN is looked up at the last moment and never leaves
+//! Reads catalogues, and rows only where an operator asks for samples. A DSN is looked up at the last moment and never leaves
 //! this crate.
 
 use std::{
@@ -15,8 +15,9 @@ use wayleave_model::{
     mapping::Mapping,
     nearest::nearest,
     problem::{self, Problem},
+    propose::{Samples, columns_to_sample},
 };
-use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError};
+use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError, Unsampled};
 
 use crate::source::{self, Environment, SourceError};
 
@@ -73,6 +74,31 @@ impl ProbeError {
     }
 }
 
+/// Most columns of a source that are sampled at once.
+const MAX_SAMPLED_COLUMNS: usize = 100;
+
+/// The values of a source's columns, for a proposal.
+#[derive(Debug, Clone, Default)]
+pub struct SourceSamples {
+    /// What was read.
+    pub samples: Samples,
+    /// How many columns were read.
+    pub columns: usize,
+    /// The columns that were not read.
+    pub unsampled: Vec<UnsampledColumn>,
+}
+
+/// A column that was to be sampled and was not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnsampledColumn {
+    /// Its table, exactly as in the store.
+    pub table: String,
+    /// The column.
+    pub column: String,
+    /// Why.
+    pub reason: Unsampled,
+}
+
 /// Opens declared sources to examine them.
 #[derive(Debug, Clone, Default)]
 pub struct SourceProbe {
@@ -117,6 +143,41 @@ impl SourceProbe {
             .introspect(&options, progress)
             .await
             .map_err(|cause| failed(name, cause))
+    }
+
+    /// Reads the distinct values of columns that may hold a closed list, up to
+    /// [`MAX_SAMPLED_COLUMNS`].
+    pub async fn samples(
+        &self,
+        state: &State,
+        name: &str,
+        catalogue: &Catalogue,
+    ) -> Result<SourceSamples, ProbeError> {
+        let (_, store) = self.open(state, name)?;
+        let columns = columns_to_sample(catalogue);
+        let mut found = SourceSamples::default();
+        if columns.is_empty() {
+            return Ok(found);
+        }
+        let read = columns.get(..MAX_SAMPLED_COLUMNS).unwrap_or(&columns);
+        let outcomes = store.sample(catalogue, read).await;
+        let outcomes = outcomes.map_err(|cause| failed(name, cause))?.into_iter();
+        let outcomes = outcomes.chain(std::iter::repeat(Err(Unsampled::OverLimit)));
+        for (column, outcome) in columns.into_iter().zip(outcomes) {
+            match outcome {
+                Ok(sample) => {
+                    found.columns += 1;
+                    let (table, column) = (&column.table, &column.column);
+                    found.samples.insert(table, column, sample);
+                }
+                Err(reason) => found.unsampled.push(UnsampledColumn {
+                    table: column.table,
+                    column: column.column,
+                    reason,
+                }),
+            }
+        }
+        Ok(found)
     }
 
     fn open<'a>(

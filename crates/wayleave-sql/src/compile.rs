@@ -4,27 +4,39 @@
 //! quoted; every value is bound. What the stores do differently is in a [`Dialect`]; what a plan
 //! means is here, once.
 
+mod comparisons;
+pub(crate) mod compute;
 pub(crate) mod dialect;
+pub(crate) mod formula;
 mod groups;
 #[cfg(test)]
 mod index_tests;
+pub(crate) mod joins;
 pub(crate) mod keyset;
 pub(crate) mod numbers;
+#[cfg(test)]
+mod path_index_tests;
 pub(crate) mod predicate;
 mod rows;
 pub(crate) mod shape;
 pub(crate) mod sql;
+pub(crate) mod tables;
 #[cfg(test)]
 mod tests;
 
-use wayleave_plan::plan::{Column, Predicate, Read, Rows};
+use wayleave_model::mapping::Datatype;
+use wayleave_plan::plan::{Column, ColumnOrigin, JoinedTable, Predicate, Read, Rows};
 use wayleave_store::StoreError;
 
 pub(crate) use dialect::{Dialect, PREVIEW, WHOLE};
 pub(crate) use shape::{NativeColumn, NativeKind, Shape};
 pub(crate) use sql::{Bind, Sql};
+pub(crate) use tables::Tables;
+
+use joins::left_joins;
 
 use crate::plan_columns::deciding;
+use crate::plan_parts::PlanParts;
 
 /// A statement and how its answer is read.
 #[derive(Debug)]
@@ -52,12 +64,12 @@ impl<'a> Selection<'a> {
     fn witness<D: Dialect>(
         &mut self,
         dialect: &D,
-        shape: &Shape<D::Kind>,
+        tables: &Tables<D::Kind>,
         columns: Vec<&'a Column>,
     ) -> Result<(), StoreError> {
         for column in columns {
-            let (name, native) = shape.named(dialect, column)?;
-            if !dialect.needs_witness(native) {
+            let (name, native) = tables.named(dialect, column)?;
+            if !dialect.needs_witness(&native) {
                 continue;
             }
             // What is selected as it is tells of itself.
@@ -66,7 +78,7 @@ impl<'a> Selection<'a> {
             } else {
                 // A mean is two columns of the answer, which stand in one place here.
                 let place = self.outputs.iter().map(Output::width).sum();
-                self.selected.push(shape.witness(dialect, column)?);
+                self.selected.push(tables.witness(dialect, column)?);
                 self.outputs.push(Output::Witness(column));
                 place
             };
@@ -99,7 +111,18 @@ pub(crate) enum Output<'a> {
     Witness(&'a Column),
 }
 
-impl Output<'_> {
+impl<'a> Output<'a> {
+    /// A column as it is selected. Exact numbers that are computed may be longer than any stored, and
+    /// computed times are instants already.
+    fn column(column: &'a Column) -> Self {
+        let is_stored = matches!(column.origin, ColumnOrigin::Stored { .. });
+        match column.datatype {
+            Datatype::Integer | Datatype::Decimal if !is_stored => Self::Sum(column),
+            Datatype::Datetime if !is_stored => Self::FirstInstant,
+            _ => Self::Column(column),
+        }
+    }
+
     /// How many columns of the answer it takes.
     pub(crate) const fn width(&self) -> usize {
         match self {
@@ -112,33 +135,36 @@ impl Output<'_> {
 /// Compiles a plan's read over a table of that shape.
 pub(crate) fn compile<'a, D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
-    read: &'a Read,
+    tables: &Tables<D::Kind>,
+    plan: PlanParts<'a>,
 ) -> Result<Statement<'a>, StoreError> {
+    let PlanParts { read, joins, .. } = plan;
     let compiled = match read {
-        Read::Rows(plan) => {
-            let mut witnessed = deciding(read);
+        Read::Rows(rows) => {
+            let mut witnessed = deciding(plan);
             // Whatever a column is has a text, and a list is looked at when it is read.
-            let shown = plan.columns.iter();
-            let shown = shown.filter(|it| !it.datatype.is_text() && !it.many);
-            for column in shown {
-                if !witnessed.iter().any(|it| it.name == column.name) {
-                    witnessed.push(column);
-                }
+            for column in rows.columns.iter().filter(|it| !it.many) {
+                column.for_each_stored(&mut |stored| {
+                    let told = stored.datatype.is_text() && stored == column;
+                    if !told && !witnessed.contains(&stored) {
+                        witnessed.push(stored);
+                    }
+                });
             }
-            rows::compile(dialect, shape, plan, &Predicate::True, witnessed)?
+            rows::compile(dialect, tables, rows, joins, &Predicate::True, witnessed)?
         }
-        Read::Groups(plan) => groups::compile(dialect, shape, plan, deciding(read))?,
+        Read::Groups(groups) => groups::compile(dialect, tables, groups, joins, deciding(plan))?,
         Read::Count { predicate, .. } => {
             let mut selection = Selection {
                 selected: vec![Sql::text("COUNT(*)")],
                 outputs: vec![Output::Count],
                 witnesses: Vec::new(),
             };
-            selection.witness(dialect, shape, deciding(read))?;
+            selection.witness(dialect, tables, deciding(plan))?;
             let mut sql = Sql::joined(selection.selected, ", ").within("SELECT ", " FROM ");
-            sql.add(shape.from(dialect)?);
-            sql.add(predicate::filter(dialect, shape, predicate)?);
+            sql.add(tables.from(dialect)?);
+            sql.add(left_joins(dialect, tables, joins)?);
+            sql.add(predicate::filter(dialect, tables, joins, predicate)?);
             Compiled {
                 sql,
                 outputs: selection.outputs,
@@ -171,10 +197,30 @@ impl<'a> Compiled<'a> {
 /// Compiles a plan's rows over a table of that shape, given what is true of all of them anyway.
 pub(crate) fn compile_rows<'a, D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     rows: &'a Rows,
+    joins: &[JoinedTable],
     bound: &Predicate,
 ) -> Result<Statement<'a>, StoreError> {
-    let compiled = rows::compile(dialect, shape, rows, bound, Vec::new())?;
+    let compiled = rows::compile(dialect, tables, rows, joins, bound, Vec::new())?;
     Ok(compiled.render(dialect))
+}
+
+/// The datatype in which values of two datatypes that a relation joins are compared.
+fn common_datatype(one: Datatype, other: Datatype) -> Datatype {
+    match (one, other) {
+        _ if one == other => one,
+        (Datatype::Number, _) | (_, Datatype::Number) => Datatype::Number,
+        _ if one.is_numeric() && other.is_numeric() => Datatype::Decimal,
+        _ => Datatype::String,
+    }
+}
+
+/// A column's value as another datatype.
+fn converted<D: Dialect>(dialect: &D, column: &Column, value: Sql, datatype: Datatype) -> Sql {
+    if column.datatype == datatype || (column.datatype.is_text() && datatype.is_text()) {
+        value
+    } else {
+        dialect.convert(column.datatype, datatype, value)
+    }
 }

@@ -1,8 +1,8 @@
 //! SQLite, PostgreSQL and MySQL/MariaDB as sources.
 //!
-//! Every session is read-only and bounded in time. Statements are constants of this crate, or
-//! compiled from a plan that policy has allowed; whatever a caller gave is a bound value. Nothing
-//! here knows mappings or grants.
+//! Every session is read-only and bounded in time. Statements are constants of this crate, name
+//! columns of the catalogue that an operator has sampled, or are compiled from a plan that policy
+//! has allowed; whatever a caller gave is a bound value. Nothing here knows mappings or grants.
 
 mod adapter;
 mod assemble;
@@ -11,12 +11,14 @@ mod compile;
 mod dsn;
 mod mysql;
 mod plan_columns;
+mod plan_parts;
 mod pool;
 mod pooled_store;
 mod postgres;
 #[cfg(feature = "raw")]
 pub mod raw;
 mod read_task;
+mod sample;
 mod shares;
 mod sqlite;
 mod tls;

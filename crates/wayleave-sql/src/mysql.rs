@@ -4,12 +4,14 @@ mod capabilities;
 mod catalogue;
 mod connect;
 pub(crate) mod dialect;
+pub(crate) mod digits;
 pub(crate) mod dsn;
 mod error;
 mod introspect;
 mod pool;
 mod read;
 pub(crate) mod repertoire;
+mod sample;
 mod settings;
 pub(crate) mod types;
 mod values;
@@ -20,7 +22,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use wayleave_model::catalogue::Catalogue;
 use wayleave_model::mapping::SourceKind;
-use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, Store, StoreError};
+use wayleave_model::propose::{ColumnSample, SampledColumn};
+use wayleave_store::{
+    Introspect, IntrospectOptions, Limits, Progress, Store, StoreError, Unsampled,
+};
 
 use crate::adapter::{Adapter, UnopenedSource};
 use crate::dsn::Server;
@@ -75,5 +80,14 @@ impl Introspect for MysqlIntrospector {
         let catalogue = introspect::catalogue(&mut session, options, progress).await?;
         session.close().await;
         Ok(catalogue)
+    }
+
+    async fn sample(
+        &self,
+        catalogue: &Catalogue,
+        columns: &[SampledColumn],
+    ) -> Result<Vec<Result<ColumnSample, Unsampled>>, StoreError> {
+        let schema = catalogue.schema.as_deref();
+        sample::columns(&self.server, self.limits, schema, columns).await
     }
 }

@@ -1,8 +1,12 @@
 //! Which columns a plan names, to tell which one a failure is about.
 
+use std::collections::BTreeSet;
+
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, GroupKey, Predicate, Read};
+use wayleave_plan::plan::{Column, ColumnOrigin, GroupKey, Predicate, Read};
 use wayleave_store::StoreError;
+
+use crate::plan_parts::PlanParts;
 
 /// The first column of a datatype that a plan computes with.
 pub(crate) fn column_of(read: &Read, datatype: Datatype) -> Option<&Column> {
@@ -15,88 +19,105 @@ pub(crate) fn column_of(read: &Read, datatype: Datatype) -> Option<&Column> {
         .copied()
 }
 
+/// The stored columns that a read orders, groups, measures or filters by.
 fn columns_of_read<'a>(read: &'a Read, found: &mut Vec<&'a Column>) {
+    let mut named: Vec<&'a Column> = Vec::new();
     match read {
         Read::Rows(plan) => {
-            found.extend(plan.order.iter().map(|by| &by.column));
-            columns_of_predicate(&plan.predicate, found);
+            named.extend(plan.order.iter().map(|by| &by.column));
+            // A stored one is read as it is; a computed one computes.
+            let computed = plan.columns.iter().filter(|it| it.own_name().is_none());
+            named.extend(computed);
         }
         Read::Groups(plan) => {
-            found.extend(plan.by.iter().map(|key| match key {
+            named.extend(plan.by.iter().map(|key| match key {
                 GroupKey::Column(column) | GroupKey::Period { column, .. } => column,
             }));
-            found.extend(plan.measures.iter().filter_map(|it| it.column.as_ref()));
-            columns_of_predicate(&plan.predicate, found);
+            named.extend(plan.aggregates.iter().filter_map(|it| it.column.as_ref()));
         }
-        Read::Count { predicate, .. } => columns_of_predicate(predicate, found),
+        Read::Count { .. } => {}
     }
-}
-
-fn columns_of_predicate<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
-    match predicate {
-        Predicate::True | Predicate::False => {}
-        Predicate::Granted(granted) => columns_of_predicate(granted, found),
-        Predicate::And(parts) | Predicate::Or(parts) => {
-            for part in parts {
-                columns_of_predicate(part, found);
-            }
-        }
-        Predicate::Compare { column, .. }
-        | Predicate::In { column, .. }
-        | Predicate::Like { column, .. }
-        | Predicate::IsNull { column, .. } => found.push(column),
+    read.for_each_predicate(&mut |predicate| {
+        predicate.for_each_column(&mut |column| named.push(column));
+    });
+    for column in named {
+        column.for_each_stored(&mut |stored| found.push(stored));
     }
 }
 
 /// What is said of a read that cannot tell whether a row is wanted: it names the first column that
-/// a caller's filter, a measure or a period computes with and that may hold a value of another
-/// datatype. `None` where there is no such column, so that the read failed for another reason.
+/// a caller's filter, or a measure, compares and that may hold a value of another datatype.
 pub(crate) fn undecided(read: &Read) -> Option<StoreError> {
-    let (predicate, groups) = match read {
-        Read::Rows(plan) => (&plan.predicate, None),
-        Read::Groups(plan) => (&plan.predicate, Some(plan)),
-        Read::Count { predicate, .. } => (predicate, None),
-    };
-    let parts = match predicate {
-        Predicate::And(parts) => parts.as_slice(),
-        one => std::slice::from_ref(one),
-    };
-    let mut found = Vec::new();
-    for part in parts {
-        if !matches!(part, Predicate::Granted(_)) {
-            columns_of_predicate(part, &mut found);
+    let mut named: Vec<&Column> = Vec::new();
+    read.for_each_predicate(&mut |predicate| {
+        let parts = match predicate {
+            Predicate::And(parts) => parts.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        let wanted = parts
+            .iter()
+            .filter(|it| !matches!(it, Predicate::Granted(_)));
+        for part in wanted {
+            part.for_each_column(&mut |column| named.push(column));
         }
-    }
-    if let Some(groups) = groups {
-        found.extend(groups.measures.iter().filter_map(|it| it.column.as_ref()));
-        found.extend(groups.by.iter().filter_map(|key| match key {
-            GroupKey::Period { column, .. } => Some(column),
-            GroupKey::Column(_) => None,
+    });
+    if let Read::Groups(plan) = read {
+        named.extend(plan.aggregates.iter().filter_map(|it| it.column.as_ref()));
+        named.extend(plan.by.iter().map(|key| match key {
+            GroupKey::Column(column) | GroupKey::Period { column, .. } => column,
         }));
+    }
+    let mut found = Vec::new();
+    for column in named {
+        column.for_each_stored(&mut |stored| found.push(stored));
     }
     let column = found.into_iter().find(|it| !it.datatype.is_text())?;
     Some(StoreError::Unfit {
-        column: column.name.clone(),
+        column: column.label().to_owned(),
         datatype: column.datatype,
     })
 }
 
-/// The columns whose values decide which rows, groups and measures there are, and in which order,
-/// each once.
-pub(crate) fn deciding(read: &Read) -> Vec<&Column> {
+/// The stored columns whose values decide which rows, groups and measures there are, and in which
+/// order, each once.
+pub(crate) fn deciding(plan: PlanParts<'_>) -> Vec<&Column> {
     let mut found = Vec::new();
-    columns_of_read(read, &mut found);
-    found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    found.dedup_by(|a, b| a.name == b.name);
+    columns_of_read(plan.read, &mut found);
+    for join in plan.joins {
+        for (ours, theirs) in &join.on {
+            found.extend([ours, theirs]);
+        }
+        join.rows.for_each_column(&mut |column| found.push(column));
+    }
+    let place = |column: &Column| (column.tables(), column.label().to_owned());
+    found.sort_by_cached_key(|column| place(column));
+    found.dedup_by(|a, b| a == b);
     found
 }
 
-/// The columns that decide which rows may be seen.
+/// The names of the columns that a plan reads of one of its tables, each once.
+pub(crate) fn read_of(plan: PlanParts<'_>, table: u16) -> Vec<String> {
+    let mut found = deciding(plan);
+    if let Read::Rows(rows) = plan.read {
+        let each = rows.each.iter().flat_map(|each| &each.by);
+        for column in rows.columns.iter().chain(each) {
+            column.for_each_stored(&mut |stored| found.push(stored));
+        }
+    }
+    let names = found.into_iter().filter_map(|column| match &column.origin {
+        ColumnOrigin::Stored { table: at, name } if *at == table => Some(name.clone()),
+        _ => None,
+    });
+    let names: BTreeSet<String> = names.collect();
+    names.into_iter().collect()
+}
+
+/// The columns of the target's own table that decide which of its rows may be seen.
 pub(crate) fn granting(predicate: &Predicate) -> Vec<&Column> {
     let mut found = Vec::new();
     match predicate {
         Predicate::And(parts) => found.extend(parts.iter().flat_map(granting)),
-        Predicate::Granted(granted) => columns_of_predicate(granted, &mut found),
+        Predicate::Granted(granted) => granted.for_each_column(&mut |column| found.push(column)),
         _ => {}
     }
     found

@@ -16,7 +16,8 @@ use wayleave_store::{
     Answer, Capabilities, Limits, ReadContext, ReceiverGone, RowSender, Store, StoreError,
 };
 
-use crate::compile::Shape;
+use crate::compile::{NativeKind, Shape, Tables};
+use crate::plan_parts::PlanParts;
 use crate::pool::{Pool, Slot};
 use crate::read_task::{
     ReadTasks, RowOrigin, Shapes, StopCondition, StoreOptions, may_have_changed,
@@ -32,7 +33,7 @@ pub(crate) trait ServerDriver: Send + Sync + 'static {
     /// Cancels the statement of a session.
     type CancelHandle: Send;
     /// Column types of the server.
-    type Kind: Send + Sync + 'static;
+    type Kind: NativeKind + Send + Sync + 'static;
 
     /// The server's limits that callers can notice.
     const CAPABILITIES: &'static Capabilities;
@@ -89,6 +90,13 @@ pub(crate) trait ServerDriver: Send + Sync + 'static {
         target: &Target,
     ) -> impl Future<Output = Result<Shape<Self::Kind>, StoreError>> + Send;
 
+    /// The sets of columns that the server keeps unique in a table.
+    fn unique(
+        &self,
+        session: &mut Self::Session,
+        shape: &Shape<Self::Kind>,
+    ) -> impl Future<Output = Result<Vec<Vec<String>>, StoreError>> + Send;
+
     /// The server's estimate of a table's rows.
     fn estimate(
         &self,
@@ -100,8 +108,8 @@ pub(crate) trait ServerDriver: Send + Sync + 'static {
     fn rows(
         &self,
         session: &mut Self::Session,
-        shape: &Shape<Self::Kind>,
-        read: &Read,
+        tables: &Tables<Self::Kind>,
+        plan: PlanParts<'_>,
         sender: &mut RowSender,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
@@ -125,8 +133,7 @@ struct Inner<S: ServerDriver> {
 
 /// One read, as passed to a session.
 struct ReadRequest<'a> {
-    target: &'a Target,
-    read: &'a Read,
+    plan: PlanParts<'a>,
     /// How long one of its statements may take.
     limit: Duration,
 }
@@ -160,8 +167,7 @@ impl<S: ServerDriver> Store for PooledStore<S> {
         let inner = Arc::clone(&self.inner);
         let request = plan.clone();
         let task = move |mut sender, stop: StopCondition| async move {
-            let (target, read) = (request.target(), request.read());
-            let outcome = inner.answer(target, read, &mut sender, &stop).await;
+            let outcome = inner.answer((&request).into(), &mut sender, &stop).await;
             stop.finish(sender, outcome).await;
         };
         self.tasks
@@ -187,11 +193,11 @@ impl<S: ServerDriver> Inner<S> {
     /// Answers; retries once where an idle session had died or the table has changed.
     async fn answer(
         &self,
-        target: &Target,
-        read: &Read,
+        plan: PlanParts<'_>,
         sender: &mut RowSender,
         stop: &StopCondition,
     ) -> Result<(), StoreError> {
+        let target = plan.target;
         let unwanted = sender.unwanted();
         let slot = self.slot(stop, &unwanted).await?;
         let idle = slot.idle(S::is_usable);
@@ -210,11 +216,7 @@ impl<S: ServerDriver> Inner<S> {
             let cancel_handle = S::cancel_handle(&session);
             let outcome = {
                 let limit = stop.statement_limit(self.limits);
-                let request = ReadRequest {
-                    target,
-                    read,
-                    limit,
-                };
+                let request = ReadRequest { plan, limit };
                 let mut work = pin!(self.attempt(&mut session, known, &request, sender));
                 tokio::select! {
                     // A finished read wins over a stop that comes at the same time.
@@ -230,7 +232,7 @@ impl<S: ServerDriver> Inner<S> {
                 slot.keep(session);
                 return Ok(());
             };
-            self.shapes.forget(target);
+            self.forget(plan);
             let lost = was_idle && matches!(error, StoreError::Unreachable { .. });
             let changed = was_known && may_have_changed(&error);
             // The server's limit may fire just before ours; then the reason is ours.
@@ -301,7 +303,7 @@ impl<S: ServerDriver> Inner<S> {
         request: &ReadRequest<'_>,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        let ReadRequest { target, read, .. } = *request;
+        let (target, read) = (request.plan.target, request.plan.read);
         let shape = if let Some(shape) = known {
             shape
         } else {
@@ -319,7 +321,46 @@ impl<S: ServerDriver> Inner<S> {
             let _ = sender.push(estimate);
             return Ok(());
         }
-        self.driver.rows(session, &shape, read, sender).await
+        let mut tables = Tables::new(shape);
+        if !request.plan.joined_tables().is_empty() {
+            Box::pin(self.join(session, &mut tables, request.plan)).await?;
+        }
+        self.driver
+            .rows(session, &tables, request.plan, sender)
+            .await
+    }
+
+    /// Adds the tables that relations lead to.
+    async fn join(
+        &self,
+        session: &mut S::Session,
+        tables: &mut Tables<S::Kind>,
+        plan: PlanParts<'_>,
+    ) -> Result<(), StoreError> {
+        for join in plan.joined_tables() {
+            let target = plan.target_of(join);
+            let shape = if let Some(shape) = self.shapes.get(&target) {
+                shape
+            } else {
+                let shape = self.driver.shape(session, &target).await?;
+                self.shapes.put(&target, shape)
+            };
+            if join.is_to_one() && shape.unique.get().is_none() {
+                let unique = self.driver.unique(session, &shape).await?;
+                // Another read may have set it meanwhile, to the same.
+                let _ = shape.unique.set(unique);
+            }
+            tables.join(plan, join, shape);
+        }
+        Ok(())
+    }
+
+    /// Forgets the tables of a plan after a failure: they may have changed.
+    fn forget(&self, plan: PlanParts<'_>) {
+        self.shapes.forget(plan.target);
+        for join in plan.joined_tables() {
+            self.shapes.forget(&plan.target_of(join));
+        }
     }
 }
 
@@ -349,7 +390,12 @@ mod tests {
         let (mut sender, _rows) = Rows::channel();
         let context = ReadContext::within(Duration::ZERO);
         let stop = StopCondition::new(&context, store.options.limits, context.cancel.clone());
-        size_of_val(&store.inner.answer(&target, &read, &mut sender, &stop))
+        let plan = PlanParts {
+            target: &target,
+            joins: &[],
+            read: &read,
+        };
+        size_of_val(&store.inner.answer(plan, &mut sender, &stop))
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod introspect;
 mod login;
 mod pool;
 mod read;
+mod sample;
 mod settings;
 pub(crate) mod types;
 mod values;
@@ -21,7 +22,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use wayleave_model::catalogue::Catalogue;
 use wayleave_model::mapping::SourceKind;
-use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, Store, StoreError};
+use wayleave_model::propose::{ColumnSample, SampledColumn};
+use wayleave_store::{
+    Introspect, IntrospectOptions, Limits, Progress, Store, StoreError, Unsampled,
+};
 
 use crate::adapter::{Adapter, UnopenedSource};
 use crate::dsn::Server;
@@ -77,5 +81,14 @@ impl Introspect for PostgresIntrospector {
         let catalogue = introspect::catalogue(&mut session, options, progress).await?;
         session.close().await?;
         Ok(catalogue)
+    }
+
+    async fn sample(
+        &self,
+        catalogue: &Catalogue,
+        columns: &[SampledColumn],
+    ) -> Result<Vec<Result<ColumnSample, Unsampled>>, StoreError> {
+        let schema = catalogue.schema.as_deref();
+        sample::columns(&self.server, self.limits, schema, columns).await
     }
 }

@@ -18,6 +18,7 @@ mod page_tests;
 mod pool;
 mod read;
 mod read_attempt;
+mod sample;
 pub(crate) mod types;
 mod values;
 mod watchdog;
@@ -36,7 +37,10 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 use wayleave_model::catalogue::Catalogue;
 use wayleave_model::mapping::SourceKind;
-use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, Store, StoreError};
+use wayleave_model::propose::{ColumnSample, SampledColumn};
+use wayleave_store::{
+    Introspect, IntrospectOptions, Limits, Progress, Store, StoreError, Unsampled,
+};
 
 use self::dsn::File;
 use crate::adapter::{Adapter, UnopenedSource};
@@ -139,5 +143,15 @@ impl Introspect for SqliteIntrospector {
             }
         };
         tokio::join!(reading, telling).0
+    }
+
+    async fn sample(
+        &self,
+        _catalogue: &Catalogue,
+        columns: &[SampledColumn],
+    ) -> Result<Vec<Result<ColumnSample, Unsampled>>, StoreError> {
+        let (columns, limits) = (columns.to_owned(), self.limits);
+        self.blocking(move |session| Ok(sample::columns(session, limits, &columns)))
+            .await
     }
 }

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::Column;
+use wayleave_plan::plan::{Column, ColumnOrigin};
 use wayleave_plan::value::{
     Preview, Text, Value, average, date_from_text, datetime_from_text, decimal_from_text, rounded,
 };
@@ -143,7 +143,7 @@ pub(crate) fn decode_preview(
 /// A value of a column is not what the mapping says.
 pub(crate) fn unfit(column: &Column, datatype: Datatype) -> StoreError {
     StoreError::Unfit {
-        column: column.name.clone(),
+        column: column.label().to_owned(),
         datatype,
     }
 }
@@ -192,6 +192,16 @@ fn key_value(column: &Column, cell: Cell<'_>) -> Option<Value> {
         }
         (Datatype::Decimal, Cell::Bytes(key)) => {
             crate::sqlite::decimal_of_key(&key).map(|it| Value::Decimal(it.into()))
+        }
+        (Datatype::Integer, Cell::Bytes(key)) => {
+            let text = crate::sqlite::decimal_of_key(&key)?;
+            sum(column, Cell::Text(text.into()))
+        }
+        // What is computed may be wider than any integer, as a sum may.
+        (Datatype::Integer, cell @ Cell::Text(_))
+            if !matches!(column.origin, ColumnOrigin::Stored { .. }) =>
+        {
+            sum(column, cell)
         }
         (datatype, cell) => scalar(datatype, cell),
     }
@@ -430,7 +440,10 @@ mod tests {
     #[test]
     fn lists_keep_every_digit() {
         let column = Column {
-            name: "c".into(),
+            origin: wayleave_plan::plan::ColumnOrigin::Stored {
+                table: 0,
+                name: "c".into(),
+            },
             datatype: Datatype::Decimal,
             many: true,
         };
@@ -446,7 +459,10 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_named() {
         let column = Column {
-            name: "age".into(),
+            origin: wayleave_plan::plan::ColumnOrigin::Stored {
+                table: 0,
+                name: "age".into(),
+            },
             datatype: Datatype::Integer,
             many: false,
         };

@@ -8,9 +8,11 @@
 mod dice;
 pub mod fixture;
 mod malformed;
+mod questions;
 mod requests;
 mod run;
 
 pub use dice::Dice;
 pub use malformed::{MalformedReport, run_malformed};
+pub use questions::{QuestionsReport, run_questions};
 pub use run::{ConformanceError, Exclusion, Options, Report, ServedMapping, run};

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use wayleave_model::catalogue::Catalogue;
+use wayleave_model::propose::{ColumnSample, SampledColumn};
 
 use crate::StoreError;
 
 /// A source whose catalogue can be read.
 ///
 /// Implementations open a read-only session, obey the [`Limits`] they were created with, read no
-/// rows of any table, and return the same bytes for the same catalogue.
+/// rows of any table except in [`sample`](Self::sample), and return the same bytes for the same
+/// catalogue.
 #[async_trait]
 pub trait Introspect: Send + Sync {
     /// Opens a session, and checks only that the store answers.
@@ -24,6 +26,34 @@ pub trait Introspect: Send + Sync {
         options: &IntrospectOptions,
         progress: Progress<'_>,
     ) -> Result<Catalogue, StoreError>;
+
+    /// Reads the distinct values of columns of a catalogue, one result for each, in their order.
+    ///
+    /// Fails only where no session can be opened: a column that cannot be read does not keep the
+    /// others from being read, and what the store said of it is dropped, because it may quote
+    /// values.
+    async fn sample(
+        &self,
+        catalogue: &Catalogue,
+        columns: &[SampledColumn],
+    ) -> Result<Vec<Result<ColumnSample, Unsampled>>, StoreError>;
+}
+
+/// Why the values of a column were not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unsampled {
+    /// The store refused, or a value is no text.
+    #[error("could not be read")]
+    Unreadable,
+    /// The statement took longer than one may.
+    #[error("took longer than a statement may")]
+    Timeout,
+    /// The columns before it took all the time there was.
+    #[error("no time was left")]
+    OutOfTime,
+    /// More columns were asked for than are read.
+    #[error("more columns than are sampled at once")]
+    OverLimit,
 }
 
 /// What to read.

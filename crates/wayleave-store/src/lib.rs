@@ -13,6 +13,6 @@ mod rows;
 
 pub use capabilities::{Capabilities, Difference, Topic};
 pub use error::{Detail, StoreError};
-pub use introspect::{Introspect, IntrospectOptions, Limits, Progress, Step, silent};
+pub use introspect::{Introspect, IntrospectOptions, Limits, Progress, Step, Unsampled, silent};
 pub use read::{Answer, CallerKey, OnMalformed, ReadContext, Store};
 pub use rows::{ReceiverGone, Row, RowSender, Rows};

@@ -9,13 +9,15 @@ mod notes;
 mod text;
 
 use serde_json::{Map, Value as Json, json};
-use wayleave_model::mapping::Datatype;
+use wayleave_model::mapping::{Datatype, Relation};
 use wayleave_plan::filter;
 use wayleave_plan::request::{
     DEFAULT_ROWS, EXPANDED_ROWS, MAX_EXPANDED, MAX_GROUP_FIELDS, MAX_METRICS, MAX_ROWS,
     MAX_SORT_KEYS,
 };
-use wayleave_plan::view::{ConnectionView, Discovery, FieldView, StreamView, Tracking};
+use wayleave_plan::view::{
+    ConnectionView, Discovery, FieldView, MeasureView, StreamView, Tracking,
+};
 
 use crate::call_context::CallContext;
 use crate::escape::inline;
@@ -34,7 +36,9 @@ const MAX_CONNECTIONS: usize = 40;
 
 /// What each line means, for a reader who knows nothing else.
 const LEGEND: &str = "A field can be filtered, sorted and aggregated as its type says, unless its \
-    own line says otherwise. required: never null. type[]: several values. one_of: the only values.";
+    own line says otherwise. required: never null. type[]: several values. one_of: the only values. \
+    A relation to one makes paths (relation.field) wherever a field is named; one to many takes \
+    some and none in filters. All can be expanded.";
 
 /// How much is said, from most to least.
 const ROOMS: [Room; 5] = [
@@ -42,26 +46,31 @@ const ROOMS: [Room; 5] = [
         description: 120,
         values: 24,
         notes: true,
+        members: usize::MAX,
     },
     Room {
         description: 60,
         values: 12,
         notes: true,
+        members: usize::MAX,
     },
     Room {
         description: 30,
         values: 8,
         notes: true,
+        members: usize::MAX,
     },
     Room {
         description: 0,
         values: 6,
         notes: false,
+        members: usize::MAX,
     },
     Room {
         description: 0,
         values: 0,
         notes: false,
+        members: usize::MAX,
     },
 ];
 
@@ -70,7 +79,11 @@ const FULL: Room = Room {
     description: 1_000,
     values: usize::MAX,
     notes: true,
+    members: usize::MAX,
 };
+
+/// The most fields, relations and measures of each stream that are named where not all fit.
+const CUT_MEMBERS: [usize; 6] = [4_000, 2_000, 1_000, 500, 250, 100];
 
 #[derive(Clone, Copy)]
 struct Room {
@@ -80,6 +93,15 @@ struct Room {
     values: usize,
     /// Whether differences of the store are told.
     notes: bool,
+    /// How many fields, relations and measures are named. Where that is bounded, fields are named by
+    /// type, and only in the text.
+    members: usize,
+}
+
+impl Room {
+    fn lists_fields_in_text(self) -> bool {
+        self.members < usize::MAX
+    }
 }
 
 /// A stream as some connections hold it: all in the same way.
@@ -113,7 +135,7 @@ fn sources<'a>(
         let notes = notes(call, stream, changes_answers);
         let alike = sources
             .iter_mut()
-            .find(|source| source.notes == notes && same(source.stream, stream));
+            .find(|source| source.notes == notes && is_alike(source.stream, stream));
         match alike {
             Some(source) => source.connections.push(connection),
             None => sources.push(Source {
@@ -127,14 +149,16 @@ fn sources<'a>(
 }
 
 /// Whether two connections of one dataset hold a stream in the same way.
-fn same(a: &StreamView, b: &StreamView) -> bool {
-    let names = |stream: &StreamView| -> (Vec<String>, Vec<String>) {
-        (
-            stream.fields().map(|it| it.name().to_owned()).collect(),
-            stream.relations().map(|it| it.name.value.clone()).collect(),
-        )
-    };
-    a.connector_key() == b.connector_key() && names(a) == names(b) && a.tracking() == b.tracking()
+pub(crate) fn is_alike(a: &StreamView, b: &StreamView) -> bool {
+    let fields = a.fields().map(FieldView::name);
+    let relations = a.relations().map(|it| &it.name.value);
+    let measures = a.measures().iter().map(MeasureView::name);
+    a.name() == b.name()
+        && a.connector_key() == b.connector_key()
+        && a.tracking() == b.tracking()
+        && fields.eq(b.fields().map(FieldView::name))
+        && relations.eq(b.relations().map(|it| &it.name.value))
+        && measures.eq(b.measures().iter().map(MeasureView::name))
 }
 
 /// The description of a stream for someone who is about to read it.
@@ -143,9 +167,12 @@ fn compact(sources: &[Source<'_>]) -> Reply {
     loop {
         let (described, others) = sources.split_at(told);
         let reply = fitted(described, others);
-        // Where very many hold the stream, each its own way, some are only named.
-        if reply.bytes() <= MAX_BYTES || told <= 1 {
+        if reply.bytes() <= MAX_BYTES {
             return reply;
+        }
+        // Where very many hold the stream, each its own way, some are only named.
+        if told <= 1 {
+            return cut(|room| written(described, others, None, room));
         }
         told /= 2;
     }
@@ -182,9 +209,32 @@ fn full(source: &Source<'_>) -> Reply {
     if reply.bytes() <= MAX_BYTES {
         return reply;
     }
-    within(MAX_BYTES, |room| {
+    let reply = within(MAX_BYTES, |room| {
         written(std::slice::from_ref(source), &[], full, room)
-    })
+    });
+    if reply.bytes() <= MAX_BYTES {
+        return reply;
+    }
+    cut(|room| written(std::slice::from_ref(source), &[], None, room))
+}
+
+/// As many fields as fit, by their names.
+fn cut(written: impl Fn(Room) -> Reply) -> Reply {
+    let room = |members: usize| Room {
+        description: 0,
+        values: 0,
+        notes: false,
+        members,
+    };
+    let [most, less @ ..] = CUT_MEMBERS;
+    let mut reply = written(room(most));
+    for members in less {
+        if reply.bytes() <= MAX_BYTES {
+            break;
+        }
+        reply = written(room(members));
+    }
+    reply
 }
 
 /// Some sources described, and others named; with JSON Schema where it is the `full` description of one stream.
@@ -198,13 +248,20 @@ fn written(
     let detail = if full.is_some() { "full" } else { "compact" };
     let mut data = Map::new();
     data.insert("detail".to_owned(), detail.into());
-    if let Some(first) = sources.first() {
-        data.insert("stream".to_owned(), first.stream.name().into());
-    }
-    let described: Vec<Json> = sources
-        .iter()
-        .map(|source| structure(source, full, room))
-        .collect();
+    let mut names: Vec<&str> = sources.iter().map(|it| it.stream.name()).collect();
+    names.dedup();
+    match names.as_slice() {
+        [one] => data.insert("stream".to_owned(), (*one).into()),
+        several => data.insert("streams".to_owned(), json!(several)),
+    };
+    let described = sources.iter().map(|source| {
+        let mut described = structure(source, full, room);
+        if let (Json::Object(it), [_, _, ..]) = (&mut described, names.as_slice()) {
+            it.insert("stream".to_owned(), source.stream.name().into());
+        }
+        described
+    });
+    let described: Vec<Json> = described.collect();
     data.insert("sources".to_owned(), described.into());
     let others: Vec<&str> = others
         .iter()
@@ -294,16 +351,25 @@ fn structure(source: &Source<'_>, full: Option<&StreamView>, room: Room) -> Json
             put(name, field.name().into());
         }
     }
-    let fields: Vec<Json> = stream
-        .fields()
-        .map(|it| field::structure(it, full, room))
-        .collect();
-    put("fields", fields.into());
-    let relations: Vec<Json> = stream
-        .relations()
-        .map(|it| json!({ "name": it.name.as_str(), "to": it.to.as_str(), "type": it.type_name.as_str() }))
-        .collect();
-    put("relations", relations.into());
+    if room.lists_fields_in_text() {
+        put("field_count", stream.fields().count().into());
+        put("fields_in", "content".into());
+    } else {
+        let fields = stream.fields().map(|it| field::structure(it, full, room));
+        put("fields", fields.collect());
+    }
+    let relations = stream.relations().take(room.members);
+    put(
+        "relations",
+        relations.map(|it| relation(stream, it)).collect(),
+    );
+    if !stream.measures().is_empty() {
+        let measures = stream.measures().iter().take(room.members);
+        let measures = measures.map(|it| {
+            json!({ "name": it.name(), "type": it.datatype().to_string(), "expression": it.expression() })
+        });
+        put("measures", measures.collect());
+    }
     let search: Vec<&str> = stream.search().map(FieldView::name).collect();
     put("search", json!(search));
     put("changes_since", changes(stream).into());
@@ -311,6 +377,15 @@ fn structure(source: &Source<'_>, full: Option<&StreamView>, room: Room) -> Json
         put("notes", json!(source.notes));
     }
     Json::Object(object)
+}
+
+fn relation(stream: &StreamView, relation: &Relation) -> Json {
+    json!({
+        "name": relation.name.as_str(),
+        "to": relation.to.as_str(),
+        "type": relation.type_name.as_str(),
+        "many": !stream.is_to_one(relation),
+    })
 }
 
 /// How the changes of a stream can be followed, in a word.

@@ -31,8 +31,11 @@ pub(crate) fn explore(service: &ReadService, who: Visibility) -> Prompt {
             let streams = streams(&service, &call, dataset)?;
             Ok(PromptMessage::user(format!(
                 "Get to know the dataset `{dataset}`. It has these streams:\n{streams}\n\
-                 1. Call schema with each stream that matters for its fields, operators and relations.\n\
-                 2. Count and group with aggregate before reading rows; read a few with query_records.\n\
+                 1. Call schema: fields, relations and measures of all, or of the streams that matter \
+                 (streams: [\"a\", \"b\"]).\n\
+                 2. Count and group with aggregate before reading rows; read a few with query_records. \
+                 Ask across relations in one call: a path (order.customer.name) wherever a field is \
+                 named, {{relation: {{some: filter}}}} over relations to many.\n\
                  3. Report what the records are about, how the streams relate, from when to when they \
                  reach, what stands out, and which questions they can and cannot answer. Name the \
                  record ids you rely on."

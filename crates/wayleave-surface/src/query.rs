@@ -12,6 +12,7 @@ use wayleave_plan::value::Value;
 use wayleave_plan::view::{FieldView, StreamView};
 
 use crate::call_context::CallContext;
+use crate::case_hint::{CaseHint, FilteredCall};
 use crate::ids;
 use crate::related::{self, Relations};
 use crate::reply::Reply;
@@ -19,7 +20,7 @@ use crate::table::Table;
 use crate::truncate::{self, Cut};
 
 /// Cursors of rows whose sorted values are longer than this are none a client should carry.
-const MAX_CURSOR_BYTES: usize = 2_048;
+pub(crate) const MAX_CURSOR_BYTES: usize = 2_048;
 
 /// Answers a query.
 pub(crate) async fn answer(
@@ -41,7 +42,7 @@ pub(crate) async fn answer(
         }
     };
     // The last while the store works.
-    let frame = async { Ok(PageFrame::new(&plan, call)) };
+    let frame = async { Ok(PageFrame::new(&plan, &request, call)) };
     let (read, count, frame) = tokio::try_join!(biased; rows, count, frame)?;
     let read_rows = read.rows.len();
     let page = plan.page_of(read.rows);
@@ -50,6 +51,19 @@ pub(crate) async fn answer(
     let is_shown_by_last = read.cut && read_rows == page.records().len();
     let offered = page.records().len() - usize::from(is_shown_by_last);
     let (records, _) = page.records().split_at(offered);
+    let is_first = request.cursor.is_none() && request.changes_since.is_none();
+    let hint = if records.is_empty() && is_first {
+        let asked = FilteredCall {
+            tool: "query_records",
+            stream: &request.stream,
+            connection_id: request.connection_id.as_deref(),
+            filter: request.filter.as_ref(),
+            may_match: false,
+        };
+        CaseHint::read(call, asked, arguments).await
+    } else {
+        None
+    };
     let related = related::follow(call, plan.expansions(), records, call.max_bytes * 8).await?;
     let offered = records.len();
     let writer = Writer {
@@ -57,6 +71,7 @@ pub(crate) async fn answer(
         page,
         frame,
         count,
+        hint,
         cuts: Vec::new(),
     };
     writer
@@ -68,13 +83,15 @@ pub(crate) async fn answer(
 struct PageFrame {
     /// How ids are made of the key's values.
     id_pattern: String,
+    /// Which order the rows are in, where the caller did not say.
+    order: String,
     /// The table of most pages, without a row.
     table: Table,
     meta: Map<String, Json>,
 }
 
 impl PageFrame {
-    fn new(plan: &QueryPlan, call: &CallContext<'_>) -> Self {
+    fn new(plan: &QueryPlan, request: &QueryRequest, call: &CallContext<'_>) -> Self {
         let id_pattern = ids::pattern(plan.view());
         let meta = [
             ("stream", plan.stream()),
@@ -86,9 +103,22 @@ impl PageFrame {
         Self {
             table: Table::new(columns(plan, false), call.max_bytes),
             meta: Map::from_iter(meta),
+            order: default_order(plan.view(), request),
             id_pattern,
         }
     }
+}
+
+/// The order of rows for which none was asked, in words.
+fn default_order(stream: &StreamView, request: &QueryRequest) -> String {
+    if !request.sort.is_empty() || request.changes_since.is_some() {
+        return String::new();
+    }
+    if let Some(time) = stream.event_time().filter(|field| field.can_sort()) {
+        return format!(" newest first by {},", time.name());
+    }
+    let key: Vec<&str> = stream.key_fields().iter().map(FieldView::name).collect();
+    format!(" by key {},", key.join(" "))
 }
 
 fn columns(plan: &QueryPlan, shows_ids: bool) -> Vec<(String, String)> {
@@ -105,6 +135,8 @@ struct Writer<'a> {
     page: Page<'a>,
     frame: PageFrame,
     count: Option<(u64, bool)>,
+    /// What an empty page says of case.
+    hint: Option<CaseHint>,
     /// What was cut of the first record, which alone exceeds a page.
     cuts: Vec<Cut>,
 }
@@ -231,6 +263,9 @@ impl Writer<'_> {
         let mut tail = Cut::text(cuts, self.plan.header());
         tail.push_str(&handles.text());
         tail.push_str(&related.text(self.plan.expansions(), shown));
+        if let Some(hint) = &self.hint {
+            tail.push_str(&hint.text());
+        }
         tail
     }
 
@@ -260,8 +295,9 @@ impl Writer<'_> {
             &self.frame.id_pattern
         };
         format!(
-            "{shown} {rows} of {}, connection_id {}, fetch id {id}\n",
+            "{shown} {rows} of {},{} connection_id {}, fetch id {id}\n",
             self.plan.stream(),
+            self.frame.order,
             self.plan.connection_id(),
         )
     }
@@ -282,6 +318,9 @@ impl Writer<'_> {
         text.push_str(tail);
         let mut meta = self.frame.meta;
         handles.put_into(&mut meta);
+        if let Some(hint) = &self.hint {
+            meta.insert("case".to_owned(), hint.structure());
+        }
         if !self.cuts.is_empty() {
             let cuts = Cut::structure(&self.cuts, self.plan.header());
             meta.insert("cut".to_owned(), cuts);

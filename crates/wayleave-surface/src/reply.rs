@@ -6,8 +6,9 @@ use wayleave_plan::refusal::Refusal;
 
 use crate::{escape, json_bytes};
 
-/// The most bytes of an error result, text and structure together.
-pub const MAX_ERROR_BYTES: usize = 2_048;
+/// The most bytes of an error result, text and structure together; one that describes connections
+/// to choose from takes twice as many.
+pub const MAX_ERROR_BYTES: usize = wayleave_plan::refusal::MAX_BYTES;
 
 /// The answer to one call of a read tool, whichever surface it goes to.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +54,8 @@ impl Reply {
 impl From<&Refusal> for Reply {
     /// The refusal as JSON, once as text and once as structure, within the budget of both.
     fn from(refusal: &Refusal) -> Self {
-        let mut within = MAX_ERROR_BYTES / 2;
+        let most = refusal.max_bytes();
+        let mut within = most / 2;
         loop {
             let error = refusal.to_json_within(within);
             let reply = Self {
@@ -62,7 +64,7 @@ impl From<&Refusal> for Reply {
                 is_error: true,
             };
             // Below 512 bytes a refusal is not shortened any more.
-            if reply.bytes() <= MAX_ERROR_BYTES || within < 512 {
+            if reply.bytes() <= most || within < 512 {
                 return reply;
             }
             within -= 32;

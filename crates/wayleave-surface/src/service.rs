@@ -11,6 +11,7 @@ use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
 use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::Package;
+use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::SchemaRequest;
 use wayleave_plan::seal::{KeyRing, Seal};
 use wayleave_plan::view::View;
@@ -21,7 +22,7 @@ use crate::indexing::{self, Extent, Indexing, Searchable};
 use crate::reply::Reply;
 use crate::search::{self, Indexes, NoIndexes};
 use crate::views::Views;
-use crate::{aggregate, describe, fetch, query};
+use crate::{aggregate, describe, fetch, query, repair};
 
 /// Limits of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,21 +170,21 @@ impl ReadService {
         let call = self.call(caller, self.0.limits.text_bytes);
         let described = SchemaRequest::read(&arguments)
             .and_then(|request| Ok(describe::answer(&call, call.view.discover(&request)?)));
-        described.unwrap_or_else(Reply::from)
+        described.unwrap_or_else(|refusal| refused(&call, "schema", &arguments, refusal))
     }
 
     /// Reads a page of records.
     pub async fn query_records(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
         let call = self.call(caller, self.0.limits.text_bytes);
         let answered = query::answer(&call, &arguments).await;
-        answered.unwrap_or_else(Reply::from)
+        answered.unwrap_or_else(|refusal| refused(&call, "query_records", &arguments, refusal))
     }
 
     /// Computes groups and their measures.
     pub async fn aggregate(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
         let call = self.call(caller, self.0.limits.text_bytes);
         let answered = aggregate::answer(&call, &arguments).await;
-        answered.unwrap_or_else(Reply::from)
+        answered.unwrap_or_else(|refusal| refused(&call, "aggregate", &arguments, refusal))
     }
 
     /// Finds the records that match a text best, over all connections.
@@ -228,6 +229,16 @@ impl ReadService {
         };
         CallContext::new(view, backends, self.0.limits.deadline, max_bytes)
     }
+}
+
+/// The answer to a call that is refused.
+fn refused(
+    call: &CallContext<'_>,
+    tool: &'static str,
+    arguments: &Map<String, Json>,
+    refusal: Refusal,
+) -> Reply {
+    Reply::from(repair::with_next(call, tool, arguments, refusal))
 }
 
 fn unix_time() -> i64 {

@@ -1,22 +1,54 @@
 //! `schema` without a stream: an index of everything that may be read.
 //!
-//! Every stream is named, whatever the number; what is said about each shrinks so that the whole
-//! result stays within its budget. Nothing here touches a store.
+//! Where it fits, every stream is shown with its fields, relations and measures. Else the streams
+//! are named, and what is said about each shrinks so that the whole result stays within its
+//! budget. Nothing here touches a store.
+
+mod overview;
+
+use std::collections::HashMap;
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_plan::view::{ConnectionView, StreamView};
 
+use crate::describe;
 use crate::escape::inline;
 use crate::reply::Reply;
 
 /// The most bytes of an index, however many streams.
 const MAX_BYTES: usize = 64 * 1024;
+/// The most bytes of an overview, which shows the fields of every stream.
+const OVERVIEW_BYTES: usize = 8_000;
 /// What an index of no stream may take, and
 const BASE_BYTES: usize = 4_000;
 /// how much each stream adds.
 const STREAM_BYTES: usize = 166;
 
-/// How much is said, from most to least.
+/// How much an overview says, from most to least.
+const OVERVIEW_ROOMS: [Room; 4] = [
+    Room {
+        description: 80,
+        label: 48,
+        listed: ListDetail::Overview { values: 12 },
+    },
+    Room {
+        description: 0,
+        label: 32,
+        listed: ListDetail::Overview { values: 12 },
+    },
+    Room {
+        description: 0,
+        label: 32,
+        listed: ListDetail::Overview { values: 0 },
+    },
+    Room {
+        description: 0,
+        label: 32,
+        listed: ListDetail::OverviewInText,
+    },
+];
+
+/// How much an index says, from most to least.
 const ROOMS: [Room; 7] = [
     Room {
         description: 160,
@@ -55,6 +87,13 @@ const ROOMS: [Room; 7] = [
     },
 ];
 
+/// The least: names of connections, and how many streams they hold.
+const COUNTED: Room = Room {
+    description: 0,
+    label: 0,
+    listed: ListDetail::Counted,
+};
+
 #[derive(Clone, Copy)]
 struct Room {
     /// Characters of a description.
@@ -66,12 +105,18 @@ struct Room {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListDetail {
+    /// A line each: key, fields, relations, measures, and closed lists of at most so many values.
+    Overview { values: usize },
+    /// The same without values, and only in the text.
+    OverviewInText,
     /// A line each: name, type, description.
     Described,
     /// The names alone.
     Named,
     /// The names alone, and only in the text.
     InTextOnly,
+    /// How many there are, and only in the text.
+    Counted,
 }
 
 /// One dataset and what is seen of it.
@@ -89,24 +134,33 @@ struct Group<'a> {
     streams: Vec<&'a StreamView>,
 }
 
-/// The index of these connections.
+/// What these connections hold: an overview where it fits, else an index.
 pub(crate) fn index(shown: &[&ConnectionView]) -> Reply {
     let connectors = connectors(shown);
-    let streams: usize = connectors.iter().map(Connector::streams).sum();
-    let budget = (BASE_BYTES + STREAM_BYTES * streams).min(MAX_BYTES);
-    let written = |room: Room| {
-        Reply::done(
-            text(&connectors, shown.len(), streams, room),
-            json!({ "data": structure(&connectors, shown.len(), streams, room) }),
-        )
-    };
-    let [most, less @ ..] = &ROOMS;
-    let mut reply = written(*most);
+    let whole = Listing::new(&connectors, shown.len(), connectors.len());
+    // No field takes less than its name: very many need not be tried.
+    if whole.fields <= OVERVIEW_BYTES / 4 {
+        for room in OVERVIEW_ROOMS {
+            let reply = whole.written(room);
+            if reply.bytes() <= OVERVIEW_BYTES {
+                return reply;
+            }
+        }
+    }
+    let budget = (BASE_BYTES + STREAM_BYTES * whole.streams).min(MAX_BYTES);
+    let [most, less @ ..] = ROOMS;
+    let mut reply = whole.written(most);
     for room in less {
         if reply.bytes() <= budget {
             break;
         }
-        reply = written(*room);
+        reply = whole.written(room);
+    }
+    // Where not all names fit, streams are counted, of as many connectors as fit.
+    let mut listed = connectors.len();
+    while reply.bytes() > MAX_BYTES && listed > 1 {
+        reply = Listing::new(&connectors, shown.len(), listed).written(COUNTED);
+        listed = listed * 3 / 4;
     }
     reply
 }
@@ -134,13 +188,19 @@ fn connectors<'a>(shown: &[&'a ConnectionView]) -> Vec<Connector<'a>> {
 /// The streams of some connections of one dataset, by who holds them.
 fn groups<'a>(connections: &[&'a ConnectionView]) -> Vec<Group<'a>> {
     let mut held: Vec<(&'a StreamView, Vec<&'a str>)> = Vec::new();
-    let mut places = std::collections::HashMap::new();
+    let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
     for connection in connections {
         for stream in &connection.streams {
-            let place = *places.entry(stream.name()).or_insert(held.len());
-            match held.get_mut(place) {
-                Some((_, holders)) => holders.push(&connection.connection_id),
-                None => held.push((stream, vec![&connection.connection_id])),
+            let known = places.entry(stream.name()).or_default();
+            let alike = known.iter().copied().find(|place| {
+                let held = held.get(*place);
+                held.is_some_and(|(it, _)| describe::is_alike(it, stream))
+            });
+            if let Some((_, holders)) = alike.and_then(|place| held.get_mut(place)) {
+                holders.push(&connection.connection_id);
+            } else {
+                known.push(held.len());
+                held.push((stream, vec![&connection.connection_id]));
             }
         }
     }
@@ -162,48 +222,106 @@ impl Connector<'_> {
         self.groups.iter().map(|group| group.streams.len()).sum()
     }
 
+    fn fields(&self) -> usize {
+        let streams = self.groups.iter().flat_map(|group| &group.streams);
+        streams.map(|stream| stream.fields().count()).sum()
+    }
+
     /// Whether some of its connections hold other streams than others.
     fn is_mixed(&self) -> bool {
         self.groups.len() > 1
     }
 }
 
-fn text(connectors: &[Connector<'_>], connections: usize, streams: usize, room: Room) -> String {
-    let mut text = format!(
-        "{}, {}, {}. Next: schema with stream (and connection_id where several hold it) tells \
-         fields, filters and an example call.\n",
-        counted(streams, "stream"),
-        counted(connectors.len(), "connector"),
-        counted(connections, "connection"),
-    );
-    for connector in connectors {
-        text.push_str(connector.key);
-        for said in [connector.title, connector.description]
-            .into_iter()
-            .flatten()
-        {
-            if room.description > 0 {
-                text.push_str(": ");
-                text.push_str(&inline(said, room.description));
-            }
-        }
-        text.push_str("\n connection_id");
-        for connection in &connector.connections {
-            text.push(' ');
-            text.push_str(&connection.connection_id);
-            if room.label > 0 && connection.label != connection.connection_id {
-                say!(text, " ({})", inline(&connection.label, room.label));
-            }
-        }
-        text.push('\n');
-        for group in &connector.groups {
-            if connector.is_mixed() {
-                say!(text, " only in {}\n", group.holders.join(" "));
-            }
-            listed(&mut text, group, room);
+/// Connectors, the first so many of which are listed, and how much there is of them all.
+struct Listing<'a> {
+    connectors: &'a [Connector<'a>],
+    listed: usize,
+    connections: usize,
+    streams: usize,
+    fields: usize,
+}
+
+impl<'a> Listing<'a> {
+    fn new(connectors: &'a [Connector<'a>], connections: usize, listed: usize) -> Self {
+        Self {
+            connectors,
+            listed,
+            connections,
+            streams: connectors.iter().map(Connector::streams).sum(),
+            fields: connectors.iter().map(Connector::fields).sum(),
         }
     }
+
+    fn written(&self, room: Room) -> Reply {
+        Reply::done(text(self, room), json!({ "data": structure(self, room) }))
+    }
+
+    fn listed(&self) -> impl Iterator<Item = &'a Connector<'a>> + use<'a> {
+        self.connectors.iter().take(self.listed)
+    }
+}
+
+fn text(listing: &Listing<'_>, room: Room) -> String {
+    let mut text = format!(
+        "{}, {}, {}, {}. ",
+        counted(listing.streams, "stream"),
+        counted(listing.fields, "field"),
+        counted(listing.connectors.len(), "connector"),
+        counted(listing.connections, "connection"),
+    );
+    text.push_str(match room.listed {
+        ListDetail::Overview { .. } | ListDetail::OverviewInText => overview::LEGEND,
+        _ => {
+            "Next: schema with stream or streams (and connection_id where several hold it) tells \
+             fields, filters and an example call."
+        }
+    });
+    text.push('\n');
+    for connector in listing.listed() {
+        connector_text(&mut text, connector, room);
+    }
+    let left = listing.connectors.len() - listing.listed;
+    if left > 0 {
+        say!(
+            text,
+            "cut: {} not shown; schema with connection_id or stream tells of one\n",
+            counted(left, "connector")
+        );
+    }
     text
+}
+
+fn connector_text(text: &mut String, connector: &Connector<'_>, room: Room) {
+    text.push_str(connector.key);
+    for said in [connector.title, connector.description]
+        .into_iter()
+        .flatten()
+    {
+        if room.description > 0 {
+            text.push_str(": ");
+            text.push_str(&inline(said, room.description));
+        }
+    }
+    text.push_str("\n connection_id");
+    for connection in &connector.connections {
+        text.push(' ');
+        text.push_str(&connection.connection_id);
+        if room.label > 0 && connection.label != connection.connection_id {
+            say!(text, " ({})", inline(&connection.label, room.label));
+        }
+    }
+    if room.listed == ListDetail::Counted {
+        say!(text, ": {}\n", counted(connector.streams(), "stream"));
+        return;
+    }
+    text.push('\n');
+    for group in &connector.groups {
+        if connector.is_mixed() {
+            say!(text, " only in {}\n", group.holders.join(" "));
+        }
+        listed(text, group, room);
+    }
 }
 
 fn counted(many: usize, noun: &str) -> String {
@@ -211,7 +329,7 @@ fn counted(many: usize, noun: &str) -> String {
 }
 
 fn listed(text: &mut String, group: &Group<'_>, room: Room) {
-    if room.listed != ListDetail::Described {
+    if matches!(room.listed, ListDetail::Named | ListDetail::InTextOnly) {
         for stream in &group.streams {
             text.push(' ');
             text.push_str(stream.name());
@@ -220,7 +338,15 @@ fn listed(text: &mut String, group: &Group<'_>, room: Room) {
         return;
     }
     for stream in &group.streams {
-        say!(text, "- {} {}", stream.name(), stream.type_name());
+        say!(text, "- {}", stream.name());
+        match room.listed {
+            ListDetail::Overview { values } => overview::line(text, stream, values),
+            ListDetail::OverviewInText => overview::line(text, stream, 0),
+            _ => {
+                let fields = counted(stream.fields().count(), "field");
+                say!(text, " {}, {fields}", stream.type_name());
+            }
+        }
         if let Some(description) = described(stream, room) {
             text.push_str(": ");
             text.push_str(&description);
@@ -234,13 +360,23 @@ fn described(stream: &StreamView, room: Room) -> Option<String> {
     Some(inline(description, room.description))
 }
 
-fn structure(connectors: &[Connector<'_>], connections: usize, streams: usize, room: Room) -> Json {
-    let listed: Vec<Json> = connectors.iter().map(|it| connector(it, room)).collect();
-    json!({
-        "detail": "compact",
-        "totals": { "connectors": connectors.len(), "connections": connections, "streams": streams },
-        "connectors": listed,
-    })
+fn structure(listing: &Listing<'_>, room: Room) -> Json {
+    let totals = json!({
+        "connectors": listing.connectors.len(), "connections": listing.connections,
+        "streams": listing.streams, "fields": listing.fields,
+    });
+    let mut data = Map::new();
+    let mut put = |name: &str, value: Json| data.insert(name.to_owned(), value);
+    put("detail", "compact".into());
+    put("totals", totals);
+    if room.listed == ListDetail::Counted {
+        put("connectors_in", "content".into());
+        put("connectors_shown", listing.listed.into());
+    } else {
+        let connectors = listing.listed().map(|it| connector(it, room));
+        put("connectors", connectors.collect());
+    }
+    Json::Object(data)
 }
 
 fn connector(connector: &Connector<'_>, room: Room) -> Json {
@@ -269,7 +405,10 @@ fn connector(connector: &Connector<'_>, room: Room) -> Json {
         })
         .collect();
     object.insert("connections".to_owned(), connections.into());
-    if room.listed == ListDetail::InTextOnly {
+    if matches!(
+        room.listed,
+        ListDetail::InTextOnly | ListDetail::OverviewInText
+    ) {
         object.insert("stream_count".to_owned(), connector.streams().into());
         object.insert("streams_in".to_owned(), "content".into());
         return Json::Object(object);
@@ -290,8 +429,13 @@ fn stream(connector: &Connector<'_>, group: &Group<'_>, stream: &StreamView, roo
     }
     let mut object = Map::new();
     object.insert("name".to_owned(), stream.name().into());
-    if room.listed == ListDetail::Described {
-        object.insert("type".to_owned(), stream.type_name().into());
+    match room.listed {
+        ListDetail::Overview { values } => overview::structure(&mut object, stream, values),
+        ListDetail::Described => {
+            object.insert("type".to_owned(), stream.type_name().into());
+            object.insert("field_count".to_owned(), stream.fields().count().into());
+        }
+        _ => {}
     }
     if let Some(description) = described(stream, room) {
         object.insert("description".to_owned(), description.into());

@@ -23,6 +23,7 @@ mod running;
 mod server;
 mod sqlite;
 mod tls;
+pub mod tpch;
 
 pub use golden::assert_golden;
 pub use mariadb::{mariadb, own_mariadb};

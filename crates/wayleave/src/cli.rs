@@ -73,7 +73,7 @@ pub(crate) enum Command {
     /// Tell the programs that agents live in of this project's server.
     #[command(subcommand)]
     Client(commands::client::Action),
-    /// Show what agents can read: all streams, or one with its fields and an example call.
+    /// Show what agents can read: all streams, or some with their fields and an example call.
     Schema(commands::schema::Arguments),
     /// Read records of a stream, as agents would.
     Query(commands::query::Arguments),

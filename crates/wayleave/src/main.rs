@@ -4,6 +4,7 @@ mod actor;
 mod arguments;
 mod cli;
 mod client;
+mod command_line;
 mod commands;
 mod confirm;
 mod failure;

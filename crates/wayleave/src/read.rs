@@ -9,7 +9,7 @@ use wayleave_project::{Project, columns, source::Environment};
 use wayleave_server::Deployment;
 use wayleave_surface::Reply;
 
-use crate::{failure::Failure, output::Output};
+use crate::{command_line, failure::Failure, output::Output};
 
 /// Largest number of characters in a cell; `--json` has all of them.
 const MAX_CELL_CHARS: usize = 60;
@@ -22,6 +22,19 @@ pub(crate) enum Read {
     Aggregate,
     Search,
     Fetch,
+}
+
+impl Read {
+    /// The tool that answers it.
+    fn tool(self) -> &'static str {
+        match self {
+            Self::Schema => "schema",
+            Self::Query => "query_records",
+            Self::Aggregate => "aggregate",
+            Self::Search => "search",
+            Self::Fetch => "fetch",
+        }
+    }
 }
 
 /// Reads from the project's active datasets and prints the answer.
@@ -46,7 +59,7 @@ pub(crate) async fn run(
     };
     deployment.close().await;
     if reply.is_error {
-        let failure = failure(reply.structured.value());
+        let failure = failure(read, reply.structured.value());
         return Ok(output.refuse(reply.structured.value(), &failure));
     }
     output.answer(reply.structured.value(), text(read, &reply, output.width()));
@@ -101,6 +114,10 @@ fn text(read: Read, reply: &Reply, width: Option<usize>) -> String {
             member("url").unwrap_or_default(),
             member("text").unwrap_or_default()
         ),
+        // One value is a line, not a table.
+        Read::Aggregate if !reply.text.lines().any(|line| line.starts_with('|')) => {
+            reply.text.trim_end().to_owned()
+        }
         Read::Query | Read::Aggregate => {
             beneath(reply, &columns::fit(&rows(reply.structured.value()), width))
         }
@@ -183,7 +200,7 @@ fn cell(value: &Value) -> String {
 }
 
 /// A refusal, worded for a person.
-fn failure(structured: &Value) -> Failure {
+fn failure(read: Read, structured: &Value) -> Failure {
     let error = structured.get("error").unwrap_or(&Value::Null);
     let member = |name: &str| error.get(name).and_then(Value::as_str);
     let words = |name: &str, of: &str| -> Vec<&str> {
@@ -201,13 +218,17 @@ fn failure(structured: &Value) -> Failure {
     if !connections.is_empty() && allowed.len() > connections.len() {
         connections.clone_from(&allowed);
     }
-    let hint = match member("did_you_mean") {
-        Some(meant) => Some(format!("did you mean `{meant}`?")),
-        None if !connections.is_empty() => {
-            Some(format!("`--connection`: {}", connections.join(", ")))
-        }
-        None if !allowed.is_empty() => Some(format!("one of: {}", allowed.join(", "))),
-        None => None,
+    let mended = error
+        .get("next")
+        .filter(|next| next.get("tool").and_then(Value::as_str) == Some(read.tool()))
+        .and_then(command_line::for_call);
+    let hint = match (member("did_you_mean"), mended) {
+        (Some(meant), Some(mended)) => Some(format!("did you mean `{meant}`? {mended}")),
+        (Some(meant), None) => Some(format!("did you mean `{meant}`?")),
+        (None, Some(mended)) if connections.is_empty() => Some(format!("this works: {mended}")),
+        _ if !connections.is_empty() => Some(format!("`--connection`: {}", connections.join(", "))),
+        _ if !allowed.is_empty() => Some(format!("one of: {}", allowed.join(", "))),
+        _ => None,
     };
     let usage = Failure::usage(format!("{message} ({code})")).maybe_hint(hint);
     match (code, member("reason")) {

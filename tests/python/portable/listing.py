@@ -16,7 +16,7 @@ class Listing(Asking):
             tools = await self.tools(client)
         self.assertEqual(set(tools), READING)
         listed = json.dumps(list(tools.values()), separators=(",", ":"))
-        self.assertLessEqual(len(listed.encode()), 6_144)
+        self.assertLessEqual(len(listed.encode()), 5_632)
         for tool in tools.values():
             self.assertEqual(
                 tool["annotations"],

@@ -219,6 +219,11 @@ pub(crate) static STREAM: Section = Section {
             Shape::Named(NameKind::Relation, &RELATION),
             "Edges to other streams.",
         ),
+        may(
+            "measures",
+            Shape::Measures,
+            "What `aggregate` can measure by name: [expressions](#expressions) over aggregates.",
+        ),
     ],
 };
 
@@ -231,6 +236,11 @@ pub(crate) static FIELD: Section = Section {
             Shape::Identifier,
             "the field's name",
             "The column, exactly as the store has it.",
+        ),
+        may(
+            "compute",
+            Shape::Expression,
+            "What the field is computed from, in place of a column: an [expression](#expressions).",
         ),
         must(
             "datatype",

@@ -4,15 +4,14 @@ use std::fmt::Display;
 
 use super::dataset::{described, reordered};
 use super::{ChangeKind, Changes, Risk, named, quoted, risks};
-use crate::mapping::{AggregateOp, Datatype, Field, Scalar, Spanned, Stream};
+use crate::mapping::{AggregateOp, Datatype, Field, Origin, Scalar, Spanned, Stream};
 
 /// Describes a new field.
 pub(super) fn added(changes: &mut Changes, stream: &Stream, new: &Field) {
     let path = format!("streams.{}.fields.{}", stream.name, new.name);
-    let from = if new.column == new.name {
-        String::new()
-    } else {
-        format!(", read from column `{}`", new.column)
+    let from = match &new.origin {
+        Origin::Column(column) if *column == new.name => String::new(),
+        origin => format!(", {}", from_words(origin)),
     };
     let words = format!(
         "adds field `{}` ({}) to `{}`{from}",
@@ -20,10 +19,30 @@ pub(super) fn added(changes: &mut Changes, stream: &Stream, new: &Field) {
         kind_of(new),
         stream.name
     );
-    let secret = Risk::secret([new.name.as_str(), new.column.as_str()]);
+    let secret = Risk::secret([new.name.as_str()]).or_else(|| origin_secret(&new.origin));
     changes.push(ChangeKind::FieldAdded, &path, words, risks([secret]));
     let what = format!("`{}` of `{}`", new.name, stream.name);
     described(changes, &path, &what, None, new.description.as_ref());
+}
+
+/// Where values come from, in words.
+fn from_words(origin: &Origin) -> String {
+    match origin {
+        Origin::Column(column) => format!("read from column `{column}`"),
+        Origin::Computed(expression) => format!("computed as {}", quoted(expression.text())),
+    }
+}
+
+/// A column that looks secret, read as it is or computed with.
+fn origin_secret(origin: &Origin) -> Option<Risk> {
+    match origin {
+        Origin::Column(column) => Risk::secret([column.as_str()]),
+        Origin::Computed(expression) => {
+            let words = expression.text();
+            let names = words.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            Risk::secret(names)
+        }
+    }
 }
 
 fn kind_of(field: &Field) -> String {
@@ -50,7 +69,7 @@ impl FieldPath<'_> {
 pub(super) fn changed(changes: &mut Changes, stream: &Stream, old: &Field, new: &Field) {
     let Field {
         name,
-        column,
+        origin,
         datatype,
         predicate,
         description,
@@ -72,7 +91,7 @@ pub(super) fn changed(changes: &mut Changes, stream: &Stream, old: &Field, new: 
         what: format!("`{name}` of `{}`", stream.name),
         changes,
     };
-    place.column(&old.column, column);
+    place.origin(&old.origin, origin);
     place.datatype(old, new);
     place.predicate(&old.predicate, predicate);
     let (path, what) = (place.path.clone(), place.what.clone());
@@ -124,12 +143,35 @@ enum Side {
 }
 
 impl FieldPath<'_> {
-    fn column(&mut self, old: &Spanned<String>, new: &Spanned<String>) {
-        if old != new {
-            let words = format!("reads {} from column `{new}` instead of `{old}`", self.what);
-            let risks = risks([Some(Risk::Source), Risk::secret([new.as_str()])]);
-            self.push(ChangeKind::ColumnChanged, "column", words, risks);
+    fn origin(&mut self, old: &Origin, new: &Origin) {
+        if old == new {
+            return;
         }
+        let what = &self.what;
+        let (key, words) = match (old, new) {
+            (Origin::Column(old), Origin::Column(new)) => (
+                "column",
+                format!("reads {what} from column `{new}` instead of `{old}`"),
+            ),
+            (Origin::Computed(old), Origin::Computed(new)) => (
+                "compute",
+                format!(
+                    "computes {what} as {} instead of {}",
+                    quoted(new.text()),
+                    quoted(old.text())
+                ),
+            ),
+            (Origin::Column(_), Origin::Computed(_)) => (
+                "compute",
+                format!("{what} is now {}, and was stored", from_words(new)),
+            ),
+            (Origin::Computed(_), Origin::Column(_)) => (
+                "column",
+                format!("{what} is now {}, and was computed", from_words(new)),
+            ),
+        };
+        let risks = risks([Some(Risk::Source), origin_secret(new)]);
+        self.push(ChangeKind::ColumnChanged, key, words, risks);
     }
 
     fn datatype(&mut self, old: &Field, new: &Field) {

@@ -2,8 +2,8 @@
 
 use super::dataset::{described, reordered};
 use super::lists::pair;
-use super::{ChangeKind, Changes, Risk, field, named, relation};
-use crate::mapping::{Spanned, Stream};
+use super::{ChangeKind, Changes, Risk, field, named, quoted, relation};
+use crate::mapping::{NamedMeasure, Spanned, Stream};
 
 /// Describes a new stream with its fields and relations.
 pub(super) fn added(changes: &mut Changes, new: &Stream) {
@@ -29,6 +29,9 @@ pub(super) fn added(changes: &mut Changes, new: &Stream) {
     for relation in &new.relations {
         relation::added(changes, new, relation);
     }
+    for measure in &new.measures {
+        measure_added(changes, new, measure);
+    }
 }
 
 /// Describes the changes of a stream.
@@ -47,6 +50,7 @@ pub(super) fn changed(changes: &mut Changes, old: &Stream, new: &Stream) {
         description,
         fields: _,
         relations: _,
+        measures: _,
     } = new;
     let path = format!("streams.{name}");
     identity_changed(changes, &path, old, new);
@@ -80,6 +84,7 @@ pub(super) fn changed(changes: &mut Changes, old: &Stream, new: &Stream) {
         description.as_ref(),
     );
     entries_changed(changes, &path, old, new);
+    measures_changed(changes, &path, old, new);
 }
 
 /// Describes changes of the type, the table and the key.
@@ -233,6 +238,49 @@ fn entries_changed(changes: &mut Changes, path: &str, old: &Stream, new: &Stream
         changes,
         paired.reordered,
         &format!("{path}.relations"),
+        &what,
+    );
+}
+
+fn measure_added(changes: &mut Changes, stream: &Stream, new: &NamedMeasure) {
+    let words = format!(
+        "adds measure `{}` to `{}`: {}",
+        new.name,
+        stream.name,
+        quoted(new.expression.text())
+    );
+    let path = format!("streams.{}.measures.{}", stream.name, new.name);
+    changes.push(ChangeKind::MeasureAdded, &path, words, Vec::new());
+}
+
+fn measures_changed(changes: &mut Changes, path: &str, old: &Stream, new: &Stream) {
+    let name = &new.name;
+    let paired = pair(&old.measures, &new.measures, |measure| &measure.name.value);
+    for gone in paired.removed {
+        let words = format!("removes measure `{}` from `{name}`", gone.name);
+        let path = format!("{path}.measures.{}", gone.name);
+        changes.push(ChangeKind::MeasureRemoved, &path, words, Vec::new());
+    }
+    for measure in paired.added {
+        measure_added(changes, new, measure);
+    }
+    for (old, measure) in paired.kept {
+        if old.expression != measure.expression {
+            let words = format!(
+                "measures `{}` of `{name}` as {} instead of {}",
+                measure.name,
+                quoted(measure.expression.text()),
+                quoted(old.expression.text())
+            );
+            let path = format!("{path}.measures.{}", measure.name);
+            changes.push(ChangeKind::MeasureChanged, &path, words, vec![Risk::Source]);
+        }
+    }
+    let what = format!("the measures of `{name}`");
+    reordered(
+        changes,
+        paired.reordered,
+        &format!("{path}.measures"),
         &what,
     );
 }

@@ -13,6 +13,7 @@ pub(super) fn successor<'t>(
     kind: SourceKind,
     stream: &Stream,
     field: &Field,
+    read: &str,
     table: &'t Table,
 ) -> Option<&'t Column> {
     let candidates: Vec<&Column> = table
@@ -23,12 +24,9 @@ pub(super) fn successor<'t>(
         .filter(|column| resembles(kind, column.datatype, field.datatype.value))
         .filter(|column| would_map(kind, &column.name, &column.native_type))
         .collect();
-    let alike = nearest(
-        &field.column,
-        candidates.iter().map(|column| column.name.as_str()),
-    );
+    let alike = nearest(read, candidates.iter().map(|column| column.name.as_str()));
     let part = || {
-        let name = field.column.to_lowercase();
+        let name = read.to_lowercase();
         let mut holding = candidates.iter().filter(|column| {
             let other = column.name.to_lowercase();
             // `name` became `full_name`, or the reverse.
@@ -70,7 +68,7 @@ fn stands_between(stream: &Stream, field: &Field, table: &Table, candidate: &str
     };
     let neighbour = |at: Option<usize>| {
         at.and_then(|at| stream.fields.get(at))
-            .and_then(|field| place(&field.column))
+            .and_then(|field| place(field.column()?))
     };
     let before = neighbour(index.checked_sub(1));
     let after = neighbour(index.checked_add(1));

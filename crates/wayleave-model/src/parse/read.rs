@@ -9,8 +9,8 @@ use super::{Broken, value};
 use std::sync::Arc;
 
 use crate::mapping::{
-    Action, AggregateOp, Capability, Connection, Dataset, Datatype, Field, Join, Mapping, Relation,
-    Scalar, SourceKind, Spanned, Stream,
+    Action, AggregateOp, Capability, Connection, Dataset, Datatype, Expression, Field, Join,
+    Mapping, NamedMeasure, Origin, Relation, Scalar, SourceKind, Spanned, Stream,
 };
 
 /// A table of the document under its name.
@@ -241,6 +241,7 @@ fn stream(entry: &Entry<'_, '_>, broken: &mut Broken) -> Stream {
         description: entry.text("description"),
         fields,
         relations,
+        measures: measures(entry),
         name,
     }
 }
@@ -251,7 +252,7 @@ fn field(entry: &Entry<'_, '_>) -> Option<Field> {
     let many = entry.flag("many", false);
     let scalar = Field::scalar(plain.datatype.value, many.value);
     Some(Field {
-        column: entry.text("column").unwrap_or_else(|| plain.column.clone()),
+        origin: origin(entry, &plain.name)?,
         predicate: entry
             .text("predicate")
             .unwrap_or_else(|| plain.predicate.clone()),
@@ -275,6 +276,36 @@ fn field(entry: &Entry<'_, '_>) -> Option<Field> {
         name: plain.name,
         datatype: plain.datatype,
     })
+}
+
+/// Where the values come from; `None` where that cannot be read.
+fn origin(entry: &Entry<'_, '_>, name: &Spanned<String>) -> Option<Origin> {
+    match entry.text("compute") {
+        Some(text) => Some(Origin::Computed(expression(text)?)),
+        None => Some(Origin::Column(
+            entry.text("column").unwrap_or_else(|| name.clone()),
+        )),
+    }
+}
+
+fn expression(text: Spanned<String>) -> Option<Spanned<Expression>> {
+    let expression = Expression::parse(text.value).ok()?;
+    Some(Spanned::new(expression, text.span))
+}
+
+fn measures(entry: &Entry<'_, '_>) -> Vec<Arc<NamedMeasure>> {
+    let Some(DeValue::Table(table)) = entry.get("measures").map(toml::Spanned::get_ref) else {
+        return Vec::new();
+    };
+    in_order(table)
+        .into_iter()
+        .filter_map(|(name, span, value)| {
+            Some(Arc::new(NamedMeasure {
+                name: Spanned::new(name.to_owned(), span),
+                expression: expression(text(value)?)?,
+            }))
+        })
+        .collect()
 }
 
 /// A value of `one_of`. In numeric fields a number in quotes is exact.

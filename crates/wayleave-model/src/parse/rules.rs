@@ -1,6 +1,7 @@
 //! Rules between the entries of a mapping.
 
 mod capability;
+mod computed;
 mod field;
 mod relation;
 mod stream;
@@ -14,11 +15,12 @@ use crate::names::NameKind;
 use crate::nearest::nearest;
 use crate::problem::{Problem, ProblemCode, shown};
 
-/// Checks every rule over the whole mapping.
-pub(super) fn check(mapping: &Mapping, broken: &Broken) -> Vec<Problem> {
+/// Every rule over the whole mapping.
+pub(super) fn check(mapping: &Mapping, broken: &Broken, source: &str) -> Vec<Problem> {
     let mut rules = Rules {
         mapping,
         broken,
+        source,
         problems: Vec::new(),
     };
     rules.dataset();
@@ -31,6 +33,10 @@ pub(super) fn check(mapping: &Mapping, broken: &Broken) -> Vec<Problem> {
         for relation in &stream.relations {
             rules.relation(stream, relation);
         }
+        for measure in &stream.measures {
+            rules.measure(stream, measure);
+        }
+        rules.followed_relations(stream);
     }
     for capability in &mapping.capabilities {
         rules.capability(capability);
@@ -41,6 +47,7 @@ pub(super) fn check(mapping: &Mapping, broken: &Broken) -> Vec<Problem> {
 struct Rules<'m> {
     mapping: &'m Mapping,
     broken: &'m Broken,
+    source: &'m str,
     problems: Vec<Problem>,
 }
 

@@ -67,6 +67,7 @@ impl Walk<'_> {
                 None => self.within(segment(name), |walk| walk.unknown(section, name, at)),
             }
         }
+        self.one_origin(table);
         for key in section.keys {
             if matches!(key.absent, Absent::Refused) && !table.contains_key(key.name) {
                 let of = if self.path.is_empty() {
@@ -82,6 +83,19 @@ impl Walk<'_> {
                 .at(owner.clone());
                 self.report(problem);
             }
+        }
+    }
+
+    /// A field is read from a column or computed, not both.
+    fn one_origin(&mut self, table: &DeTable<'_>) {
+        if let (Some((column, _)), true) =
+            (table.get_key_value("column"), table.contains_key("compute"))
+        {
+            let message = "a field with `compute` is read from no `column`";
+            let problem = Problem::new(ProblemCode::NeedlessKey, message)
+                .hint("remove one of the two")
+                .at(column.span());
+            self.report(problem);
         }
     }
 
@@ -122,6 +136,7 @@ impl Walk<'_> {
                 self.named(kind, section, shape, at, table);
             }
             (Shape::Joins, DeValue::Table(table)) => self.joins(shape, at, table),
+            (Shape::Measures, DeValue::Table(table)) => self.measures(shape, at, table),
             (
                 Shape::Words(_) | Shape::Fields { .. } | Shape::FieldSets | Shape::Scalars,
                 DeValue::Array(list),
@@ -207,6 +222,16 @@ impl Walk<'_> {
                 DeValue::String(name) => value::name(self, NameKind::Field, name, &field.span()),
                 _ => value::wrong_type(self, "on", Shape::Joins.expected(), field),
             }
+        }
+    }
+
+    fn measures(&mut self, shape: Shape, at: &Range<usize>, table: &DeTable<'_>) {
+        self.count(shape, table.len(), at);
+        for (name, at, measure) in in_order(table).into_iter().take(shape.most()) {
+            self.within(segment(name), |walk| {
+                value::name(walk, NameKind::Field, name, &at);
+                value::single(walk, Shape::Expression, name, measure);
+            });
         }
     }
 

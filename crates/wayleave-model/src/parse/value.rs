@@ -10,7 +10,7 @@ use super::shape::Walk;
 use crate::definitions::{
     MAX_DESCRIPTION, MAX_IDENTIFIER, MAX_IRI, MAX_NUMBER, MAX_PATTERN, MAX_PATTERN_SIZE, Shape,
 };
-use crate::mapping::ExactNumber;
+use crate::mapping::{ExactNumber, Expression};
 use crate::names::NameKind;
 use crate::nearest::nearest;
 use crate::problem::{Problem, ProblemCode, shown};
@@ -53,6 +53,7 @@ pub(super) fn single(
         (Shape::Predicate, DeValue::String(text)) => predicate(walk, text, &span),
         (Shape::Word(words), DeValue::String(text)) => word(walk, words, text, &span),
         (Shape::Pattern, DeValue::String(text)) => pattern(walk, text, &span),
+        (Shape::Expression, DeValue::String(text)) => expression(walk, text, &span),
         (Shape::Flag, DeValue::Boolean(_)) => {}
         (Shape::Count, DeValue::Integer(_)) => {
             if count_of(value.get_ref()).is_none() {
@@ -250,6 +251,36 @@ fn pattern(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
         };
         let message = format!("the pattern cannot be used: {reason}");
         walk.report(Problem::new(ProblemCode::InvalidPattern, message).at(span.clone()));
+    }
+}
+
+fn expression(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
+    if !decent(walk, text, span) {
+        return;
+    }
+    if let Err(error) = Expression::parse(text) {
+        let span = within_text(walk.source, text, span, &error.span);
+        let mut problem = Problem::new(ProblemCode::InvalidExpression, error.message);
+        problem.hint = error.hint;
+        walk.report(problem.at(span));
+    }
+}
+
+/// The bytes of the document that some bytes of one of its strings stand at; the whole string where
+/// it is written with escapes.
+pub(super) fn within_text(
+    source: &str,
+    text: &str,
+    written: &Range<usize>,
+    part: &Range<usize>,
+) -> Range<usize> {
+    let quoted = source.get(written.clone()).unwrap_or("");
+    match quoted.find(text) {
+        Some(start) if !text.is_empty() => {
+            let start = written.start + start;
+            start + part.start..start + part.end
+        }
+        _ => written.clone(),
     }
 }
 

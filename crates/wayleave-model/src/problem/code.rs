@@ -77,6 +77,7 @@ codes! {
     EmptyList => "empty_list": "A list that must have an entry has none.",
     // Constraints.
     InvalidPattern => "invalid_pattern": "A pattern is not a regular expression, or is too large a one.",
+    InvalidExpression => "invalid_expression": "What a field or measure is computed from cannot be read, names what is not there, or gives another datatype.",
     UnfitConstraint => "unfit_constraint": "A constraint does not apply to the field's datatype.",
     EmptyRange => "empty_range": "A minimum is above its maximum, so no value would do.",
     UnfitValue => "unfit_value": "A value of `one_of` is not of the field's datatype, or breaks another constraint of it.",

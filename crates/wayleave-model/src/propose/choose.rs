@@ -1,10 +1,12 @@
 //! Chooses the key and fields of each table for a draft, and the roles of the fields.
 
 use super::comment;
-use super::draft::{Draft, Entry, Field, Stream};
+use super::draft::{Draft, Entry, Field, Guess, Stream};
 use super::guess::{self, Candidate};
 use super::naming::{self, Given};
+use super::person;
 use super::relate;
+use super::samples::Samples;
 use super::{LeftOut, Why};
 use crate::catalogue::{Catalogue, Column, Table, TableKind};
 use crate::definitions::MAX_IDENTIFIER;
@@ -16,8 +18,11 @@ const MAX_UNIQUE: usize = 16;
 /// Largest number of `one_of` values.
 const MAX_VALUES: usize = 1000;
 
-/// The draft of a catalogue, with names given earlier.
-pub(super) fn draft(catalogue: &Catalogue, given: &Given) -> Draft {
+/// Marks a list of values as read, not declared.
+pub(super) const SAMPLED: &str = "guess: sampled, not declared; filters refuse any other value";
+
+/// The draft of a catalogue, with the names already given.
+pub(super) fn draft(catalogue: &Catalogue, given: &Given, samples: &Samples) -> Draft {
     let names = naming::streams(&catalogue.tables, given);
     let types = naming::types(&catalogue.tables);
     let mut draft = Draft {
@@ -29,7 +34,9 @@ pub(super) fn draft(catalogue: &Catalogue, given: &Given) -> Draft {
             draft.left_out.push(table_left_out(table, Why::Unnameable));
             continue;
         }
-        let stream = stream(catalogue.kind, table, name, type_name, given);
+        let mut stream = stream(catalogue.kind, table, name, type_name, given);
+        list_samples(&mut stream, catalogue.kind, table, samples);
+        choose_parts(&mut stream, table, given);
         for entry in &stream.fields {
             if let Entry::LeftOut { column, why } = entry {
                 let column = Some(column.clone());
@@ -91,7 +98,6 @@ fn stream(
         remark: table.comment.clone(),
     };
     choose_key(&mut stream, table);
-    choose_parts(&mut stream, table);
     stream.unique = table
         .unique
         .iter()
@@ -140,14 +146,34 @@ fn entry(kind: SourceKind, column: &Column, name: String) -> Entry {
 
 /// The closed list of values, if a mapping can hold all of them.
 fn listed(column: &Column) -> Vec<String> {
-    let fit = |value: &String| {
-        !value.chars().any(char::is_control)
-            && sensitive::first_hidden(value).is_none()
-            && !sensitive::looks_like_dsn(value)
-    };
     let all = &column.one_of;
-    let whole = column.datatype.is_text() && all.len() <= MAX_VALUES && all.iter().all(fit);
+    let whole = column.datatype.is_text()
+        && all.len() <= MAX_VALUES
+        && all.iter().all(|it| is_listable(it));
     if whole { all.clone() } else { Vec::new() }
+}
+
+/// Whether `one_of` can hold a value.
+pub(super) fn is_listable(value: &str) -> bool {
+    !value.chars().any(char::is_control)
+        && sensitive::first_hidden(value).is_none()
+        && !sensitive::looks_like_dsn(value)
+}
+
+/// Lists the values of the fields that were sampled.
+fn list_samples(stream: &mut Stream, kind: SourceKind, table: &Table, samples: &Samples) {
+    for entry in &mut stream.fields {
+        let Entry::Field(field) = entry else {
+            continue;
+        };
+        let column = table.column(&field.column);
+        let values = column.map(|it| samples.listed(kind, table, it));
+        if let Some(values) = values.filter(|it| !it.is_empty()) {
+            field.one_of = values;
+            field.max_length = None;
+            field.note = Some(SAMPLED);
+        }
+    }
 }
 
 /// Why a column of that type cannot be served, if so.
@@ -239,12 +265,7 @@ fn likely_key(stream: &Stream, table: &Table) -> (Vec<String>, &'static str) {
     if let Some(key) = table.unique.iter().find_map(|it| key_fields(stream, it)) {
         return (key, "unique, yet the store lets it be NULL");
     }
-    let mut words = naming::words(&table.name);
-    if let Some(last) = words.last_mut() {
-        *last = naming::singular(last);
-    }
-    words.push("id".to_owned());
-    let own = words.join("_");
+    let own = naming::snake(&format!("{}_id", naming::one(&table.name)));
     let fields = || {
         let fields = table
             .columns
@@ -266,7 +287,7 @@ fn likely_key(stream: &Stream, table: &Table) -> (Vec<String>, &'static str) {
     }
 }
 
-fn choose_parts(stream: &mut Stream, table: &Table) {
+fn choose_parts(stream: &mut Stream, table: &Table, given: &Given) {
     let refers = |name: &String| {
         table
             .foreign_keys
@@ -283,9 +304,15 @@ fn choose_parts(stream: &mut Stream, table: &Table) {
                 field: &field.name,
                 refers: refers(&column.name),
                 in_key: stream.key.contains(&field.name),
+                is_listed: !column.one_of.is_empty() || !field.one_of.is_empty(),
             })
         })
         .collect();
+    let full_name = person::full_name(
+        table,
+        &candidates,
+        &mut relate::names_in_use(stream, table, given),
+    );
     let title = guess::title(table, &candidates);
     let event_time = guess::event_time(&candidates);
     let updated = guess::updated(&candidates);
@@ -294,11 +321,18 @@ fn choose_parts(stream: &mut Stream, table: &Table) {
         .then(|| guess::deleted(&candidates))
         .flatten();
     let search = guess::search(&candidates);
-    stream.title = title;
+    stream.title = match &full_name {
+        Some(field) => Some(Guess {
+            field: field.name.clone(),
+            note: "guess: a person's whole name",
+        }),
+        None => title,
+    };
     stream.event_time = event_time;
     stream.updated = updated;
     stream.deleted = deleted;
     stream.search = search;
+    stream.fields.extend(full_name.map(Entry::Computed));
 }
 
 /// Whether a mapping can hold the name of a table or column.

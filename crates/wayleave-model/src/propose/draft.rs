@@ -22,7 +22,7 @@ pub(super) struct Stream {
     pub(super) key: Vec<String>,
     /// A remark on the key for the human.
     pub(super) key_note: Option<String>,
-    pub(super) title: Option<String>,
+    pub(super) title: Option<Guess>,
     pub(super) event_time: Option<Guess>,
     pub(super) updated: Option<Guess>,
     pub(super) deleted: Option<Guess>,
@@ -40,6 +40,14 @@ impl Stream {
     /// Whether the draft would serve it once ratified.
     pub(super) fn is_served(&self) -> bool {
         self.unserved.is_none()
+    }
+
+    /// The stored field of that name.
+    pub(super) fn field_called(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find_map(|entry| match entry {
+            Entry::Field(field) if field.name == name => Some(field),
+            _ => None,
+        })
     }
 
     /// The field that reads a column.
@@ -62,6 +70,7 @@ pub(super) struct Guess {
 #[derive(Debug, Clone)]
 pub(super) enum Entry {
     Field(Field),
+    Computed(ComputedField),
     LeftOut { column: String, why: Why },
 }
 
@@ -82,11 +91,35 @@ pub(super) struct Field {
     pub(super) remark: Option<String>,
 }
 
-/// A foreign key as a relation.
+/// A text computed from other fields.
+#[derive(Debug, Clone)]
+pub(super) struct ComputedField {
+    pub(super) name: String,
+    pub(super) expression: String,
+    /// What it is computed from.
+    pub(super) note: &'static str,
+}
+
+/// A foreign key as a relation, or the way back along one.
 #[derive(Debug, Clone)]
 pub(super) struct Relation {
     pub(super) name: String,
     pub(super) to: String,
     /// Columns of this table, each with a field of the other stream.
     pub(super) on: Vec<(String, String)>,
+    /// The foreign key it leads back along; `None` where it follows one of its own table.
+    pub(super) reverse_of: Option<ForwardRelation>,
+}
+
+/// The relation that a foreign key of another table makes.
+#[derive(Debug, Clone)]
+pub(super) struct ForwardRelation {
+    /// Its stream.
+    pub(super) stream: String,
+    /// Its name.
+    pub(super) relation: String,
+    /// The table of that stream.
+    pub(super) table: String,
+    /// The foreign key's columns in that table.
+    pub(super) columns: Vec<String>,
 }

@@ -2,6 +2,7 @@
 
 use super::draft::Guess;
 use super::naming;
+use super::person;
 use crate::catalogue::{Column, Table};
 use crate::mapping::Datatype;
 
@@ -141,6 +142,8 @@ pub(super) struct Candidate<'a> {
     pub(super) refers: bool,
     /// Whether the stream's key uses it.
     pub(super) in_key: bool,
+    /// Whether its values are a closed list.
+    pub(super) is_listed: bool,
 }
 
 impl Candidate<'_> {
@@ -152,34 +155,29 @@ impl Candidate<'_> {
         !self.column.many && matches!(self.column.datatype, Datatype::Date | Datatype::Datetime)
     }
 
-    fn is_free_text(&self) -> bool {
+    pub(super) fn is_free_text(&self) -> bool {
         let text = self.column.datatype == Datatype::String && !self.column.many;
-        text && self.column.one_of.is_empty()
-            && !self.refers
-            && holds_text(&self.column.native_type)
+        text && !self.is_listed && !self.refers && holds_text(&self.column.native_type)
     }
 }
 
 /// The field that names a record for people.
-pub(super) fn title(table: &Table, all: &[Candidate<'_>]) -> Option<String> {
-    let of_table = |suffix: &str| {
-        let mut words = naming::words(&table.name);
-        if let Some(last) = words.last_mut() {
-            *last = naming::singular(last);
-        }
-        words.push(suffix.to_owned());
-        words.join("_")
-    };
+pub(super) fn title(table: &Table, all: &[Candidate<'_>]) -> Option<Guess> {
+    let of_table = |suffix: &str| naming::snake(&format!("{}_{suffix}", naming::one(&table.name)));
     let own = [of_table("name"), of_table("title")];
     let names = || TITLES.iter().copied().chain(own.iter().map(String::as_str));
-    let exact = named(all, names(), Candidate::is_free_text);
+    let fits = |it: &Candidate<'_>| {
+        it.is_free_text() && !person::is_personal_title(table, &it.column.name)
+    };
+    let exact = named(all, names(), fits);
     let ending = || {
         all.iter().find(|it| {
             let snake = it.snake();
-            it.is_free_text() && (snake.ends_with("_name") || snake.ends_with("_title"))
+            fits(it) && (snake.ends_with("_name") || snake.ends_with("_title"))
         })
     };
-    exact.or_else(ending).map(|it| it.field.to_owned())
+    let found = exact.or_else(ending)?;
+    Some(guess(found, "guess: by its name"))
 }
 
 /// The field that says when a record's event happened.
@@ -256,8 +254,8 @@ pub(super) fn search(all: &[Candidate<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// Whether the store's type is for prose, not for numbers or codes stored as text.
-fn holds_text(native_type: &str) -> bool {
+/// Whether the store's type is one for words, not for numbers or codes that happen to be text.
+pub(super) fn holds_text(native_type: &str) -> bool {
     let native = native_type.to_ascii_lowercase();
     ["char", "text", "clob", "string"]
         .iter()

@@ -5,16 +5,17 @@
 //! same catalogue twice gives the same bytes.
 
 mod apply;
+mod change;
 mod mark;
+mod sampled;
 
-use std::fmt;
-
-use serde::Serialize;
 use thiserror::Error;
 use toml_edit::{DocumentMut, Item};
 
-use super::draft::{Draft, Stream};
-use super::naming::Given;
+pub use change::Change;
+
+use super::draft::{Draft, ForwardRelation, Stream};
+use super::naming::{Given, GivenRelation};
 use super::seen::{self, SeenColumns};
 use super::{LeftOut, Note, ProposeOptions, choose, comment, propose, render};
 use crate::catalogue::Catalogue;
@@ -44,143 +45,7 @@ pub enum MergeError {
     },
 }
 
-/// One change of the source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "change")]
-pub enum Change {
-    /// A table is new.
-    NewTable {
-        /// The table.
-        table: String,
-        /// The stream it became; `None` if it is left out or commented out.
-        stream: Option<String>,
-    },
-    /// A table of a stream is gone.
-    GoneTable {
-        /// The table.
-        table: String,
-        /// The stream that reads it.
-        stream: String,
-    },
-    /// A column is new.
-    NewColumn {
-        /// Its table.
-        table: String,
-        /// The column.
-        column: String,
-        /// The field it became; `None` if it is left out.
-        field: Option<String>,
-    },
-    /// A column of a field is gone.
-    GoneColumn {
-        /// Its table.
-        table: String,
-        /// The column.
-        column: String,
-        /// The field that reads it.
-        field: String,
-    },
-    /// A column is declared differently.
-    Redeclared {
-        /// Its table.
-        table: String,
-        /// The column.
-        column: String,
-        /// Its earlier declaration: its type, and `?` if it is nullable.
-        was: String,
-        /// Its current declaration.
-        is: String,
-    },
-    /// The draft does not record what it was made from, so new parts cannot be recognised.
-    NothingSeen {
-        /// Tables that no stream reads.
-        tables: usize,
-        /// Columns of mapped tables that no field reads.
-        columns: usize,
-    },
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = comment::name;
-        match self {
-            Self::NewTable {
-                table,
-                stream: Some(stream),
-            } => {
-                write!(
-                    f,
-                    "table {} is new: added as stream `{stream}`",
-                    name(table)
-                )
-            }
-            Self::NewTable {
-                table,
-                stream: None,
-            } => {
-                write!(f, "table {} is new, and left out", name(table))
-            }
-            Self::GoneTable { table, stream } => {
-                write!(f, "table {} of stream `{stream}` is gone", name(table))
-            }
-            Self::NewColumn {
-                table,
-                column,
-                field: Some(field),
-            } => {
-                let (column, table) = (name(column), name(table));
-                write!(
-                    f,
-                    "column {column} of {table} is new: added as field `{field}`"
-                )
-            }
-            Self::NewColumn {
-                table,
-                column,
-                field: None,
-            } => {
-                write!(
-                    f,
-                    "column {} of {} is new, and left out",
-                    name(column),
-                    name(table)
-                )
-            }
-            Self::GoneColumn {
-                table,
-                column,
-                field,
-            } => {
-                let (column, table) = (name(column), name(table));
-                write!(
-                    f,
-                    "column {column} of {table}, read by field `{field}`, is gone"
-                )
-            }
-            Self::Redeclared {
-                table,
-                column,
-                was,
-                is,
-            } => {
-                let (column, table) = (name(column), name(table));
-                write!(
-                    f,
-                    "column {column} of {table} was {} and is {}",
-                    name(was),
-                    name(is)
-                )
-            }
-            Self::NothingSeen { tables, columns } => write!(
-                f,
-                "the draft does not say what it was made from, so nothing was added; \
-                 {tables} tables and {columns} columns are not in it"
-            ),
-        }
-    }
-}
-
-/// Updates an edited draft from a catalogue. Proposes anew if the draft is empty.
+/// Brings an edited draft up to date with a catalogue. An empty draft is proposed anew.
 pub fn repropose(
     existing: &str,
     catalogue: &Catalogue,
@@ -202,7 +67,7 @@ pub fn repropose(
         MergeError::Syntax { reason }
     })?;
     let given = given(&document);
-    let draft = choose::draft(catalogue, &given);
+    let draft = choose::draft(catalogue, &given, &options.samples);
     let news = News {
         catalogue,
         seen: seen.as_ref(),
@@ -246,21 +111,36 @@ fn given(document: &DocumentMut) -> Given {
     let mut given = Given::default();
     for (stream, item) in entries(document.get("streams")) {
         let table = text(item, "table", stream);
+        let relations = entries(item.get("relations"));
+        let computed = entries(item.get("fields"))
+            .into_iter()
+            .filter(|(_, of)| is_computed(of));
+        let other_names = relations
+            .iter()
+            .copied()
+            .chain(computed)
+            .chain(entries(item.get("measures")));
+        given
+            .other_names
+            .entry(table.to_owned())
+            .or_default()
+            .extend(other_names.map(|(name, _)| name.to_owned()));
+        if !given.streams.contains_key(table) {
+            let relations = relations.iter().map(|(name, of)| given_relation(name, of));
+            given
+                .relations
+                .insert(table.to_owned(), relations.collect());
+        }
         for (field, of) in entries(item.get("fields")) {
+            if is_computed(of) {
+                continue;
+            }
             let place = (table.to_owned(), text(of, "column", field).to_owned());
             given
                 .fields
                 .entry(place)
                 .or_insert_with(|| field.to_owned());
         }
-        let relations = entries(item.get("relations"))
-            .into_iter()
-            .map(|(name, _)| name.to_owned());
-        given
-            .relations
-            .entry(table.to_owned())
-            .or_default()
-            .extend(relations);
         given.taken_streams.insert(stream.to_owned());
         given
             .streams
@@ -270,7 +150,24 @@ fn given(document: &DocumentMut) -> Given {
     given
 }
 
-/// The named entries of a table, in any TOML notation.
+fn given_relation(name: &str, item: &Item) -> GivenRelation {
+    let pair = |(ours, theirs): (&str, &Item)| Some((ours.to_owned(), theirs.as_str()?.to_owned()));
+    GivenRelation {
+        name: name.to_owned(),
+        to: text(item, "to", "").to_owned(),
+        on: entries(item.get("on"))
+            .into_iter()
+            .filter_map(pair)
+            .collect(),
+    }
+}
+
+/// Whether a field reads no column.
+fn is_computed(field: &Item) -> bool {
+    field.get("compute").is_some()
+}
+
+/// The named entries of a table, however it is written.
 fn entries(item: Option<&Item>) -> Vec<(&str, &Item)> {
     let table = item.and_then(Item::as_table_like);
     table.map(|it| it.iter().collect()).unwrap_or_default()
@@ -333,23 +230,49 @@ impl<'a> News<'a> {
         let Some(target) = self.draft.streams.iter().find(|it| it.name == to) else {
             return false;
         };
-        let new = || self.tables().contains(&&target.table);
-        let mapped = |field: &String| {
+        let holds = |field: &String| {
             self.given
                 .fields
                 .iter()
                 .any(|((table, _), name)| *table == target.table && name == field)
+                || target
+                    .field_called(field)
+                    .is_some_and(|it| self.columns(&target.table).contains(&&it.column))
         };
         if self.given.streams.contains_key(&target.table) {
-            fields.iter().all(|(_, field)| mapped(field))
+            fields.iter().all(|(_, field)| holds(field))
         } else {
-            new()
+            self.tables().contains(&&target.table)
         }
     }
 
-    /// A new stream's text, without relations to streams that a person removed.
+    /// Whether a field of a stream in the document reads or will read a column.
+    pub(super) fn reads(&self, table: &str, column: &String) -> bool {
+        let place = (table.to_owned(), column.clone());
+        self.given.fields.contains_key(&place) || self.columns(table).contains(&column)
+    }
+
+    /// Whether the source has gained the foreign key of a relation since the draft was made.
+    pub(super) fn is_gained(&self, forward: &ForwardRelation) -> bool {
+        let new = self.columns(&forward.table);
+        self.tables().contains(&&forward.table)
+            || forward.columns.iter().any(|column| new.contains(&column))
+    }
+
+    /// A new stream's text, without relations to what a person took out.
     fn block(&self, stream: &Stream) -> String {
-        let kept = |it: &super::draft::Relation| self.holds(&it.to, &it.on);
+        let is_known = |forward: &ForwardRelation| {
+            let known = self.given.relations.get(&forward.table);
+            known
+                .into_iter()
+                .flatten()
+                .any(|it| it.name == forward.relation)
+        };
+        let kept = |it: &super::draft::Relation| {
+            let forward = it.reverse_of.as_ref();
+            self.holds(&it.to, &it.on)
+                && forward.is_none_or(|forward| self.is_gained(forward) || is_known(forward))
+        };
         let relations = stream
             .relations
             .iter()

@@ -17,8 +17,35 @@ pub(super) struct Given {
     pub(super) fields: BTreeMap<(String, String), String>,
     /// All other names in use: of streams, and of relations by stream.
     pub(super) taken_streams: BTreeSet<String>,
-    /// Names of relations, by table.
-    pub(super) relations: BTreeMap<String, BTreeSet<String>>,
+    /// Names of relations, computed fields and measures, by table.
+    pub(super) other_names: BTreeMap<String, BTreeSet<String>>,
+    /// The relations of each table's stream.
+    pub(super) relations: BTreeMap<String, Vec<GivenRelation>>,
+}
+
+impl Given {
+    /// The name of the relation of a table that joins these.
+    pub(super) fn relation(
+        &self,
+        table: &str,
+        to: &str,
+        on: &[(String, String)],
+    ) -> Option<&String> {
+        let same = |it: &&GivenRelation| {
+            it.to == to && it.on.len() == on.len() && on.iter().all(|pair| it.on.contains(pair))
+        };
+        let found = self.relations.get(table)?.iter().find(same);
+        found.map(|it| &it.name)
+    }
+}
+
+/// A relation already in the document.
+#[derive(Debug)]
+pub(super) struct GivenRelation {
+    pub(super) name: String,
+    pub(super) to: String,
+    /// Our columns and their fields.
+    pub(super) on: Vec<(String, String)>,
 }
 
 /// Names in use, compared without case.
@@ -92,7 +119,7 @@ pub(super) fn fields(table: &Table, given: &Given) -> Vec<String> {
             taken.take(name);
         }
     }
-    for name in given.relations.get(&table.name).into_iter().flatten() {
+    for name in given.other_names.get(&table.name).into_iter().flatten() {
         taken.take(name);
     }
     let kept: Vec<Option<String>> = table
@@ -195,6 +222,51 @@ pub(super) fn singular(word: &str) -> String {
         Some(stem) if !stem.ends_with(['s', 'u', 'i']) => stem.to_owned(),
         _ => word.to_owned(),
     }
+}
+
+/// A word for many of one: each `category` is one of the `categories`.
+pub(super) fn plural(word: &str) -> String {
+    match word {
+        "person" => return "people".to_owned(),
+        "child" => return "children".to_owned(),
+        "data" | "metadata" | "media" | "news" | "staff" | "info" | "information" | "equipment"
+        | "history" | "feedback" => return word.to_owned(),
+        _ => {}
+    }
+    if !word.ends_with(|c: char| c.is_ascii_alphabetic()) {
+        return word.to_owned();
+    }
+    if let Some(stem) = word.strip_suffix("is") {
+        return format!("{stem}es");
+    }
+    if ["s", "x", "z", "ch", "sh"]
+        .iter()
+        .any(|end| word.ends_with(end))
+    {
+        return format!("{word}es");
+    }
+    match word.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ => format!("{word}s"),
+    }
+}
+
+/// The name with its last word for one: `order_lines` are each an `order_line`.
+pub(super) fn one(name: &str) -> String {
+    ending_as(name, singular)
+}
+
+/// The name with its last word for many: `OrderLine` is one of the `order_lines`.
+pub(super) fn many(name: &str) -> String {
+    ending_as(name, |word| plural(&singular(word)))
+}
+
+fn ending_as(name: &str, change: impl Fn(&str) -> String) -> String {
+    let mut words = words(name);
+    if let Some(last) = words.last_mut() {
+        *last = change(last);
+    }
+    words.join("_")
 }
 
 fn stream(table: &str) -> String {
@@ -320,6 +392,27 @@ mod tests {
             ("people", "person"),
         ] {
             assert_eq!(singular(many), one);
+        }
+    }
+
+    #[test]
+    fn one_becomes_many() {
+        for (name, expected) in [
+            ("category", "categories"),
+            ("days", "days"),
+            ("addresses", "addresses"),
+            ("box", "boxes"),
+            ("InvoiceLine", "invoice_lines"),
+            ("Order Details", "order_details"),
+            ("status", "statuses"),
+            ("analysis", "analyses"),
+            ("person", "people"),
+            ("people", "people"),
+            ("movies", "movies"),
+            ("staff", "staff"),
+            ("log_2024", "log_2024"),
+        ] {
+            assert_eq!(many(name), expected, "{name}");
         }
     }
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::comment;
-use super::draft::{Draft, Field, Relation};
+use super::draft::{ComputedField, Draft, Entry, Field, Relation, Stream};
 use super::naming::{self, Given, Taken};
-use crate::catalogue::{Catalogue, ForeignKey};
+use super::reverse;
+use crate::catalogue::{Catalogue, ForeignKey, Table};
 use crate::names::NameKind;
 
 /// Largest number of `on` pairs.
@@ -13,33 +14,31 @@ const MAX_PAIRS: usize = 16;
 
 /// Adds to each stream the relations of its table's foreign keys.
 pub(super) fn relate(draft: &mut Draft, catalogue: &Catalogue, given: &Given) {
+    let mut taken: BTreeMap<String, Taken> = BTreeMap::new();
     let mut found: BTreeMap<String, StreamRelations> = BTreeMap::new();
     for stream in &draft.streams {
         let Some(table) = catalogue.table(&stream.table) else {
             continue;
         };
-        let mut taken = Taken::default();
-        for column in &table.columns {
-            taken.take(
-                stream
-                    .field_of(&column.name)
-                    .map_or(&column.name, |it| &it.name),
-            );
-        }
-        for name in given.relations.get(&stream.table).into_iter().flatten() {
-            taken.take(name);
-        }
+        let mut names = names_in_use(stream, table, given);
         let mut of_stream = StreamRelations::default();
         for key in &table.foreign_keys {
             match joined(draft, &stream.table, key) {
                 Ok((to, on)) => {
-                    let name = name(key, &mut taken);
-                    of_stream.relations.push(Relation { name, to, on });
+                    let known = given.relation(&stream.table, &to, &on).cloned();
+                    let name = known.unwrap_or_else(|| name(key, &mut names));
+                    of_stream.relations.push(Relation {
+                        name,
+                        to,
+                        on,
+                        reverse_of: None,
+                    });
                 }
                 Err(why) => of_stream.unrelated.push((key.columns.clone(), why)),
             }
         }
         found.insert(stream.table.clone(), of_stream);
+        taken.insert(stream.table.clone(), names);
     }
     for stream in &mut draft.streams {
         if let Some(found) = found.remove(&stream.table) {
@@ -47,12 +46,33 @@ pub(super) fn relate(draft: &mut Draft, catalogue: &Catalogue, given: &Given) {
             stream.unrelated = found.unrelated;
         }
     }
+    reverse::add(draft, &mut taken, given);
 }
 
 #[derive(Default)]
 struct StreamRelations {
     relations: Vec<Relation>,
     unrelated: Vec<(Vec<String>, String)>,
+}
+
+/// The names no relation of a stream can take.
+pub(super) fn names_in_use(stream: &Stream, table: &Table, given: &Given) -> Taken {
+    let mut taken = Taken::default();
+    for column in &table.columns {
+        taken.take(&column.name);
+    }
+    for entry in &stream.fields {
+        match entry {
+            Entry::Field(Field { name, .. }) | Entry::Computed(ComputedField { name, .. }) => {
+                taken.take(name);
+            }
+            Entry::LeftOut { .. } => {}
+        }
+    }
+    for name in given.other_names.get(&stream.table).into_iter().flatten() {
+        taken.take(name);
+    }
+    taken
 }
 
 type Joined = (String, Vec<(String, String)>);
@@ -66,7 +86,7 @@ fn joined(draft: &Draft, table: &str, key: &ForeignKey) -> Result<Joined, String
     if key.columns.len() > MAX_PAIRS {
         return Err(format!("it has more than {MAX_PAIRS} columns"));
     }
-    let mut on = Vec::new();
+    let mut on: Vec<(String, String)> = Vec::new();
     for (ours, theirs) in key.columns.iter().zip(&key.to_columns) {
         let field = target.field_of(theirs).ok_or_else(|| {
             format!(
@@ -83,13 +103,16 @@ fn joined(draft: &Draft, table: &str, key: &ForeignKey) -> Result<Joined, String
                 comment::name(theirs)
             ));
         }
+        if on.iter().any(|(column, _)| column == ours) {
+            return Err(format!("it names {} twice", comment::name(ours)));
+        }
         on.push((ours.clone(), field.name.clone()));
     }
     Ok((target.name.clone(), on))
 }
 
-/// Whether values of the two fields can be equal.
-fn can_meet(a: &Field, b: &Field) -> bool {
+/// Whether values of the two can be equal.
+pub(super) fn can_meet(a: &Field, b: &Field) -> bool {
     let comparable = |it: &Field| !it.many && it.datatype != crate::mapping::Datatype::Json;
     let (left, right) = (a.datatype, b.datatype);
     comparable(a)
@@ -101,12 +124,7 @@ fn can_meet(a: &Field, b: &Field) -> bool {
 
 /// A name for the relation: the column without its `_id`, or the column and the target.
 fn name(key: &ForeignKey, taken: &mut Taken) -> String {
-    let target: Vec<String> = naming::words(&key.to_table);
-    let mut one = target.clone();
-    if let Some(last) = one.last_mut() {
-        *last = naming::singular(last);
-    }
-    let one = one.join("_");
+    let one = naming::one(&key.to_table);
     let wishes = match (key.columns.as_slice(), key.to_columns.as_slice()) {
         ([column], [to_column]) => {
             let column = naming::snake(column);
@@ -123,6 +141,11 @@ fn name(key: &ForeignKey, taken: &mut Taken) -> String {
             format!("{one}_by_{}", naming::snake(&key.columns.join(" "))),
         ],
     };
+    claim_first(&wishes, taken)
+}
+
+/// The first wish that is fit and free, else a name close to the last.
+pub(super) fn claim_first(wishes: &[String], taken: &mut Taken) -> String {
     let fit = |wish: &&String| NameKind::Relation.accepts(wish) && taken.is_free(wish);
     let wish = wishes.iter().find(fit).or(wishes.last());
     let wish = wish

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::ProposeOptions;
 use super::comment;
-use super::draft::{Draft, Entry, Field, Guess, Relation, Stream};
+use super::draft::{ComputedField, Draft, Entry, Field, ForwardRelation, Guess, Relation, Stream};
 use super::seen;
 use crate::catalogue::Catalogue;
 
@@ -104,12 +104,7 @@ fn tables(stream: &Stream) -> String {
         &mut text,
         format_args!("key = {}{note}", strings(&stream.key)),
     );
-    if let Some(title) = &stream.title {
-        push(
-            &mut text,
-            format_args!("title = {}  # guess: by its name", string(title)),
-        );
-    }
+    part(&mut text, "title", stream.title.as_ref());
     part(&mut text, "event_time", stream.event_time.as_ref());
     part(&mut text, "updated", stream.updated.as_ref());
     part(&mut text, "deleted", stream.deleted.as_ref());
@@ -135,9 +130,11 @@ fn tables(stream: &Stream) -> String {
         push(&mut text, format_args!("[streams.{name}.relations]"));
     }
     for relation in &stream.relations {
+        let note = relation.reverse_of.as_ref().map(reverse_note);
+        let note = note.map(|it| format!("  # {it}")).unwrap_or_default();
         push(
             &mut text,
-            format_args!("{} = {}", relation.name, relation_value(relation)),
+            format_args!("{} = {}{note}", relation.name, relation_value(relation)),
         );
     }
     for (columns, why) in &stream.unrelated {
@@ -175,6 +172,13 @@ fn entry_lines(entry: &Entry) -> String {
                 format_args!("{} = {}{note}", field.name, field_value(field)),
             );
         }
+        Entry::Computed(field) => {
+            let value = computed_value(field);
+            push(
+                &mut text,
+                format_args!("{} = {value}  # {}", field.name, field.note),
+            );
+        }
         Entry::LeftOut { column, why } => {
             push(
                 &mut text,
@@ -208,6 +212,18 @@ pub(super) fn field_value(field: &Field) -> String {
     }
     parts.extend(field.max_length.map(|most| format!("max_length = {most}")));
     format!("{{ {} }}", parts.join(", "))
+}
+
+fn computed_value(field: &ComputedField) -> String {
+    format!(
+        "{{ datatype = \"string\", compute = {} }}",
+        string(&field.expression)
+    )
+}
+
+/// Says which relation another leads back along.
+pub(super) fn reverse_note(forward: &ForwardRelation) -> String {
+    format!("the reverse of {}.{}", forward.stream, forward.relation)
 }
 
 /// A relation on one line.

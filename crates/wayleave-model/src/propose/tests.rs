@@ -1,5 +1,9 @@
 //! Golden drafts of catalogues, and rules that no golden can show.
 
+mod person;
+mod reverse;
+mod samples;
+
 use std::path::PathBuf;
 
 use proptest::prelude::*;
@@ -172,7 +176,7 @@ fn human_edits_stay_and_what_the_source_gained_or_lost_shows() {
             "# I know better.\n",
         )
         .replace("[streams.people]", "[streams.customers]")
-        .replace("[streams.people.fields]", "[streams.customers.fields]")
+        .replace("[streams.people.", "[streams.customers.")
         .replace("to = \"people\"", "to = \"customers\"")
         .replace("note = { datatype = \"string\" }\n", "")
         .replace(
@@ -326,5 +330,18 @@ proptest! {
         }
         let merge = repropose(&proposal.text, &catalogue, &options()).unwrap();
         prop_assert_eq!(&merge.text, &proposal.text);
+        // What a source gains later is joined to what is there, and to nothing that is not.
+        let mut before = catalogue.clone();
+        before.tables.truncate(tables.len().div_ceil(2));
+        for table in &mut before.tables {
+            table.columns.truncate(table.columns.len().div_ceil(2));
+        }
+        let first = propose(&before, &options());
+        let merge = repropose(&first.text, &catalogue, &options()).unwrap();
+        if !first.notes.contains(&Note::NoStreams) {
+            prop_assert_eq!(parse(merge.text.as_bytes()).err(), None, "{}", merge.text);
+        }
+        let again = repropose(&merge.text, &catalogue, &options()).unwrap();
+        prop_assert_eq!(&again.text, &merge.text);
     }
 }

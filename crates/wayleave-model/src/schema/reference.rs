@@ -11,6 +11,11 @@ use crate::problem::ProblemCode;
 /// A complete mapping that uses every key. A test parses it without a problem.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
+/// How computed fields and measures are written.
+const EXPRESSIONS: &str = include_str!("expressions.md");
+/// What `propose --samples` reads and lists.
+const SAMPLES: &str = include_str!("samples.md");
+
 /// The reference page: every section and key, names, datatypes, problem codes, an example.
 pub fn mapping_reference_markdown() -> String {
     let mut page = String::new();
@@ -34,6 +39,8 @@ fn write_page(out: &mut String) -> fmt::Result {
         write_section(out, section)?;
     }
     write_datatypes(out)?;
+    writeln!(out, "{EXPRESSIONS}")?;
+    writeln!(out, "{SAMPLES}")?;
     write_names(out)?;
     writeln!(
         out,
@@ -95,6 +102,8 @@ fn value_of(key: &Key) -> String {
         Shape::Number => "number, or exact string".to_owned(),
         Shape::Scalars => "list of strings or numbers".to_owned(),
         Shape::Pattern => "regular expression".to_owned(),
+        Shape::Expression => "[expression](#expressions)".to_owned(),
+        Shape::Measures => "`{ revenue = \"sum(amount)\" }`".to_owned(),
         Shape::Joins => "`{ our_column = \"their_field\" }`".to_owned(),
         Shape::Table(_) | Shape::Tables(_) => "table".to_owned(),
         Shape::Named(_, section) => format!("`{}`, at most {}", section.header, key.shape.most()),

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use std::sync::Arc;
 
 use wayleave_model::mapping::{
-    Action, Capability, Connection, Dataset, Datatype, ExactNumber, Field, Join, Mapping, Relation,
-    Scalar, SourceKind, Spanned, Stream,
+    Action, Capability, Connection, Dataset, Datatype, ExactNumber, Expression, Field, Join,
+    Mapping, NamedMeasure, Origin, Relation, Scalar, SourceKind, Spanned, Stream,
 };
 
 pub(crate) use mutate::mutations;
@@ -185,6 +185,20 @@ fn stream(choices: &mut Choices, at: usize) -> Stream {
         description: prose(choices),
         fields: fields.into_iter().map(Arc::new).collect(),
         relations: Vec::new(),
+        measures: measures(choices),
+    }
+}
+
+fn measures(choices: &mut Choices) -> Vec<Arc<NamedMeasure>> {
+    let expression = *choices.of(&["count()", "100 * count(*) / 3", "count() - 1"]);
+    let measure = NamedMeasure {
+        name: text("rows"),
+        expression: Spanned::unplaced(Expression::parse(expression).unwrap()),
+    };
+    if choices.yes() {
+        vec![Arc::new(measure)]
+    } else {
+        Vec::new()
     }
 }
 
@@ -193,7 +207,7 @@ fn field(choices: &mut Choices, at: usize) -> Field {
     let datatype = *choices.of(Datatype::ALL);
     let mut field = Field::new(text(&*name), datatype.into());
     if choices.yes() {
-        field.column = text(format!("{} {at}", choices.of(IDENTIFIERS)));
+        field.origin = Origin::Column(text(format!("{} {at}", choices.of(IDENTIFIERS))));
     }
     if choices.yes() {
         let prefix = *choices.of(&["https://example.org/other#", "own-"]);

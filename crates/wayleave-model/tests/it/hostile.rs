@@ -1,5 +1,7 @@
 //! Hostile input gives a typed problem every time, never a panic, and never echoes a secret.
 
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 use wayleave_model::check::check;
 use wayleave_model::diff::diff;
@@ -137,6 +139,62 @@ fn one_look_shows_every_problem() {
             ProblemCode::UnknownStream,
         ]
     );
+}
+
+/// A stream with so many relations to another, a computed field that follows each, and a measure that
+/// follows one more.
+fn following(relations: usize, in_measure: bool) -> String {
+    let mut text = String::from(
+        "[dataset]\nname = \"shop\"\nkind = \"sqlite\"\n\n[[connections]]\nid = \"shop\"\nsource = \"shop\"\n\n\
+         [streams.places]\ntype = \"Place\"\nkey = [\"id\"]\n\n[streams.places.fields]\n\
+         id = { datatype = \"integer\" }\n\n[streams.orders]\ntype = \"Order\"\nkey = [\"id\"]\n\n\
+         [streams.orders.fields]\nid = { datatype = \"integer\" }\n",
+    );
+    let count = relations - usize::from(in_measure);
+    for place in 0..count {
+        let _ = writeln!(
+            text,
+            "c{place} = {{ datatype = \"integer\", compute = \"r{place}.id + 1\" }}"
+        );
+    }
+    for place in 0..relations {
+        let _ = write!(
+            text,
+            "\n[streams.orders.relations.r{place}]\nto = \"places\"\non = {{ place_{place} = \"id\" }}\n"
+        );
+    }
+    if in_measure {
+        let _ = write!(
+            text,
+            "\n[streams.orders.measures]\nfar = \"sum(c0 + r{count}.id)\"\n"
+        );
+    }
+    text
+}
+
+#[test]
+fn what_a_stream_computes_follows_no_more_relations_than_a_read_can_join() {
+    for in_measure in [false, true] {
+        let text = following(24, in_measure);
+        assert!(
+            check(text.as_bytes(), None).is_ok(),
+            "{:?}",
+            check(text.as_bytes(), None)
+        );
+        let text = following(25, in_measure);
+        let problems = check(text.as_bytes(), None).unwrap_err();
+        let [problem] = problems.as_slice() else {
+            panic!("{problems:?}");
+        };
+        assert_eq!(problem.code, ProblemCode::InvalidExpression);
+        let written = &text[problem.span.clone().unwrap()];
+        let expected = if in_measure {
+            "sum(c0 + r24.id)"
+        } else {
+            "r24.id + 1"
+        };
+        assert_eq!(written, expected, "{problem:?}");
+    }
 }
 
 proptest! {

@@ -50,6 +50,13 @@ fn the_json_schema_accepts_the_example_and_refuses_what_check_refuses() {
         ("min_length = 6", "min_length = -6"),
         ("[streams.people]", "[streams.\"../people\"]"),
         ("source = \"crm_eu\"\n", ""),
+        ("compute = \"", "computed = \""),
+        (
+            "compute = \"full_name || coalesce(' (' || employer.name || ')', '')\"",
+            "compute = \"\"",
+        ),
+        ("headcount = \"count()\"", "headcount = 1"),
+        ("headcount = ", "\"head count\" = "),
     ] {
         let text = EXAMPLE.replacen(right, wrong, 1);
         assert_ne!(text, EXAMPLE, "{right}");
@@ -65,7 +72,10 @@ fn keys(schema: &serde_json::Value) -> Vec<(String, String)> {
         for (name, schema) in properties {
             let inner = [schema, &schema["items"], &schema["additionalProperties"]];
             let nested: Vec<_> = inner.into_iter().flat_map(keys).collect();
-            if nested.is_empty() {
+            if name == "measures" {
+                // Its keys are names of the owner's own.
+                found.push((name.clone(), format!(".{name}]")));
+            } else if nested.is_empty() {
                 found.push((name.clone(), format!("{name} = ")));
             }
             found.extend(nested);

@@ -6,17 +6,16 @@
 use serde_json::{Number, Value as Json};
 use wayleave_model::mapping::{Datatype, ExactNumber};
 
-use super::MAX_TEXT;
+use super::{Compared, MAX_TEXT};
 use crate::refusal::{Code, Refusal};
 use crate::value::Value;
-use crate::view::FieldView;
 
 /// Digits that survive the way through a floating-point number unharmed.
 const SAFE_DIGITS: usize = 15;
 
 /// The operand, checked against the field's list of values where it is to be `listed`.
 pub(super) fn operand(
-    field: &FieldView,
+    compared: &Compared,
     json: &Json,
     path: &str,
     listed: bool,
@@ -25,7 +24,7 @@ pub(super) fn operand(
     if json.is_null() {
         let message = format!(
             "nothing equals null; write {{\"{}\": {{\"is_null\": true}}}}",
-            field.name()
+            compared.name
         );
         return Err(refuse(message));
     }
@@ -33,23 +32,24 @@ pub(super) fn operand(
         let message = format!("a text to compare with has at most {MAX_TEXT} bytes");
         return Err(refuse(message));
     }
-    let value = typed(field.datatype(), json).ok_or_else(|| {
+    let datatype = compared.datatype();
+    let value = typed(datatype, json).ok_or_else(|| {
         refuse(format!(
-            "`{}` ({}) takes {}",
-            field.name(),
-            field.datatype(),
-            spelling(field.datatype())
+            "`{}` ({datatype}) takes {}",
+            compared.name,
+            spelling(datatype)
         ))
     })?;
-    let known = |text: &str| field.one_of().iter().any(|one| one.to_string() == text);
+    let one_of = compared.field.as_ref().map_or(&[][..], |it| it.one_of());
+    let known = |text: &str| one_of.iter().any(|one| one.to_string() == text);
     if listed
-        && !field.one_of().is_empty()
+        && !one_of.is_empty()
         && let Some(text) = value.to_text()
         && !known(&text)
     {
-        let message = format!("`{}` never has that value", field.name());
+        let message = format!("`{}` never has that value", compared.name);
         return Err(refuse(message)
-            .allowed(field.one_of().iter().map(ToString::to_string))
+            .allowed(one_of.iter().map(ToString::to_string))
             .near(&text));
     }
     Ok(value)

@@ -4,24 +4,24 @@ use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::Datatype;
 
 use super::operand::operand;
-use super::{FilterOwner, MAX_DEPTH, MAX_LEAVES, MAX_VALUES, operators};
-use crate::plan::{Comparison, Predicate};
+use super::{Compared, FilterOwner, MAX_DEPTH, MAX_LEAVES, MAX_VALUES, operators};
+use crate::plan::{Comparison, Predicate, TextPlace};
 use crate::refusal::{Code, Kind, Refusal, quoted};
-use crate::value::{Value, date_text};
-use crate::view::FieldView;
+use crate::value::{Value, date_text, fold};
 
-pub(super) struct Reader<'a> {
-    whose: FilterOwner<'a>,
-    leaves: usize,
+pub(super) struct Reader<'a, 'v> {
+    whose: FilterOwner<'a, 'v>,
+    /// How many comparisons there are so far, in the whole filter.
+    leaves: &'a mut usize,
 }
 
 fn invalid(message: impl Into<String>, param: &str) -> Refusal {
     Refusal::new(Code::InvalidFilter, message).param(param)
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(whose: FilterOwner<'a>) -> Self {
-        Self { whose, leaves: 0 }
+impl<'a, 'v> Reader<'a, 'v> {
+    pub(super) fn new(whose: FilterOwner<'a, 'v>, leaves: &'a mut usize) -> Self {
+        Self { whose, leaves }
     }
 
     pub(super) fn filter(
@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
             parts.push(if name == "any" {
                 self.any(wanted, &path, depth)?
             } else {
-                self.field(name, wanted, &path)?
+                self.field(name, wanted, &path, depth)?
             });
         }
         Ok(Predicate::all(parts))
@@ -71,7 +71,13 @@ impl<'a> Reader<'a> {
         Ok(Predicate::any(parts))
     }
 
-    fn field(&mut self, name: &str, wanted: &Json, path: &str) -> Result<Predicate, Refusal> {
+    fn field(
+        &mut self,
+        name: &str,
+        wanted: &Json,
+        path: &str,
+        depth: usize,
+    ) -> Result<Predicate, Refusal> {
         if name.contains(['[', ']']) {
             let message = format!(
                 "{} is not a field; write an operator inside, such as {{\"field\": {{\"gte\": 1}}}}",
@@ -79,8 +85,11 @@ impl<'a> Reader<'a> {
             );
             return Err(invalid(message, path).allowed(self.whose.names()));
         }
-        let Some(field) = self.whose.field(name) else {
-            return Err(self.unknown(name, path));
+        let Some(field) = self.whose.resolve(name) else {
+            return match self.related(name, wanted, path, depth) {
+                Some(condition) => condition,
+                None => Err(self.unknown(name, path)),
+            };
         };
         if !self.whose.may_name(&field) {
             let message = format!("field `{name}` cannot be filtered on");
@@ -91,6 +100,68 @@ impl<'a> Reader<'a> {
             Json::Object(wanted) => self.operators(&field, wanted, path),
             scalar => self.operator(&field, "eq", scalar, path),
         }
+    }
+
+    /// A condition on the records a relation leads to: `{"lines": {"some": {…}}}`. `None` where the
+    /// name is no relation's.
+    fn related(
+        &mut self,
+        name: &str,
+        wanted: &Json,
+        path: &str,
+        depth: usize,
+    ) -> Option<Result<Predicate, Refusal>> {
+        let FilterOwner::Caller(scope) = &mut self.whose else {
+            return None;
+        };
+        scope.relation(name)?;
+        if depth == MAX_DEPTH {
+            let message = format!("`some` and `none` may be nested at most {MAX_DEPTH} deep");
+            return Some(Err(invalid(message, path)));
+        }
+        let shape = || {
+            let message = format!(
+                "{} is a relation: write {{\"some\": {{…}}}} or {{\"none\": {{…}}}} with a filter of its records",
+                quoted(name)
+            );
+            invalid(message, path).allowed(["some", "none"])
+        };
+        let Json::Object(wanted) = wanted else {
+            return Some(Err(shape()));
+        };
+        let mut parts = Vec::with_capacity(wanted.len());
+        for (quantifier, filter) in wanted {
+            let negated = match quantifier.as_str() {
+                "some" => false,
+                "none" => true,
+                _ => return Some(Err(shape())),
+            };
+            let Json::Object(filter) = filter else {
+                return Some(Err(shape()));
+            };
+            let (related, mut inner) = scope.related(name)?;
+            let path = format!("{path}.{quantifier}");
+            // Any record at all will do for an empty filter.
+            let predicate = if filter.is_empty() {
+                Ok(Predicate::True)
+            } else {
+                let whose = FilterOwner::Caller(&mut inner);
+                Reader::new(whose, self.leaves).filter(filter, &path, depth + 1)
+            };
+            match predicate {
+                Ok(predicate) => parts.push(Predicate::Exists {
+                    related: Box::new(related),
+                    joins: inner.take_joins(),
+                    predicate: Box::new(predicate),
+                    negated,
+                }),
+                Err(refusal) => return Some(Err(refusal)),
+            }
+        }
+        if parts.is_empty() {
+            return Some(Err(shape()));
+        }
+        Some(Ok(Predicate::all(parts)))
     }
 
     /// The refusal of a name that is no field's: perhaps a word of another language, or a field of
@@ -108,21 +179,12 @@ impl<'a> Reader<'a> {
         if let Some(said) = said {
             return invalid(said, path).allowed(self.whose.names());
         }
-        if let Some(refusal) = self.whose.elsewhere(name) {
-            return refusal.param(path).allowed(self.whose.names());
-        }
-        Refusal::new(
-            Code::UnknownField,
-            format!("there is no field {}", quoted(name)),
-        )
-        .param(path)
-        .allowed(self.whose.names())
-        .near(name)
+        self.whose.unknown(name, path)
     }
 
     fn operators(
         &mut self,
-        field: &FieldView,
+        field: &Compared,
         wanted: &Map<String, Json>,
         path: &str,
     ) -> Result<Predicate, Refusal> {
@@ -139,7 +201,7 @@ impl<'a> Reader<'a> {
 
     fn operator(
         &mut self,
-        field: &FieldView,
+        field: &Compared,
         op: &str,
         value: &Json,
         path: &str,
@@ -153,13 +215,16 @@ impl<'a> Reader<'a> {
             };
             let message = format!(
                 "`{}` ({}) has no operator {}{between}",
-                field.name(),
+                field.name,
                 field.datatype(),
                 quoted(op)
             );
             return Err(invalid(message, path)
                 .allowed(allowed.iter().copied())
                 .near_as(Kind::Operator, op));
+        }
+        if let Some(other) = other_field(value) {
+            return self.compare_fields(field, op, other, path);
         }
         match op {
             "in" | "not_in" => match value {
@@ -170,20 +235,23 @@ impl<'a> Reader<'a> {
                 Json::Bool(null) => {
                     self.leaf(path)?;
                     Ok(Predicate::IsNull {
-                        column: field.column(),
+                        column: field.column.clone(),
                         negated: !null,
                     })
                 }
                 _ => Err(invalid("`is_null` takes true or false", path)),
             },
-            "contains" | "starts_with" => self.like(field, op == "starts_with", value, path),
+            "contains" => self.like(field, TextPlace::Anywhere, false, value, path),
+            "starts_with" => self.like(field, TextPlace::Beginning, false, value, path),
+            "icontains" => self.like(field, TextPlace::Anywhere, true, value, path),
+            "ieq" => self.like(field, TextPlace::Whole, true, value, path),
             _ => self.compare(field, comparison(op), value, path),
         }
     }
 
     fn compare(
         &mut self,
-        field: &FieldView,
+        field: &Compared,
         comparison: Comparison,
         value: &Json,
         path: &str,
@@ -205,33 +273,75 @@ impl<'a> Reader<'a> {
             self.moment(field, comparison, value, path)?;
         }
         Ok(Predicate::Compare {
-            column: field.column(),
+            column: field.column.clone(),
             comparison,
             value: operand(field, value, path, listed)?,
         })
     }
 
+    /// A field compared with another one: `{"stock": {"lte": {"field": "reorder_level"}}}`.
+    fn compare_fields(
+        &mut self,
+        field: &Compared,
+        op: &str,
+        other: &str,
+        path: &str,
+    ) -> Result<Predicate, Refusal> {
+        self.leaf(path)?;
+        if !matches!(op, "eq" | "ne" | "gt" | "gte" | "lt" | "lte") {
+            let message = format!("`{op}` takes a value, and no other field");
+            return Err(invalid(message, path).allowed(["eq", "ne", "gt", "gte", "lt", "lte"]));
+        }
+        let param = format!("{path}.field");
+        let Some(other) = self.whose.resolve(other) else {
+            return Err(self.whose.unknown(other, &param));
+        };
+        let Some(datatype) = common(field.datatype(), other.datatype()) else {
+            let message = format!(
+                "`{}` ({}) cannot be compared with `{}` ({})",
+                field.name,
+                field.datatype(),
+                other.name,
+                other.datatype()
+            );
+            return Err(invalid(message, &param));
+        };
+        if !self.whose.may_name(&other) {
+            let message = format!("field `{}` cannot be filtered on", other.name);
+            return Err(invalid(message, &param).allowed(self.whose.names()));
+        }
+        Ok(Predicate::CompareColumns {
+            left: field.column.clone().converted(datatype),
+            comparison: comparison(op),
+            right: other.column.converted(datatype),
+        })
+    }
+
     fn like(
         &mut self,
-        field: &FieldView,
-        prefix: bool,
+        field: &Compared,
+        place: TextPlace,
+        folds: bool,
         value: &Json,
         path: &str,
     ) -> Result<Predicate, Refusal> {
         self.leaf(path)?;
         match operand(field, value, path, false)? {
-            Value::Text(text) if !text.is_empty() => Ok(Predicate::Like {
-                column: field.column(),
-                text: text.into(),
-                prefix,
-            }),
+            Value::Text(text) if place == TextPlace::Whole || !text.is_empty() => {
+                Ok(Predicate::Like {
+                    column: field.column.clone(),
+                    text: if folds { fold(&text) } else { text.into() },
+                    place,
+                    fold: folds,
+                })
+            }
             _ => Err(invalid("the text to look for is empty", path)),
         }
     }
 
     fn list(
         &mut self,
-        field: &FieldView,
+        field: &Compared,
         values: &[Json],
         negated: bool,
         path: &str,
@@ -252,7 +362,7 @@ impl<'a> Reader<'a> {
             })
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Predicate::In {
-            column: field.column(),
+            column: field.column.clone(),
             values,
             negated,
         })
@@ -262,12 +372,12 @@ impl<'a> Reader<'a> {
     /// nearly no record is of that very moment, and an empty or shorter page would not tell.
     fn moment(
         &self,
-        field: &FieldView,
+        field: &Compared,
         comparison: Comparison,
         value: &Json,
         path: &str,
     ) -> Result<(), Refusal> {
-        let is_a_callers = matches!(self.whose, FilterOwner::Caller(_));
+        let is_a_callers = self.whose.is_callers();
         let is_a_time = field.datatype() == Datatype::Datetime;
         let (true, true, Some(day)) = (is_a_callers, is_a_time, value.as_str()) else {
             return Ok(());
@@ -283,18 +393,37 @@ impl<'a> Reader<'a> {
         };
         let message = format!(
             "`{}` is a time, and a date means its midnight UTC; for the whole day write {whole}, for the moment \"{day}T00:00:00Z\"",
-            field.name()
+            field.name
         );
         Err(invalid(message, path))
     }
 
     fn leaf(&mut self, path: &str) -> Result<(), Refusal> {
-        self.leaves += 1;
-        if self.leaves > MAX_LEAVES {
+        *self.leaves += 1;
+        if *self.leaves > MAX_LEAVES {
             let message = format!("a filter holds at most {MAX_LEAVES} comparisons");
             return Err(invalid(message, path));
         }
         Ok(())
+    }
+}
+
+/// The field that an operand names: `{"field": "reorder_level"}`.
+fn other_field(value: &Json) -> Option<&str> {
+    let object = value.as_object().filter(|it| it.len() == 1)?;
+    object.get("field")?.as_str()
+}
+
+/// The datatype in which values of the two can be compared.
+fn common(one: Datatype, other: Datatype) -> Option<Datatype> {
+    match (one, other) {
+        _ if one == other => Some(one),
+        _ if one.is_text() && other.is_text() => Some(Datatype::String),
+        (Datatype::Integer, Datatype::Decimal) | (Datatype::Decimal, Datatype::Integer) => {
+            Some(Datatype::Decimal)
+        }
+        _ if one.is_numeric() && other.is_numeric() => Some(Datatype::Number),
+        _ => None,
     }
 }
 

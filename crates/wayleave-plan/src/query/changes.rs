@@ -15,12 +15,15 @@ use wayleave_model::mapping::AggregateOp;
 use super::{canonical, refused_at};
 use crate::filter;
 use crate::layout;
-use crate::plan::{AuthorizedPlan, Column, Comparison, Groups, Measure, OrderBy, Predicate, Read};
+use crate::plan::{
+    Aggregate, AuthorizedPlan, Column, Comparison, Groups, OrderBy, Predicate, Read,
+};
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::QueryRequest;
+use crate::scope::PathScope;
 use crate::seal::{BOOKMARK_HOURS, Binding, CursorPosition, Seal};
 use crate::value::Value;
-use crate::view::{StreamView, View};
+use crate::view::{ConnectionView, StreamView, View};
 
 /// How old a time must be before no more rows are expected to have it.
 const SETTLED_SECONDS: i64 = 60;
@@ -47,6 +50,7 @@ struct From {
 /// The walk a request begins or continues, if it asks for one.
 pub(super) fn begin(
     view: &View,
+    connection: &ConnectionView,
     stream: &StreamView,
     request: &QueryRequest,
     seal: Seal<'_>,
@@ -84,10 +88,11 @@ pub(super) fn begin(
             .next()
             .map(|value| From { value, settled })
     };
-    let column = updated.column();
+    let column = updated.own_column();
+    let mut scope = PathScope::new(connection, stream);
     let wanted = match &request.filter {
         None => Predicate::True,
-        Some(filter) => filter::of_caller(stream, filter)?,
+        Some(filter) => filter::of_caller(&mut scope, filter)?,
     };
     let predicate = Predicate::all([
         stream.granted_rows(),
@@ -97,14 +102,19 @@ pub(super) fn begin(
     Ok(Some(Changes {
         plan: AuthorizedPlan::new(
             stream.target(),
+            scope.into_joins(),
             Read::Groups(Groups {
                 by: Vec::new(),
-                measures: vec![Measure {
+                columns: vec![Column::of_group(0, column.label(), column.datatype)],
+                aggregates: vec![Aggregate {
                     op: AggregateOp::Max,
                     column: Some(column.clone()),
+                    filter: Predicate::True,
                 }],
                 predicate,
+                having: Predicate::True,
                 order: Vec::new(),
+                after: None,
                 limit: 1,
             }),
         ),
@@ -145,9 +155,11 @@ fn since_predicate(updated: &Column, from: Option<&From>) -> Predicate {
 
 /// The order of every walk: (`updated`, key).
 pub(super) fn order(stream: &StreamView) -> Vec<OrderBy> {
-    let updated = stream
-        .updated()
-        .map(|field| layout::by(stream, field, false));
+    let updated = stream.updated().map(|field| OrderBy {
+        column: field.own_column(),
+        descending: false,
+        nullable: !layout::is_always_there(stream, field),
+    });
     layout::total(stream, updated.into_iter().collect())
 }
 

@@ -6,11 +6,15 @@ use super::{Facts, Refusal};
 
 /// The most bytes a refusal is written in.
 pub const MAX_BYTES: usize = 2_048;
+/// The most bytes of one that describes connections to choose from.
+pub const MAX_CHOICE_BYTES: usize = 4_096;
 
 const MESSAGE: usize = 300;
 const WORD: usize = 96;
 const ALLOWED: usize = 40;
 const LABEL: usize = 48;
+/// The characters of a label where not all connections have room with longer ones.
+const SHORT_LABEL: usize = 16;
 /// So many connections are described before the ids of others are told.
 const TOLD: usize = 1;
 
@@ -20,8 +24,13 @@ pub(super) fn fitted(refusal: &Refusal, bytes: usize) -> Json {
     let mut known = bound(&mut refusal);
     let mut json = written(&refusal, known);
     let is_whole = |refusal: &Facts| refusal.choice.as_ref().is_none_or(|it| !it.truncated);
-    if is_whole(&refusal) && json.to_string().len() <= bytes {
-        return json;
+    if is_whole(&refusal) {
+        if json.to_string().len() > bytes && shorten_labels(&mut refusal) {
+            json = written(&refusal, known);
+        }
+        if json.to_string().len() <= bytes {
+            return json;
+        }
     }
     // Not all connections have room with their labels; more of them have by their ids alone.
     if let Some(choice) = &mut refusal.choice
@@ -74,7 +83,7 @@ fn written(refusal: &Facts, known: usize) -> Json {
 /// Drops what matters least of what is left, about so many bytes of it; `false` when there is
 /// nothing more to drop.
 fn shorten(refusal: &mut Facts, over: usize) -> bool {
-    if leave_out(refusal, TOLD) {
+    if shorten_labels(refusal) || leave_out(refusal, TOLD) {
         return true;
     }
     let mut dropped = 0;
@@ -93,6 +102,22 @@ fn shorten(refusal: &mut Facts, over: usize) -> bool {
     refusal.message = cut(&refusal.message, shorter);
     refusal.param = None;
     shorter > 8
+}
+
+/// Cuts the labels of connections; `false` when all are short.
+fn shorten_labels(refusal: &mut Facts) -> bool {
+    let Some(choice) = &mut refusal.choice else {
+        return false;
+    };
+    let mut shortened = false;
+    for candidate in &mut choice.available_connections {
+        let short = cut(&candidate.label, SHORT_LABEL);
+        if short.len() < candidate.label.len() {
+            candidate.label = short;
+            shortened = true;
+        }
+    }
+    shortened
 }
 
 /// Leaves one connection out, unless no more than so many are told.

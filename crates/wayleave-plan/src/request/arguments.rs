@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::{AggregateOp, ExactNumber};
+use wayleave_model::names::NameKind;
 
-use super::{DEFAULT_ROWS, MAX_METRICS, MAX_ROWS, MAX_SORT_KEYS, Metric, SortKey, TimeGroup};
+use super::{
+    DEFAULT_ROWS, MAX_METRICS, MAX_ROWS, MAX_SORT_KEYS, Metric, MetricKind, SortKey, TimeGroup,
+};
 use crate::plan::Granularity;
 use crate::refusal::{Call, Code, Kind, Refusal, quoted};
 
@@ -261,9 +264,8 @@ impl<'a> Arguments<'a> {
     }
 
     pub(super) fn metrics(&self) -> Result<Vec<Metric>, Refusal> {
-        let needs = format!(
-            "a list of 1 to {MAX_METRICS} objects {{op, field}}, such as [{{\"op\": \"count\"}}]"
-        );
+        let needs =
+            format!("a list of 1 to {MAX_METRICS} metrics, such as [\"count\", \"sum:amount\"]");
         let items = match self.get("metrics") {
             None => {
                 let message = format!("`metrics` is missing: {needs}");
@@ -274,31 +276,46 @@ impl<'a> Arguments<'a> {
         };
         let mut metrics: Vec<Metric> = Vec::with_capacity(items.len());
         for item in items {
-            let Json::Object(given) = item else {
-                return Err(self.wrong("metrics", &needs));
+            let metric = match item {
+                Json::String(short) => match object_from_text(short) {
+                    Some(given) => metric_from_object(&given)?,
+                    None => metric_from_text(short)?,
+                },
+                Json::Object(given) => metric_from_object(given)?,
+                _ => return Err(self.wrong("metrics", &needs)),
             };
-            let given = Arguments::known(
-                given,
-                &["op", "field"],
-                "metrics.".to_owned(),
-                "a metric has no",
-            )?;
-            let op = given
-                .word("op", METRIC_OPS)?
-                .ok_or_else(|| given.wrong("op", "one of the allowed words"))?;
-            let field = given.text("field")?;
-            if field.is_none() && op != AggregateOp::Count {
-                let message = format!("`{op}` needs a `field`; `count` alone does not");
-                return Err(invalid(message, "metrics.field"));
-            }
-            let metric = Metric { op, field };
-            if metrics.contains(&metric) {
-                let message = format!("`metrics` names `{}` twice", metric.label());
+            if metrics.iter().any(|it| it.label() == metric.label()) {
+                let message = format!(
+                    "`metrics` has `{}` twice; give one of them a name with `as`",
+                    metric.label()
+                );
                 return Err(invalid(message, "metrics"));
             }
             metrics.push(metric);
         }
         Ok(metrics)
+    }
+
+    /// An object that is not empty.
+    pub(super) fn object(
+        &self,
+        name: &str,
+        of: &str,
+    ) -> Result<Option<Map<String, Json>>, Refusal> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Json::Object(object)) => Ok(Some(object.clone())),
+            Some(_) => Err(self.wrong(name, &format!("an object of {of}"))),
+        }
+    }
+
+    /// True or false; false where it is absent.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, Refusal> {
+        match self.get(name) {
+            None => Ok(false),
+            Some(Json::Bool(flag)) => Ok(*flag),
+            Some(_) => Err(self.wrong(name, "true or false")),
+        }
     }
 
     pub(super) fn time_group(&self) -> Result<Option<TimeGroup>, Refusal> {
@@ -329,6 +346,91 @@ impl<'a> Arguments<'a> {
             time_zone: given.text("time_zone")?,
         }))
     }
+}
+
+/// An object that is written as text, by a client that sends nothing but texts there.
+fn object_from_text(text: &str) -> Option<Map<String, Json>> {
+    let object = text.starts_with('{').then(|| serde_json::from_str(text));
+    object?.ok()
+}
+
+/// `count`, `sum:amount`, or the name of a measure.
+fn metric_from_text(text: &str) -> Result<Metric, Refusal> {
+    let op = |word: &str| {
+        let found = METRIC_OPS.iter().find(|(known, _)| *known == word);
+        found.map(|(_, op)| *op)
+    };
+    let Some((word, field)) = text.split_once(':') else {
+        return match op(text) {
+            Some(AggregateOp::Count) => Ok(Metric::new(AggregateOp::Count, None)),
+            Some(op) => Err(needs_field(op)),
+            None => Ok(Metric {
+                kind: MetricKind::Measure(text.to_owned()),
+                filter: None,
+                name: None,
+            }),
+        };
+    };
+    let op = op(word).ok_or_else(|| {
+        let message = format!(
+            "{} is no metric: {} is no operation",
+            quoted(text),
+            quoted(word)
+        );
+        invalid(message, "metrics")
+            .allowed(METRIC_OPS.iter().map(|(word, _)| *word))
+            .near_as(Kind::Operator, word)
+    })?;
+    if field.is_empty() {
+        return Err(needs_field(op));
+    }
+    Ok(Metric::new(op, Some(field.to_owned())))
+}
+
+fn needs_field(op: AggregateOp) -> Refusal {
+    let message =
+        format!("`{op}` needs a `field`, such as \"{op}:amount\"; `count` alone does not");
+    invalid(message, "metrics.field")
+}
+
+fn metric_from_object(given: &Map<String, Json>) -> Result<Metric, Refusal> {
+    let given = Arguments::known(
+        given,
+        &["op", "field", "measure", "filter", "as"],
+        "metrics.".to_owned(),
+        "a metric has no",
+    )?;
+    let kind = if let Some(measure) = given.text("measure")? {
+        for other in ["op", "field"] {
+            if given.get(other).is_some() {
+                let message = format!("a metric has a `measure` or `{other}`, not both");
+                return Err(invalid(message, "metrics.measure"));
+            }
+        }
+        MetricKind::Measure(measure)
+    } else {
+        let op = given
+            .word("op", METRIC_OPS)?
+            .ok_or_else(|| given.wrong("op", "one of the allowed words"))?;
+        let field = given.text("field")?;
+        if field.is_none() && op != AggregateOp::Count {
+            return Err(needs_field(op));
+        }
+        MetricKind::Aggregate { op, field }
+    };
+    let name = given.text("as")?;
+    if name
+        .as_deref()
+        .is_some_and(|name| !NameKind::Field.matches(name))
+    {
+        let needs = format!("a name that matches `{}`", NameKind::Field.pattern());
+        return Err(given.wrong("as", &needs));
+    }
+    Ok(Metric {
+        kind,
+        filter: given.filter()?,
+        name,
+    })
 }
 
 /// What is said of a list of names that is none; one name alone is shown as the list of it.

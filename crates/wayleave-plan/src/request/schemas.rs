@@ -32,6 +32,10 @@ fn names(description: &str) -> Json {
     json!({"type": "array", "items": {"type": "string"}, "description": description})
 }
 
+fn plain_names() -> Json {
+    json!({"type": "array", "items": {"type": "string"}})
+}
+
 fn words<T>(words: &[(&str, T)]) -> Json {
     let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
     json!({"type": "string", "enum": words})
@@ -39,15 +43,20 @@ fn words<T>(words: &[(&str, T)]) -> Json {
 
 /// The schema of `connection_id`.
 pub(crate) fn connection() -> Json {
-    said("Needed when several connections hold the stream")
+    said("Where several hold the stream")
 }
 
-/// The schema of `filter`, the same for every tool.
+/// The schema of `filter`, where it is told.
 pub(crate) fn filter() -> Json {
     json!({
         "type": "object",
-        "description": "{field: value | [any of] | {eq,ne,in,not_in,gt,gte,lt,lte,contains,starts_with,is_null}}, ANDed; any: [filters] for OR",
+        "description": "{field: value | [any of] | {eq,ne,in,not_in,gt,gte,lt,lte,contains,starts_with,icontains,ieq,is_null: value | {field: other}}}, ANDed; any: [filters] for OR; {relation: {some|none: filter}}",
     })
+}
+
+/// The schema of an argument that is a filter as `query_records` tells it.
+fn same_filter() -> Json {
+    json!({"type": "object", "description": "As in query_records"})
 }
 
 /// The schema of `limit`.
@@ -61,8 +70,9 @@ impl SchemaRequest {
         object(
             json!({
                 "stream": text(),
+                "streams": plain_names(),
                 "connection_id": text(),
-                "detail": {"type": "string", "enum": ["compact", "full"], "description": "full needs stream"},
+                "detail": {"type": "string", "enum": ["compact", "full"]},
             }),
             None,
         )
@@ -77,11 +87,11 @@ impl QueryRequest {
                 "stream": text(),
                 "connection_id": connection(),
                 "filter": filter(),
-                "sort": names("field, or -field for descending"),
-                "fields": names("Fields to return; default all"),
-                "expand": names("Relations to follow, one hop"),
+                "sort": names("field or -field"),
+                "fields": plain_names(),
+                "expand": names("Relations to show records of"),
                 "limit": limit(super::DEFAULT_ROWS),
-                "cursor": said("next_cursor of the same call"),
+                "cursor": said("next_cursor"),
                 "count": {"type": "string", "enum": ["none", "estimated", "exact"]},
                 "changes_since": said("\"beginning\" or next_changes_since"),
             }),
@@ -93,10 +103,6 @@ impl QueryRequest {
 impl AggregateRequest {
     /// The JSON Schema of the arguments.
     pub fn input_schema() -> Json {
-        let metric = object(
-            json!({"op": words(METRIC_OPS), "field": text()}),
-            Some(&["op"]),
-        );
         let time = object(
             json!({
                 "field": text(),
@@ -105,16 +111,31 @@ impl AggregateRequest {
             }),
             Some(&["field", "granularity"]),
         );
+        // Items of two types make some hosts refuse all tools, so objects are told in words.
+        let ops: Vec<&str> = METRIC_OPS.iter().map(|(word, _)| *word).collect();
+        let metrics = format!(
+            "\"count\", \"op:field\" ({}), a measure, or {{op, field | measure, filter, as}}",
+            ops.iter().skip(1).copied().collect::<Vec<_>>().join(" ")
+        );
         object(
             json!({
                 "stream": text(),
-                "connection_id": connection(),
-                "metrics": {"type": "array", "items": metric, "minItems": 1, "maxItems": super::MAX_METRICS},
-                "group_by": {"type": "array", "items": {"type": "string"}, "maxItems": super::MAX_GROUP_FIELDS},
+                "connection_id": text(),
+                "metrics": {
+                    "type": "array", "items": {"type": "string"},
+                    "maxItems": super::MAX_METRICS, "description": metrics,
+                },
+                "group_by": {
+                    "type": "array", "items": {"type": "string"},
+                    "maxItems": super::MAX_GROUP_FIELDS, "description": "Fields, relations to one",
+                },
                 "group_by_time": time,
-                "filter": filter(),
-                "sort": names("Group field or measure (count, sum_amount), - for descending"),
+                "filter": same_filter(),
+                "having": {"type": "object", "description": "{sum_amount: {gt: 9}}"},
+                "sort": names("Groups, measures (-sum_amount)"),
                 "limit": limit(super::DEFAULT_ROWS),
+                "cursor": text(),
+                "totals": {"type": "boolean", "description": "Adds the measures of all"},
             }),
             Some(&["stream", "metrics"]),
         )
@@ -128,11 +149,11 @@ impl SearchRequest {
             json!({
                 "q": {"type": "string", "maxLength": MAX_QUERY, "description": "Words, \"a phrase\", prefix*, field:word, -without"},
                 "connection_id": text(),
-                "streams": names("Default all"),
-                "filter": filter(),
-                "fields": names("Fields to look in and show; default all"),
+                "streams": plain_names(),
+                "filter": same_filter(),
+                "fields": names("To look in and show"),
                 "limit": limit(super::DEFAULT_HITS),
-                "cursor": said("next_cursor of the same call"),
+                "cursor": text(),
             }),
             Some(&["q"]),
         )
@@ -146,9 +167,9 @@ impl FetchRequest {
             json!({
                 "id": said("connection_id/stream:key, as results show it"),
                 "connection_id": text(),
-                "fields": names("Fields to return; default all"),
-                "expand": names("Relations to follow, one hop"),
-                "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "metadata.next_offset: reads on in a long text"},
+                "fields": plain_names(),
+                "expand": plain_names(),
+                "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "metadata.next_offset"},
             }),
             Some(&["id"]),
         )

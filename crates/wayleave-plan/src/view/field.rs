@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use wayleave_model::mapping::{AggregateOp, Datatype, ExactNumber, Field, Scalar, Spanned, Stream};
+use wayleave_model::expression::{Formula, Path};
+use wayleave_model::mapping::{
+    AggregateOp, Datatype, ExactNumber, Field, Mapping, Scalar, Spanned, Stream,
+};
 
-use crate::plan::Column;
+use super::StreamView;
+use crate::plan::{Column, ColumnOrigin, TARGET};
 
 /// A field that may be used: the only way from a stream to what one of its fields holds. Filters,
 /// sorts, groups, measures, search, layouts and ids take a field as this, so that a rule about how
@@ -12,18 +16,46 @@ use crate::plan::Column;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldView {
     field: Arc<Field>,
+    /// What it is computed from, unless it is stored.
+    formula: Option<Arc<Formula<Path>>>,
 }
 
 impl FieldView {
-    pub(super) fn new(field: &Arc<Field>) -> Self {
-        Self {
-            field: Arc::clone(field),
-        }
+    /// Every field of a mapped stream, whoever may see it. A computed one that cannot be typed,
+    /// which no ratified mapping has, is not there.
+    pub(super) fn all_of(mapping: &Mapping, stream: &Stream) -> impl Iterator<Item = Self> {
+        stream.fields.iter().filter_map(move |field| {
+            let formula = mapping.formula(stream, field).ok()?;
+            Some(Self {
+                field: Arc::clone(field),
+                formula: formula.map(Arc::new),
+            })
+        })
     }
 
-    /// Every field of a mapped stream, whoever may see it: for the rules that grants are made of.
+    /// Every stored field of a mapped stream, whoever may see it: for the rules that grants are made
+    /// of.
     pub(crate) fn all(stream: &Stream) -> impl Iterator<Item = Self> {
-        stream.fields.iter().map(Self::new)
+        let stored = stream.fields.iter().filter(|it| it.column().is_some());
+        stored.map(|field| Self {
+            field: Arc::clone(field),
+            formula: None,
+        })
+    }
+
+    /// The stored field of that name, whoever may see it.
+    pub(crate) fn mapped(stream: &StreamView, name: &str) -> Option<Self> {
+        Self::all(&stream.mapped).find(|field| field.name() == name)
+    }
+
+    /// What it is computed from, unless it is stored.
+    pub(crate) fn formula(&self) -> Option<&Formula<Path>> {
+        self.formula.as_deref()
+    }
+
+    /// Whether it is computed from other fields.
+    pub fn is_computed(&self) -> bool {
+        self.formula.is_some()
     }
 
     /// Its name.
@@ -104,15 +136,27 @@ impl FieldView {
 
     /// Whether it is read from a column.
     pub(crate) fn is_read_from(&self, column: &str) -> bool {
-        self.field.column == column
+        self.field.column().is_some_and(|it| *it == column)
     }
 
-    /// The column it is read from.
-    pub(crate) fn column(&self) -> Column {
-        Column {
-            name: self.field.column.value.clone(),
+    /// The column a part of the record's identity or history is read from: a key, the mark of the
+    /// deleted, what grows with changes.
+    #[expect(
+        clippy::expect_used,
+        reason = "no ratified mapping gives these parts to a computed field"
+    )]
+    pub(crate) fn own_column(&self) -> Column {
+        let stored = self.stored(TARGET);
+        stored.expect("keys, marks of deletion and times of change are stored")
+    }
+
+    /// The column of a table it is read from, unless it is computed.
+    pub(crate) fn stored(&self, table: u16) -> Option<Column> {
+        let name = self.field.column()?.value.clone();
+        Some(Column {
+            origin: ColumnOrigin::Stored { table, name },
             datatype: self.datatype(),
             many: self.is_many(),
-        }
+        })
     }
 }

@@ -7,11 +7,12 @@ use wayleave_model::grant::{self, Claims};
 use wayleave_model::mapping::{Connection, Mapping, Relation, Stream};
 use wayleave_model::ratify::Ratified;
 
-use super::{ConnectionView, FieldView, StreamView, View, Withheld};
+use super::{ConnectionView, FieldView, MeasureView, StreamView, View, Withheld};
 use crate::active_datasets::ActiveDatasets;
 use crate::filter;
 use crate::package::{FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope};
 use crate::plan::{Predicate, Target};
+use crate::scope::{is_computable, is_measurable, leads_through_whole};
 
 /// The id of the grant of the local package.
 const LOCAL: &str = "local";
@@ -104,6 +105,8 @@ fn connection(
         }
     }
     relate(&mut streams);
+    compute(&mut streams);
+    search(&mut streams);
     Some(ConnectionView {
         grant_id: grant.map_or(LOCAL, |grant| &grant.id).to_owned(),
         connector_key: mapping.dataset.name.value.clone(),
@@ -130,8 +133,10 @@ fn stream_view(
         rows: Arc::new(rows(stream, granted)?),
         key: key.collect::<Result<_, _>>()?,
         deleted: deleted.transpose()?,
-        fields: fields(stream, granted),
+        fields: fields(mapping, stream, granted),
         relations: relations(stream, granted),
+        searched: Arc::default(),
+        measures: MeasureView::all_of(mapping, stream).collect(),
         target: Arc::new(target(mapping, connection, stream)),
         whole: Arc::default(),
     })
@@ -149,8 +154,8 @@ fn target(mapping: &Ratified<Mapping>, connection: &Connection, stream: &Stream)
     }
 }
 
-fn fields(stream: &Stream, granted: Option<&StreamGrant>) -> Arc<[FieldView]> {
-    FieldView::all(stream)
+fn fields(mapping: &Mapping, stream: &Stream, granted: Option<&StreamGrant>) -> Arc<[FieldView]> {
+    FieldView::all_of(mapping, stream)
         .filter(|field| match granted.map(|granted| &granted.fields) {
             None | Some(FieldScope::All) => true,
             Some(FieldScope::Only(only)) => only.contains(field.name()),
@@ -226,6 +231,56 @@ fn relate(streams: &mut [StreamView]) {
         .collect();
     for (stream, relations) in streams.iter_mut().zip(usable) {
         stream.relations = relations;
+    }
+}
+
+/// Keeps the computed fields and measures whose every path leads through what is seen. Measures come
+/// last: what they name may be a computed field that is not seen.
+fn compute(streams: &mut [StreamView]) {
+    let fields = streams.iter().map(|stream| {
+        let seen = |field: &&FieldView| {
+            let formula = field.formula();
+            formula.is_none_or(|it| is_computable(streams, stream, it))
+        };
+        stream.fields.iter().filter(seen).cloned().collect()
+    });
+    let fields: Vec<Arc<[FieldView]>> = fields.collect();
+    for (stream, fields) in streams.iter_mut().zip(fields) {
+        stream.fields = fields;
+    }
+    let measures = streams.iter().map(|stream| {
+        let seen = |measure: &&MeasureView| {
+            let mut all = true;
+            measure.written().for_each_leaf(&mut |leaf| {
+                let over = leaf.over.as_ref();
+                all &= over.is_none_or(|it| is_measurable(streams, stream, it));
+            });
+            all
+        };
+        stream.measures.iter().filter(seen).cloned().collect()
+    });
+    let measures: Vec<Arc<[MeasureView]>> = measures.collect();
+    for (stream, measures) in streams.iter_mut().zip(measures) {
+        stream.measures = measures;
+    }
+}
+
+/// Keeps the fields to search whose indexed text is what the caller sees. An index holds the text of
+/// all records, so a field that leads along a relation is searched only where the grant shows every
+/// record on the way: scores and exclusions would tell of the others.
+fn search(streams: &mut [StreamView]) {
+    let searched = streams.iter().map(|stream| {
+        let names = stream.mapped.search.iter();
+        let fields = names.filter_map(|name| stream.field(name));
+        let same = |field: &&FieldView| {
+            let formula = field.formula();
+            formula.is_none_or(|it| leads_through_whole(streams, stream, it))
+        };
+        fields.filter(same).cloned().collect()
+    });
+    let searched: Vec<Arc<[FieldView]>> = searched.collect();
+    for (stream, searched) in streams.iter_mut().zip(searched) {
+        stream.searched = searched;
     }
 }
 

@@ -9,7 +9,7 @@ use crate::request::{Detail, SchemaRequest};
 pub enum Discovery<'a> {
     /// An index of the streams of these connections.
     Index(Vec<&'a ConnectionView>),
-    /// The streams of one name, one per connection that holds it.
+    /// These streams, each once a connection that holds it.
     Streams(Vec<(&'a ConnectionView, &'a StreamView)>),
     /// Full detail of one stream of one connection.
     Full(&'a ConnectionView, &'a StreamView),
@@ -22,32 +22,50 @@ impl View {
             None => None,
             Some(id) => Some(self.located(id)?),
         };
-        let Some(stream) = &request.stream else {
-            if request.detail == Detail::Full {
-                return Err(self.too_much());
+        let mut names: Vec<&str> = request.stream.iter().map(String::as_str).collect();
+        for name in &request.streams {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
             }
-            return Ok(Discovery::Index(match connection {
+        }
+        match (names.as_slice(), request.detail) {
+            ([] | [_, _, ..], Detail::Full) => Err(self.too_much()),
+            ([], Detail::Compact) => Ok(Discovery::Index(match connection {
                 None => self.connections().iter().collect(),
                 Some(one) => vec![one],
-            }));
-        };
-        if request.detail == Detail::Full {
-            let id = request.connection_id.as_deref();
-            let (connection, stream) = self.locate(Tool::Schema, stream, id)?;
-            return Ok(Discovery::Full(connection, stream));
+            })),
+            ([stream], Detail::Full) => {
+                let id = request.connection_id.as_deref();
+                let (connection, stream) = self.locate(Tool::Schema, stream, id)?;
+                Ok(Discovery::Full(connection, stream))
+            }
+            (names, Detail::Compact) => {
+                let mut streams = Vec::with_capacity(names.len());
+                for name in names {
+                    let found = self.described(name, connection);
+                    if found.is_empty() {
+                        return Err(self.no_stream(name, connection));
+                    }
+                    streams.extend(found);
+                }
+                Ok(Discovery::Streams(streams))
+            }
         }
-        let streams = match connection {
+    }
+
+    /// The holders of a stream, or the one connection that is meant.
+    fn described<'a>(
+        &'a self,
+        stream: &str,
+        connection: Option<&'a ConnectionView>,
+    ) -> Vec<(&'a ConnectionView, &'a StreamView)> {
+        match connection {
             None => self.holders(stream),
-            Some(one) => one
-                .stream(stream)
-                .map(|seen| (one, seen))
-                .into_iter()
-                .collect(),
-        };
-        if streams.is_empty() {
-            return Err(self.no_stream(stream, connection));
+            Some(one) => {
+                let seen = one.stream(stream).map(|seen| (one, seen));
+                seen.into_iter().collect()
+            }
         }
-        Ok(Discovery::Streams(streams))
     }
 
     fn too_much(&self) -> Refusal {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use wayleave_model::mapping::{Datatype, Mapping, Relation, Stream};
 use wayleave_model::ratify::Ratified;
 
-use super::FieldView;
+use super::{FieldView, MeasureView};
 use crate::layout::Layout;
 use crate::plan::{Comparison, Predicate, Target};
 use crate::value::Value;
@@ -25,6 +25,10 @@ pub struct StreamView {
     pub(super) deleted: Option<FieldView>,
     /// The relations that may be followed.
     pub(super) relations: Arc<[Arc<Relation>]>,
+    /// The visible fields that full-text search reads.
+    pub(super) searched: Arc<[FieldView]>,
+    /// What can be measured by name.
+    pub(super) measures: Arc<[MeasureView]>,
     /// The grant's row filter, without [`Predicate::Granted`] around it.
     pub(super) rows: Arc<Predicate>,
     /// Where it is read.
@@ -96,12 +100,6 @@ impl StreamView {
         self.fields().find(|field| field.name() == name)
     }
 
-    /// The field that a caller means by a name, wherever a request names one: in a projection, a
-    /// filter, a sort, a group, a measure or a search. Nothing else gives a caller's text a field.
-    pub(crate) fn resolve(&self, name: &str) -> Option<FieldView> {
-        self.field(name).cloned()
-    }
-
     /// The fields of the key, in key order; always visible.
     pub fn key_fields(&self) -> &[FieldView] {
         &self.key
@@ -128,15 +126,19 @@ impl StreamView {
         self.relations().find(|relation| relation.name == name)
     }
 
-    /// The relation that `relation.field` names, if it may be followed.
-    pub(crate) fn relation_of(&self, name: &str) -> Option<&Relation> {
-        self.relation(name.split_once('.')?.0)
+    /// Whether a relation leads from each record to at most one.
+    pub fn is_to_one(&self, relation: &Relation) -> bool {
+        self.mapping.is_to_one(relation)
     }
 
-    /// The visible fields of this stream that a relation is joined on.
-    pub(crate) fn joined_on(&self, relation: &Relation) -> impl Iterator<Item = &FieldView> {
-        let joins = relation.on.iter();
-        joins.filter_map(|join| self.field_of_column(&join.column))
+    /// What can be measured by name: the measures whose every field is granted.
+    pub fn measures(&self) -> &[MeasureView] {
+        &self.measures
+    }
+
+    /// The measure of that name.
+    pub fn measure(&self, name: &str) -> Option<&MeasureView> {
+        self.measures().iter().find(|it| it.name() == name)
     }
 
     /// The visible field that names a record for people.
@@ -156,10 +158,7 @@ impl StreamView {
 
     /// The visible fields that full-text search reads.
     pub fn search(&self) -> impl Iterator<Item = &FieldView> {
-        self.mapped
-            .search
-            .iter()
-            .filter_map(|name| self.field(name))
+        self.searched.iter()
     }
 
     /// How its changes can be followed.
@@ -199,7 +198,7 @@ impl StreamView {
         let Some(field) = self.deleted() else {
             return Predicate::True;
         };
-        let column = field.column();
+        let column = field.own_column();
         let none = Predicate::IsNull {
             column: column.clone(),
             negated: false,

@@ -1,7 +1,9 @@
 //! Prints a plan as text, for golden files.
 
 use wayleave_plan::AuthorizedPlan;
-use wayleave_plan::plan::{Comparison, GroupKey, OrderBy, Predicate, Read};
+use wayleave_plan::plan::{
+    Column, ColumnOrigin, GroupKey, Groups, JoinedTable, OrderBy, Predicate, Read, TextPlace,
+};
 use wayleave_plan::value::Value;
 
 pub(crate) fn explain(plan: &AuthorizedPlan) -> String {
@@ -10,9 +12,14 @@ pub(crate) fn explain(plan: &AuthorizedPlan) -> String {
         "  from     {} ({} {}), table {}",
         target.connection_id, target.kind, target.source, target.table
     )];
+    lines.extend(
+        plan.joins()
+            .iter()
+            .map(|it| format!("  join     {}", joined_table(it))),
+    );
     match plan.read() {
         Read::Rows(rows) => {
-            let columns: Vec<_> = rows.columns.iter().map(|c| c.name.as_str()).collect();
+            let columns: Vec<_> = rows.columns.iter().map(named).collect();
             lines.push(format!("  columns  {}", columns.join(", ")));
             lines.push(format!("  where    {}", predicate(&rows.predicate)));
             lines.push(format!("  order    {}", order(&rows.order)));
@@ -20,48 +27,12 @@ pub(crate) fn explain(plan: &AuthorizedPlan) -> String {
                 lines.push(format!("  after    {}", values(after)));
             }
             if let Some(each) = &rows.each {
-                let by: Vec<_> = each.by.iter().map(|c| c.name.as_str()).collect();
+                let by: Vec<_> = each.by.iter().map(named).collect();
                 lines.push(format!("  each     {} of {}", each.limit, by.join(", ")));
             }
             lines.push(format!("  limit    {}", rows.limit));
         }
-        Read::Groups(groups) => {
-            let by = groups.by.iter().map(|key| match key {
-                GroupKey::Column(column) => column.name.clone(),
-                GroupKey::Period {
-                    column,
-                    granularity,
-                    time_zone,
-                } => format!("{granularity:?} of {} in {time_zone}", column.name),
-            });
-            let measures = groups.measures.iter().map(|measure| match &measure.column {
-                None => measure.op.to_string(),
-                Some(column) => format!("{}({})", measure.op, column.name),
-            });
-            let names: Vec<_> = by.chain(measures).collect();
-            let order: Vec<_> = groups
-                .order
-                .iter()
-                .map(|o| {
-                    format!(
-                        "{}{}",
-                        names[o.index],
-                        if o.descending { " desc" } else { "" }
-                    )
-                })
-                .collect();
-            lines.push(format!(
-                "  by       {}",
-                names[..groups.by.len()].join(", ")
-            ));
-            lines.push(format!(
-                "  measure  {}",
-                names[groups.by.len()..].join(", ")
-            ));
-            lines.push(format!("  where    {}", predicate(&groups.predicate)));
-            lines.push(format!("  order    {}", order.join(", ")));
-            lines.push(format!("  limit    {}", groups.limit));
-        }
+        Read::Groups(groups) => explain_groups(groups, &mut lines),
         Read::Count {
             predicate: wanted,
             exact,
@@ -76,6 +47,58 @@ pub(crate) fn explain(plan: &AuthorizedPlan) -> String {
     trimmed(&lines.join("\n"))
 }
 
+fn explain_groups(groups: &Groups, lines: &mut Vec<String>) {
+    let by = groups.by.iter().map(|key| match key {
+        GroupKey::Column(column) => named(column),
+        GroupKey::Period {
+            column,
+            granularity,
+            time_zone,
+        } => format!("{granularity:?} of {} in {time_zone}", named(column)),
+    });
+    let aggregates = groups.aggregates.iter().map(|aggregate| {
+        let of = aggregate.column.as_ref();
+        let of = of.map_or_else(String::new, |column| format!("({})", named(column)));
+        match &aggregate.filter {
+            Predicate::True => format!("{}{of}", aggregate.op),
+            filter => format!("{}{of} where {}", aggregate.op, predicate(filter)),
+        }
+    });
+    let names: Vec<_> = by.chain(aggregates).collect();
+    let of_group = |column: &Column| match &column.origin {
+        ColumnOrigin::Group { index, .. } => names[*index].clone(),
+        _ => named(column),
+    };
+    let order: Vec<_> = groups
+        .order
+        .iter()
+        .map(|o| {
+            let descending = if o.descending { " desc" } else { "" };
+            format!("{}{descending}", of_group(&o.column))
+        })
+        .collect();
+    lines.push(format!(
+        "  by       {}",
+        names[..groups.by.len()].join(", ")
+    ));
+    lines.push(format!(
+        "  measure  {}",
+        names[groups.by.len()..].join(", ")
+    ));
+    let computed = groups.columns.iter();
+    let computed = computed.filter(|it| matches!(it.origin, ColumnOrigin::Computed { .. }));
+    lines.extend(computed.map(|it| format!("  compute  {} = {}", it.label(), named(it))));
+    lines.push(format!("  where    {}", predicate(&groups.predicate)));
+    if groups.having != Predicate::True {
+        lines.push(format!("  having   {}", predicate(&groups.having)));
+    }
+    lines.push(format!("  order    {}", order.join(", ")));
+    if let Some(after) = &groups.after {
+        lines.push(format!("  after    {}", values(after)));
+    }
+    lines.push(format!("  limit    {}", groups.limit));
+}
+
 /// Removes trailing spaces, and ends every line with a newline.
 pub(crate) fn trimmed(text: &str) -> String {
     let lines: Vec<_> = text.lines().map(str::trim_end).collect();
@@ -86,7 +109,7 @@ fn order(order: &[OrderBy]) -> String {
     let keys = order.iter().map(|by| {
         let descending = if by.descending { " desc" } else { "" };
         let nulls = if by.nullable { " nulls last" } else { "" };
-        format!("{}{descending}{nulls}", by.column.name)
+        format!("{}{descending}{nulls}", named(&by.column))
     });
     keys.collect::<Vec<_>>().join(", ")
 }
@@ -121,15 +144,29 @@ fn predicate(wanted: &Predicate) -> String {
             comparison,
             value: with,
         } => {
-            let sign = match comparison {
-                Comparison::Eq => "=",
-                Comparison::Ne => "<>",
-                Comparison::Gt => ">",
-                Comparison::Gte => ">=",
-                Comparison::Lt => "<",
-                Comparison::Lte => "<=",
-            };
-            format!("{} {sign} {}", column.name, value(with))
+            format!("{} {} {}", named(column), comparison.symbol(), value(with))
+        }
+        Predicate::CompareColumns {
+            left,
+            comparison,
+            right,
+        } => format!("{} {} {}", named(left), comparison.symbol(), named(right)),
+        Predicate::Exists {
+            related,
+            joins,
+            predicate: inner,
+            negated,
+        } => {
+            let verb = if *negated { "none of" } else { "some of" };
+            let joins = joins
+                .iter()
+                .map(|it| format!(", join {}", joined_table(it)));
+            format!(
+                "{verb} [{}{} where {}]",
+                joined_table(related),
+                joins.collect::<String>(),
+                predicate(inner)
+            )
         }
         Predicate::In {
             column,
@@ -137,22 +174,59 @@ fn predicate(wanted: &Predicate) -> String {
             negated,
         } => {
             let not = if *negated { "not " } else { "" };
-            format!("{} {not}in ({})", column.name, values(with))
+            format!("{} {not}in ({})", named(column), values(with))
         }
         Predicate::Like {
             column,
             text,
-            prefix,
+            place,
+            fold,
         } => {
-            let verb = if *prefix { "starts with" } else { "contains" };
-            format!("{} {verb} {text:?}", column.name)
+            let verb = match place {
+                TextPlace::Whole => "is",
+                TextPlace::Beginning => "starts with",
+                TextPlace::Anywhere => "contains",
+            };
+            let fold = if *fold { " in any case" } else { "" };
+            format!("{} {verb} {text:?}{fold}", named(column))
         }
         Predicate::IsNull { column, negated } => {
             format!(
                 "{} is {}null",
-                column.name,
+                named(column),
                 if *negated { "not " } else { "" }
             )
         }
     }
+}
+
+/// A column: those of joined tables after their number.
+fn named(column: &Column) -> String {
+    match &column.origin {
+        ColumnOrigin::Stored { table: 0, name } => name.clone(),
+        ColumnOrigin::Stored { table, name } => format!("t{table}.{name}"),
+        ColumnOrigin::Computed { formula, .. } => {
+            let mut leaves = Vec::new();
+            formula.for_each_leaf(&mut |leaf| leaves.push(named(leaf)));
+            format!("{}({})", column.label(), leaves.join(", "))
+        }
+        ColumnOrigin::Group { label, .. } => label.clone(),
+    }
+}
+
+fn joined_table(table: &JoinedTable) -> String {
+    let on = table.on.iter();
+    let on: Vec<_> = on
+        .map(|(ours, theirs)| format!("{} = {}", named(ours), named(theirs)))
+        .collect();
+    let rows = match &table.rows {
+        Predicate::True => String::new(),
+        rows => format!(" of {}", predicate(rows)),
+    };
+    format!(
+        "t{} {}{rows} on {}",
+        table.table,
+        table.name,
+        on.join(" and ")
+    )
 }

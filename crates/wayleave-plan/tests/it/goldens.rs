@@ -52,9 +52,14 @@ fn answer(view: &View, tool: &str, json: &str) -> Result<String, Refusal> {
             }
         }
         "aggregate" => {
-            let plan = AggregatePlan::new(view, &AggregateRequest::read(&arguments)?)?;
+            let plan =
+                AggregatePlan::new(view, &AggregateRequest::read(&arguments)?, at(&keys, NOW))?;
             writeln!(text, "aggregate  {}", plan.header().join(", ")).unwrap();
             text.push_str(&explain(plan.groups()));
+            if let Some(totals) = plan.totals() {
+                writeln!(text, "totals").unwrap();
+                text.push_str(&explain(totals));
+            }
         }
         "fetch" => {
             let plan = FetchPlan::new(view, &FetchRequest::read(&arguments)?)?;

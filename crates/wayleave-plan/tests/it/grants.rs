@@ -90,6 +90,7 @@ fn aggregate(
     let plan = AggregatePlan::new(
         view,
         &AggregateRequest::read(&arguments(request.clone())).unwrap(),
+        at(&keys(), NOW),
     )?;
     let rows = interpret(plan.groups(), tables);
     let (rows, more) = plan.answer(&rows);
@@ -158,19 +159,7 @@ fn twin(tables: &Tables, noise: &[i128]) -> Tables {
 
 /// The columns a predicate reads.
 fn read_by<'a>(predicate: &'a Predicate, into: &mut Vec<&'a Column>) {
-    match predicate {
-        Predicate::True | Predicate::False => {}
-        Predicate::Granted(granted) => read_by(granted, into),
-        Predicate::And(parts) | Predicate::Or(parts) => {
-            for part in parts {
-                read_by(part, into);
-            }
-        }
-        Predicate::Compare { column, .. }
-        | Predicate::In { column, .. }
-        | Predicate::Like { column, .. }
-        | Predicate::IsNull { column, .. } => into.push(column),
-    }
+    predicate.for_each_column(&mut |column| into.push(column));
 }
 
 /// The columns that a plan shows, orders or measures by, and those its predicate reads.
@@ -185,7 +174,7 @@ fn columns(plan: &AuthorizedPlan) -> (Vec<&Column>, Vec<&Column>) {
             read_by(&rows.predicate, &mut filtered);
         }
         Read::Groups(groups) => {
-            shown.extend(groups.measures.iter().filter_map(|m| m.column.as_ref()));
+            shown.extend(groups.aggregates.iter().filter_map(|m| m.column.as_ref()));
             shown.extend(groups.by.iter().map(|by| match by {
                 GroupKey::Column(column) | GroupKey::Period { column, .. } => column,
             }));
@@ -203,10 +192,10 @@ fn check_columns(plan: &AuthorizedPlan) {
         _ => &["id", "region", "order_no"],
     };
     for column in &shown {
-        assert!(seen.contains(&column.name.as_str()), "shows {column:?}");
+        assert!(seen.contains(&column.label()), "shows {column:?}");
     }
     for column in &filtered {
-        let name = column.name.as_str();
+        let name = column.label();
         assert!(
             seen.contains(&name) || POLICY.contains(&name),
             "filters on {column:?}"

@@ -6,7 +6,7 @@ use wayleave_plan::aggregate::AggregatePlan;
 use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::id::RecordId;
 use wayleave_plan::query::QueryPlan;
-use wayleave_plan::refusal::{Call, Candidate, Code, MAX_BYTES, Refusal};
+use wayleave_plan::refusal::{Call, Candidate, Code, MAX_BYTES, MAX_CHOICE_BYTES, Refusal};
 use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest, SchemaRequest};
 
 use crate::fixture::{NOW, arguments, at, cases, keys, local};
@@ -77,7 +77,7 @@ proptest! {
             let answers = [
                 SchemaRequest::read(&given).and_then(|r| view.discover(&r).map(drop)),
                 QueryRequest::read(&given).and_then(|r| QueryPlan::new(&view, &r, at(&keys, NOW)).map(drop)),
-                AggregateRequest::read(&given).and_then(|r| AggregatePlan::new(&view, &r).map(drop)),
+                AggregateRequest::read(&given).and_then(|r| AggregatePlan::new(&view, &r, at(&keys, NOW)).map(drop)),
                 FetchRequest::read(&given).and_then(|r| FetchPlan::new(&view, &r).map(drop)),
             ];
             for refusal in answers.into_iter().filter_map(Result::err) {
@@ -128,7 +128,7 @@ proptest! {
         let refusal = Refusal::new(Code::AmbiguousConnection, message)
             .param(param).allowed(allowed).retry_with("connection_id").next(call).choice(candidates);
         let json = refusal.to_json();
-        prop_assert!(json.to_string().len() <= MAX_BYTES);
+        prop_assert!(json.to_string().len() <= MAX_CHOICE_BYTES);
         prop_assert!(refusal.to_json_within(bytes).to_string().len() <= bytes);
         let shown = json["available_connections"].as_array().unwrap().len();
         prop_assert!(shown <= 12);

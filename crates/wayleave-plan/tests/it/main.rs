@@ -9,6 +9,7 @@
 )]
 
 mod around;
+mod computed;
 mod expansions;
 mod explain;
 mod fixture;

@@ -10,10 +10,16 @@ use wayleave_model::{
     propose::LeftOut,
 };
 
-use crate::{Explanation, Rendering, columns, proposal::Proposal};
+use crate::{
+    Explanation, Rendering, columns,
+    proposal::{Proposal, Sampling},
+    source_probe::UnsampledColumn,
+};
 
 /// Largest number of lines shown of a list.
 const MAX_LINES: usize = 20;
+/// Where the lines beyond them are.
+const MARKED: &str = "marked in the draft";
 
 /// The proposal that was written to `file`.
 pub fn proposal(file: &str, proposal: &Proposal) -> Rendering {
@@ -28,7 +34,7 @@ pub fn proposal(file: &str, proposal: &Proposal) -> Rendering {
         format!("wayleave check {}", proposal.dataset)
     };
     let guesses = guesses(&proposal.text);
-    let document = json!({
+    let mut document = json!({
         "dataset": proposal.dataset,
         "file": file,
         "is_new": proposal.is_new,
@@ -41,15 +47,22 @@ pub fn proposal(file: &str, proposal: &Proposal) -> Rendering {
         "next": next,
     });
     let mut text = headline(file, proposal, mapping);
-    section(&mut text, "the source changed", &changes(proposal));
+    if let (Some(sampling), Some(members)) = (&proposal.sampling, document.as_object_mut()) {
+        members.insert("samples".to_owned(), samples(sampling));
+        let _ = write!(text, "\n{}", sampled(sampling));
+    }
+    section(&mut text, "the source changed", MARKED, &changes(proposal));
     if proposal.is_new {
         let rows = guesses
             .iter()
             .map(|it| vec![it.entry.clone(), it.note.clone()]);
-        section(&mut text, "guessed", &rows.collect::<Vec<_>>());
+        section(&mut text, "guessed", MARKED, &rows.collect::<Vec<_>>());
     }
     let rows: Vec<_> = proposal.left_out.iter().map(left_out_row).collect();
-    section(&mut text, "left out", &rows);
+    section(&mut text, "left out", MARKED, &rows);
+    let unsampled = proposal.sampling.iter().flat_map(|it| &it.unsampled);
+    let rows: Vec<_> = unsampled.map(unsampled_row).collect();
+    section(&mut text, "not sampled", "listed with `--json`", &rows);
     for note in &proposal.notes {
         let _ = write!(text, "\nnote: {note}");
     }
@@ -99,7 +112,7 @@ fn headline(file: &str, proposal: &Proposal, mapping: Option<&Mapping>) -> Strin
     text
 }
 
-fn section(text: &mut String, title: &str, rows: &[Vec<String>]) {
+fn section(text: &mut String, title: &str, rest: &str, rows: &[Vec<String>]) {
     if rows.is_empty() {
         return;
     }
@@ -107,8 +120,33 @@ fn section(text: &mut String, title: &str, rows: &[Vec<String>]) {
     let _ = write!(text, "\n{title}:\n{}", columns::indented(shown));
     let more = rows.len() - shown.len();
     if more > 0 {
-        let _ = write!(text, "\n  and {more} more, marked in the draft");
+        let _ = write!(text, "\n  and {more} more, {rest}");
     }
+}
+
+/// Says that the draft holds stored data.
+pub fn sampled(sampling: &Sampling) -> String {
+    let elsewhere = if sampling.has_other_sources {
+        "; the draft's other sources may hold more, and were not read"
+    } else {
+        ""
+    };
+    format!(
+        "sampled {}: the values in `one_of` are stored data, and the draft holds them{elsewhere}",
+        columns::count(sampling.columns, "text column")
+    )
+}
+
+fn samples(sampling: &Sampling) -> Value {
+    let unsampled = sampling.unsampled.iter().map(
+        |it| json!({ "table": it.table, "column": it.column, "reason": it.reason.to_string() }),
+    );
+    json!({ "columns": sampling.columns, "unsampled": unsampled.collect::<Vec<_>>() })
+}
+
+fn unsampled_row(it: &UnsampledColumn) -> Vec<String> {
+    let column = format!("{}.{}", shown(&it.table), shown(&it.column));
+    vec![column, it.reason.to_string()]
 }
 
 fn changes(proposal: &Proposal) -> Vec<Vec<String>> {

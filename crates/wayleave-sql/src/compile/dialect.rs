@@ -1,9 +1,11 @@
 //! What differs between the stores.
 
+use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::Value;
 
-use super::shape::{NativeColumn, NativeKind};
+use super::compute::Compute;
+use super::shape::NativeColumn;
 use super::sql::{Placeholder, Sql};
 
 /// What a selected text begins with that is the beginning of a longer one.
@@ -48,13 +50,10 @@ impl ComparisonSql {
     }
 }
 
-/// What one dialect writes.
+/// What one dialect writes. What it computes is in [`Compute`].
 ///
 /// `name` is always the column, quoted and qualified.
-pub(crate) trait Dialect {
-    /// What the store says a column holds.
-    type Kind: NativeKind;
-
+pub(crate) trait Dialect: Compute {
     /// The character around identifiers; doubled inside them.
     fn quote(&self) -> char;
 
@@ -100,6 +99,11 @@ pub(crate) trait Dialect {
         key
     }
 
+    /// One part of `GROUP BY`.
+    fn group_by(&self, _column: &Column, grouped: Sql) -> Sql {
+        grouped
+    }
+
     /// A column compared with a value. A value of the column that is not of its datatype may
     /// satisfy it or not: see [`Dialect::well_formed`].
     fn compare(
@@ -123,6 +127,11 @@ pub(crate) trait Dialect {
 
     /// Whether rows that a malformed value leaves undecided are passed over, and do not fail the read.
     fn skips_undecided(&self) -> bool;
+
+    /// Whether computing with a malformed value fails the statement.
+    fn fails_to_compute(&self) -> bool {
+        false
+    }
 
     /// A condition that holds where a flag is 0, and fails the statement where it is 1.
     fn fail_where(&self, flag: Sql) -> Sql;
@@ -170,15 +179,27 @@ pub(crate) trait Dialect {
         false
     }
 
-    /// A numeric column as it is added up.
-    fn addend(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Sql;
+    /// A condition on the two columns of a join that an index answers and that holds wherever they
+    /// are equal, and whether it holds nowhere else. `None` where there is none such.
+    fn join_hint(
+        &self,
+        ours: (&Column, &Self::Kind, &Sql),
+        theirs: (&Column, &Self::Kind, &Sql),
+    ) -> Option<(Sql, bool)>;
 
-    /// The exact sum of addends, as it is selected.
-    fn sum(&self, column: &Column, addend: Sql) -> Sql;
-
-    /// The sum, as groups are sorted by it.
-    fn sum_order(&self, column: &Column, addend: Sql) -> Sql;
-
-    /// The mean, rounded as the answer is, as groups are sorted by it.
-    fn mean_order(&self, column: &Column, addend: Sql) -> Sql;
+    /// The beginning of a period compared with a date or datetime.
+    fn compare_period(&self, period: Sql, comparison: Comparison, value: &Value) -> ComparisonSql {
+        let datatype = match value {
+            Value::Date(_) => Datatype::Date,
+            _ => Datatype::Datetime,
+        };
+        let column = super::formula::of_datatype(datatype);
+        self.compare(
+            &column,
+            &self.computed_kind(datatype),
+            period,
+            comparison,
+            value,
+        )
+    }
 }

@@ -1,20 +1,28 @@
 //! Groups and their measures.
 //!
-//! Keys and what is measured are computed once, in an inner query, under names of ours; the
-//! outer one groups, measures and sorts by those names alone.
+//! Keys and what is aggregated are computed once, in an inner query, under names of ours; the outer
+//! one groups, measures and sorts by those names alone.
 
-use wayleave_model::mapping::AggregateOp;
-use wayleave_plan::plan::{Column, GroupKey, Groups, Measure};
+use wayleave_model::mapping::{AggregateOp, Datatype};
+use wayleave_plan::plan::{
+    Aggregate, Column, ColumnOrigin, Comparison, GroupKey, Groups, JoinedTable, OrderBy, Predicate,
+};
+use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
+use super::comparisons::{compare, written};
 use super::dialect::Dialect;
-use super::predicate::{conditions, where_all};
-use super::shape::Shape;
+use super::joins::left_joins;
+use super::predicate::{
+    MalformedRule, Measured, any, condition, condition_where, conditions, where_all,
+};
+use super::shape::NativeColumn;
 use super::sql::Sql;
+use super::tables::{Tables, computed};
 use super::{Compiled, Output, Selection};
 
 /// One value of a group.
-struct GroupValue<'a> {
+struct GroupValue<'a, K> {
     /// What the inner query computes, if anything, under its name.
     inner: Option<(Sql, String)>,
     /// What the outer query selects.
@@ -25,59 +33,68 @@ struct GroupValue<'a> {
     /// What it groups by, if this is a key.
     grouped: Option<Sql>,
     output: Output<'a>,
+    /// The value as it is computed with and compared.
+    value: (Sql, NativeColumn<K>),
 }
 
-/// `SELECT … FROM (SELECT …) GROUP BY … ORDER BY … LIMIT …`.
+/// `SELECT … FROM (SELECT …) GROUP BY … HAVING … ORDER BY … LIMIT …`.
 pub(super) fn compile<'a, D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     plan: &'a Groups,
+    joins: &[JoinedTable],
     witnessed: Vec<&'a Column>,
 ) -> Result<Compiled<'a>, StoreError> {
     let mut parts = Vec::new();
     for (number, key) in plan.by.iter().enumerate() {
-        parts.push(key_part(dialect, shape, key, &format!("k{number}"))?);
+        parts.push(key_part(dialect, tables, key, &format!("k{number}"))?);
     }
-    for (number, measure) in plan.measures.iter().enumerate() {
-        parts.push(measure_part(
-            dialect,
-            shape,
-            measure,
-            &format!("m{number}"),
-        )?);
+    for (number, aggregate) in plan.aggregates.iter().enumerate() {
+        let name = format!("m{number}");
+        parts.push(aggregate_part(dialect, tables, aggregate, &name)?);
     }
-    let order = ordered(dialect, plan, &parts);
+    let values = parts.iter().map(|part| part.value.clone()).collect();
+    let groups = tables.with_groups(values);
     let mut inner: Vec<Sql> = Vec::new();
-    let mut selected = Vec::new();
-    let mut grouped = Vec::new();
-    let mut outputs = Vec::new();
-    for (number, part) in parts.into_iter().enumerate() {
-        if let Some((sql, name)) = part.inner {
-            inner.push(sql.within("", &format!(" AS {name}")));
-        }
-        // Named, or what is sorted by could be taken for what is selected.
-        selected.push(part.selected.within("", &format!(" AS v{number}")));
-        grouped.extend(part.grouped);
-        outputs.push(part.output);
+    for (sql, name) in parts.iter().filter_map(|part| part.inner.clone()) {
+        inner.push(sql.within("", &format!(" AS {name}")));
     }
-    let mut selection = Selection {
-        selected,
-        outputs,
-        witnesses: Vec::new(),
-    };
-    selection.witness(dialect, shape, witnessed)?;
+    let mut having = Vec::new();
+    if plan.having != Predicate::True {
+        having.push(condition(dialect, &groups, &plan.having)?);
+    }
+    if let Some(after) = &plan.after {
+        let mut keys = KeyPositions {
+            dialect,
+            tables,
+            plan,
+            inner: &mut inner,
+        };
+        having.push(keys.after(&groups, after)?);
+    }
     if inner.is_empty() {
         // Nothing but rows is counted.
         inner.push(Sql::text("1 AS one"));
     }
+    let selection = selected(dialect, tables, &groups, plan, &parts, witnessed)?;
     let mut sql = Sql::joined(selection.selected, ", ").within("SELECT ", " FROM (SELECT ");
     sql.add(Sql::joined(inner, ", "));
-    sql.add(shape.from(dialect)?.within(" FROM ", ""));
-    let rows_in = conditions(dialect, shape, &plan.predicate, &compared(dialect, plan))?;
+    sql.add(tables.from(dialect)?.within(" FROM ", ""));
+    sql.add(left_joins(dialect, tables, joins)?);
+    let measured = measured(dialect, plan);
+    let rows_in = conditions(dialect, tables, joins, &plan.predicate, &measured)?;
     sql.add(where_all(rows_in));
     sql.push(") AS g");
-    if !grouped.is_empty() {
+    let grouped: Vec<Sql> = parts.iter().filter_map(|it| it.grouped.clone()).collect();
+    let is_grouped = !grouped.is_empty();
+    if is_grouped {
         sql.add(Sql::joined(grouped, ", ").within(" GROUP BY ", ""));
+    }
+    if !having.is_empty() {
+        sql.add(Sql::joined(having, " AND ").within(" HAVING ", ""));
+    }
+    if is_grouped {
+        let order = ordered(dialect, &groups, plan, &parts)?;
         sql.add(Sql::joined(order, ", ").within(" ORDER BY ", ""));
     }
     sql.push(&format!(" LIMIT {}", plan.limit));
@@ -88,64 +105,131 @@ pub(super) fn compile<'a, D: Dialect>(
     })
 }
 
-/// The columns whose values are compared or computed with but not selected: a malformed one would go
-/// unnoticed.
-fn compared<'a, D: Dialect>(dialect: &D, plan: &'a Groups) -> Vec<&'a Column> {
-    let measures = plan.measures.iter().filter(|it| {
-        matches!(
-            it.op,
-            AggregateOp::Min | AggregateOp::Max | AggregateOp::CountDistinct
-        )
-    });
-    let periods = plan.by.iter().filter_map(|key| match key {
-        GroupKey::Period { column, .. } if !dialect.checks_periods() => Some(column),
-        _ => None,
-    });
-    let measures = measures.filter_map(|it| it.column.as_ref());
-    measures.chain(periods).collect()
+/// What is answered of each group.
+fn selected<'a, D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    groups: &Tables<D::Kind>,
+    plan: &'a Groups,
+    parts: &[GroupValue<'a, D::Kind>],
+    witnessed: Vec<&'a Column>,
+) -> Result<Selection<'a>, StoreError> {
+    let mut selection = Selection {
+        selected: Vec::with_capacity(plan.columns.len()),
+        outputs: Vec::with_capacity(plan.columns.len()),
+        witnesses: Vec::new(),
+    };
+    for (number, column) in plan.columns.iter().enumerate() {
+        let part = part_of(parts, column);
+        let (sql, output) = if let Some(part) = part {
+            (part.selected.clone(), part.output)
+        } else {
+            let (name, native) = groups.named(dialect, column)?;
+            let sql = dialect.select(column, &native.kind, name);
+            (sql, Output::column(column))
+        };
+        // Named, or what is sorted by could be taken for what is selected.
+        selection
+            .selected
+            .push(sql.within("", &format!(" AS v{number}")));
+        selection.outputs.push(output);
+    }
+    selection.witness(dialect, tables, witnessed)?;
+    Ok(selection)
 }
 
-/// The order asked for, then every key that it leaves open.
-fn ordered<D: Dialect>(dialect: &D, plan: &Groups, parts: &[GroupValue<'_>]) -> Vec<Sql> {
-    let asked = plan.order.iter().map(|by| (by.index, by.descending));
-    let open = (0..plan.by.len())
-        .filter(|index| plan.order.iter().all(|by| by.index != *index))
-        .map(|index| (index, false));
-    asked
-        .chain(open)
-        .map(|(index, descending)| {
-            #[expect(
-                clippy::expect_used,
-                reason = "without it groups would be in another order"
-            )]
-            let part = parts.get(index).expect("a plan sorts by what it selects");
-            dialect.order(part.sorted.clone(), descending, part.nullable)
-        })
-        .collect()
+/// The value of a group that a column is as it is.
+fn part_of<'p, 'a, K>(
+    parts: &'p [GroupValue<'a, K>],
+    column: &Column,
+) -> Option<&'p GroupValue<'a, K>> {
+    match &column.origin {
+        ColumnOrigin::Group { index, .. } => parts.get(*index),
+        _ => None,
+    }
+}
+
+/// The columns whose values are compared or computed with but not selected: a malformed one would go
+/// unnoticed.
+fn measured<'a, D: Dialect>(dialect: &D, plan: &'a Groups) -> Measured<'a> {
+    let mut found: Vec<&Column> = Vec::new();
+    let mut related: Vec<&Predicate> = Vec::new();
+    for aggregate in &plan.aggregates {
+        let filter = &aggregate.filter;
+        let mut is_of_related = false;
+        filter.for_each_exists(&mut |_, _| is_of_related = true);
+        if is_of_related {
+            related.push(filter);
+        } else {
+            filter.for_each_column(&mut |column| found.push(column));
+        }
+        if let Some(column) = &aggregate.column {
+            let is_stored = matches!(column.origin, ColumnOrigin::Stored { .. });
+            let is_compared = matches!(
+                aggregate.op,
+                AggregateOp::Min | AggregateOp::Max | AggregateOp::CountDistinct
+            );
+            if is_compared || (!is_stored && aggregate.op != AggregateOp::Count) {
+                found.push(column);
+            }
+        }
+    }
+    for key in &plan.by {
+        match key {
+            GroupKey::Period { column, .. } if !dialect.checks_periods() => found.push(column),
+            GroupKey::Column(column) | GroupKey::Period { column, .. } => {
+                if matches!(column.origin, ColumnOrigin::Computed { .. }) {
+                    found.push(column);
+                }
+            }
+        }
+    }
+    Measured {
+        columns: found,
+        related,
+    }
+}
+
+/// The order asked for.
+fn ordered<D: Dialect>(
+    dialect: &D,
+    groups: &Tables<D::Kind>,
+    plan: &Groups,
+    parts: &[GroupValue<'_, D::Kind>],
+) -> Result<Vec<Sql>, StoreError> {
+    let mut order = Vec::with_capacity(plan.order.len());
+    for by in &plan.order {
+        let (sorted, nullable) = if let Some(part) = part_of(parts, &by.column) {
+            (part.sorted.clone(), part.nullable)
+        } else {
+            let (name, native) = groups.named(dialect, &by.column)?;
+            (dialect.sort(&by.column, &native.kind, name), true)
+        };
+        order.push(dialect.order(sorted, by.descending, nullable));
+    }
+    Ok(order)
 }
 
 fn key_part<'a, D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     key: &'a GroupKey,
     name: &str,
-) -> Result<GroupValue<'a>, StoreError> {
+) -> Result<GroupValue<'a, D::Kind>, StoreError> {
     let outer = Sql::text(name);
-    let (column, inner, selected, grouped, output) = match key {
+    let (column, inner, selected, sorted, output) = match key {
         GroupKey::Column(column) => {
-            let inner = key_of(dialect, shape, column)?;
-            let grouped = dialect.grouped(column, outer.clone());
+            let inner = key_of(dialect, tables, column)?;
+            let sorted = dialect.grouped(column, outer.clone());
             let selected = dialect.select_key(column, outer);
-            (column, inner, selected, grouped, Output::Key(column))
+            (column, inner, selected, sorted, Output::Key(column))
         }
         GroupKey::Period {
             column,
             granularity,
-            time_zone,
+            ..
         } => {
-            let native = shape.column(column)?;
-            let physical = shape.name(dialect, column)?;
-            let inner = dialect.period(column, &native.kind, physical, *granularity, time_zone);
+            let inner = period_of(dialect, tables, key)?;
             let output = if super::dialect::is_within_a_day(*granularity) {
                 Output::FirstInstant
             } else {
@@ -154,82 +238,144 @@ fn key_part<'a, D: Dialect>(
             (column, inner, outer.clone(), outer, output)
         }
     };
+    let native = tables.column(dialect, column)?.into_owned();
     Ok(GroupValue {
         inner: Some((inner, name.to_owned())),
         selected,
-        sorted: grouped.clone(),
-        nullable: !shape.column(column)?.not_null,
-        grouped: Some(grouped),
+        sorted: sorted.clone(),
+        nullable: !native.not_null,
+        value: (sorted.clone(), native),
+        grouped: Some(match key {
+            GroupKey::Column(column) => dialect.group_by(column, sorted),
+            GroupKey::Period { .. } => sorted,
+        }),
         output,
     })
 }
 
 fn key_of<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     column: &Column,
 ) -> Result<Sql, StoreError> {
-    let name = shape.name(dialect, column)?;
-    Ok(dialect.key(column, &shape.column(column)?.kind, name))
+    let (name, native) = tables.named(dialect, column)?;
+    Ok(dialect.key(column, &native.kind, name))
 }
 
-fn measure_part<'a, D: Dialect>(
+/// The period that a row is in.
+fn period_of<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
-    measure: &'a Measure,
-    name: &str,
-) -> Result<GroupValue<'a>, StoreError> {
-    let Some(column) = &measure.column else {
-        return Ok(GroupValue {
-            inner: None,
-            selected: Sql::text("COUNT(*)"),
-            sorted: Sql::text("COUNT(*)"),
-            nullable: false,
-            grouped: None,
-            output: Output::Count,
-        });
+    tables: &Tables<D::Kind>,
+    key: &GroupKey,
+) -> Result<Sql, StoreError> {
+    let GroupKey::Period {
+        column,
+        granularity,
+        time_zone,
+    } = key
+    else {
+        return Err(crate::values::not_as_selected());
     };
+    let (name, native) = tables.named(dialect, column)?;
+    Ok(dialect.period(column, &native.kind, name, *granularity, time_zone))
+}
+
+/// What is aggregated of a row: nothing of one that the aggregate's own filter leaves out.
+fn filtered<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    aggregate: &Aggregate,
+    value: Sql,
+) -> Result<Sql, StoreError> {
+    if aggregate.filter == Predicate::True {
+        return Ok(value);
+    }
+    let rule = MalformedRule::NeverCompare;
+    let condition = condition_where(dialect, tables, &aggregate.filter, rule)?;
+    let mut sql = condition.within("CASE WHEN ", " THEN ");
+    sql.add(value);
+    sql.push(" END");
+    Ok(sql)
+}
+
+fn aggregate_part<'a, D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    aggregate: &'a Aggregate,
+    name: &str,
+) -> Result<GroupValue<'a, D::Kind>, StoreError> {
+    let counted = |inner: Option<Sql>, count: Sql| GroupValue {
+        inner: inner.map(|inner| (inner, name.to_owned())),
+        value: (
+            dialect.count_value(count.clone()),
+            computed(
+                Datatype::Integer,
+                dialect.aggregate_kind(
+                    AggregateOp::Count,
+                    Datatype::Integer,
+                    &dialect.computed_kind(Datatype::Integer),
+                ),
+            ),
+        ),
+        selected: count.clone(),
+        sorted: count,
+        nullable: false,
+        grouped: None,
+        output: Output::Count,
+    };
+    let filtered = |value: Sql| filtered(dialect, tables, aggregate, value);
     let outer = Sql::text(name);
+    let Some(column) = &aggregate.column else {
+        if aggregate.filter == Predicate::True {
+            return Ok(counted(None, Sql::text("COUNT(*)")));
+        }
+        let inner = filtered(Sql::text("1"))?;
+        return Ok(counted(Some(inner), outer.within("COUNT(", ")")));
+    };
     let key = dialect.grouped(column, outer.clone());
-    let (inner, selected, sorted, output) = match measure.op {
+    let (name_sql, native) = tables.named(dialect, column)?;
+    let (inner, selected, sorted, output, value) = match aggregate.op {
         AggregateOp::Min | AggregateOp::Max => {
-            let call = if measure.op == AggregateOp::Min {
+            let call = if aggregate.op == AggregateOp::Min {
                 "MIN("
             } else {
                 "MAX("
             };
             let extreme = key.within(call, ")");
-            let inner = key_of(dialect, shape, column)?;
+            let inner = filtered(dialect.key(column, &native.kind, name_sql))?;
             let sorted = dialect.grouped(column, extreme.clone());
+            let value = dialect.extreme_value(column, &native.kind, extreme.clone());
             let selected = dialect.select_key(column, extreme);
-            (inner, selected, sorted, Output::Key(column))
+            (inner, selected, sorted, Output::Key(column), value)
         }
         AggregateOp::Sum | AggregateOp::Avg => {
-            let native = shape.column(column)?;
-            let physical = shape.name(dialect, column)?;
-            let inner = dialect.addend(column, &native.kind, physical);
+            let inner = filtered(dialect.addend(column, &native.kind, name_sql))?;
             let sum = dialect.sum(column, outer.clone());
-            if measure.op == AggregateOp::Sum {
-                let sorted = dialect.sum_order(column, outer);
-                (inner, sum, sorted, Output::Sum(column))
+            if aggregate.op == AggregateOp::Sum {
+                let sorted = dialect.sum_order(column, outer.clone());
+                let value = dialect.sum_value(column, outer);
+                (inner, sum, sorted, Output::Sum(column), value)
             } else {
-                let sorted = dialect.mean_order(column, outer);
+                let sorted = dialect.mean_order(column, outer.clone());
                 let selected = sum.within("", &format!(", COUNT({name})"));
-                (inner, selected, sorted, Output::Mean(column))
+                let value = dialect.mean_value(column, outer);
+                (inner, selected, sorted, Output::Mean(column), value)
             }
         }
         AggregateOp::CountDistinct => {
-            let count = key.within("COUNT(DISTINCT ", ")");
-            let inner = key_of(dialect, shape, column)?;
-            (inner, count.clone(), count, Output::Count)
+            let inner = filtered(dialect.key(column, &native.kind, name_sql))?;
+            return Ok(counted(Some(inner), key.within("COUNT(DISTINCT ", ")")));
         }
-        // The other two are no measures; counting is what any column can do.
+        // The other two are no aggregates; counting is what any column can do.
         AggregateOp::Count | AggregateOp::GroupBy | AggregateOp::GroupByTime => {
-            let count = outer.within("COUNT(", ")");
-            let inner = shape.name(dialect, column)?;
-            (inner, count.clone(), count, Output::Count)
+            return Ok(counted(
+                Some(filtered(name_sql)?),
+                outer.within("COUNT(", ")"),
+            ));
         }
     };
+    let datatype = result_datatype(aggregate.op, column);
+    let kind = dialect.aggregate_kind(aggregate.op, datatype, &native.kind);
     Ok(GroupValue {
         inner: Some((inner, name.to_owned())),
         selected,
@@ -237,5 +383,105 @@ fn measure_part<'a, D: Dialect>(
         nullable: true,
         grouped: None,
         output,
+        value: (value, computed(datatype, kind)),
+    })
+}
+
+/// What an aggregate of a column gives.
+fn result_datatype(op: AggregateOp, column: &Column) -> Datatype {
+    match (op, column.datatype) {
+        (AggregateOp::Avg, Datatype::Integer) => Datatype::Decimal,
+        (_, datatype) => datatype,
+    }
+}
+
+/// The groups after a group.
+///
+/// What is measured is compared in the outer query. A key is compared in the inner one, as the
+/// column it comes from is: all rows of a group give the same answer.
+struct KeyPositions<'q, D: Dialect> {
+    dialect: &'q D,
+    tables: &'q Tables<D::Kind>,
+    plan: &'q Groups,
+    inner: &'q mut Vec<Sql>,
+}
+
+impl<D: Dialect> KeyPositions<'_, D> {
+    fn after(&mut self, groups: &Tables<D::Kind>, values: &[Value]) -> Result<Sql, StoreError> {
+        let mut found: Option<Sql> = None;
+        for (by, value) in self.plan.order.iter().zip(values).rev() {
+            let beyond = self.condition(groups, by, value, true)?;
+            found = Some(match found {
+                None => beyond,
+                Some(later) => {
+                    let tie = self.condition(groups, by, value, false)?;
+                    let tied = Sql::joined([tie, later], " AND ").within("(", ")");
+                    any(vec![beyond, tied])
+                }
+            });
+        }
+        Ok(found.unwrap_or_else(|| Sql::text("1 = 0")))
+    }
+
+    /// A later value of one part of the order, or the same one.
+    fn condition(
+        &mut self,
+        groups: &Tables<D::Kind>,
+        by: &OrderBy,
+        value: &Value,
+        beyond: bool,
+    ) -> Result<Sql, StoreError> {
+        let comparison = match (beyond, by.descending) {
+            (false, _) => Comparison::Eq,
+            (true, true) => Comparison::Lt,
+            (true, false) => Comparison::Gt,
+        };
+        let key = match &by.column.origin {
+            ColumnOrigin::Group { index, .. } => self.plan.by.get(*index),
+            _ => None,
+        };
+        let Some(key) = key else {
+            let name = groups.name(self.dialect, &by.column)?;
+            let compared =
+                |value: &Value| compare(self.dialect, groups, &by.column, comparison, value);
+            return placed(name, value, beyond, compared);
+        };
+        let condition = match key {
+            GroupKey::Column(column) => {
+                let name = self.tables.name(self.dialect, column)?;
+                let compared =
+                    |value: &Value| compare(self.dialect, self.tables, column, comparison, value);
+                placed(name, value, beyond, compared)?
+            }
+            GroupKey::Period { .. } => {
+                let period = period_of(self.dialect, self.tables, key)?;
+                let compared = |value: &Value| {
+                    let compared = self
+                        .dialect
+                        .compare_period(period.clone(), comparison, value);
+                    Ok(written(compared, &period))
+                };
+                placed(period.clone(), value, beyond, compared)?
+            }
+        };
+        let name = format!("p{}", self.inner.len());
+        let flag = condition.within("CASE WHEN ", &format!(" THEN 1 ELSE 0 END AS {name}"));
+        self.inner.push(flag);
+        Ok(Sql::text(format!("MAX({name}) = 1")))
+    }
+}
+
+/// A condition for a value that is beyond another, NULLs being last, or the same.
+fn placed(
+    name: Sql,
+    value: &Value,
+    beyond: bool,
+    compared: impl Fn(&Value) -> Result<Sql, StoreError>,
+) -> Result<Sql, StoreError> {
+    Ok(match (value, beyond) {
+        (Value::Null, true) => Sql::text("1 = 0"),
+        (Value::Null, false) => name.within("", " IS NULL"),
+        (value, true) => any(vec![compared(value)?, name.within("", " IS NULL")]),
+        (value, false) => compared(value)?,
     })
 }

@@ -1,12 +1,14 @@
 //! A page in the order of an index reads a page of it, and not the table.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 
-use super::{Bind, NativeColumn, Shape, Statement, compile};
+use super::tests::{column, compile_read};
+use super::{Bind, NativeColumn, Shape, Statement, Tables};
 use crate::mysql::dialect::MysqlDialect;
 use crate::mysql::repertoire::Repertoire;
 use crate::mysql::types as mysql;
@@ -16,14 +18,6 @@ use crate::sqlite::dialect::form::Form;
 use crate::sqlite::dialect::raw_domain::RawDomain;
 use crate::sqlite::dialect::{SqliteDialect, probe};
 use crate::sqlite::types::Affinity;
-
-fn column(name: &str, datatype: Datatype) -> Column {
-    Column {
-        name: name.to_owned(),
-        datatype,
-        many: false,
-    }
-}
 
 fn shape<K>(kinds: [(&str, K); 3]) -> Shape<K> {
     let columns: BTreeMap<_, _> = kinds
@@ -49,6 +43,7 @@ fn shape<K>(kinds: [(&str, K); 3]) -> Shape<K> {
         schema: None,
         table: "things".to_owned(),
         columns,
+        unique: std::sync::OnceLock::new(),
     }
 }
 
@@ -119,7 +114,7 @@ fn sqlite_begins_in_the_middle_of_the_index() {
         ("word", Affinity::Text),
     ]);
     for read in pages(true) {
-        let statement = compile(&SqliteDialect::default(), &shape, &read).unwrap();
+        let statement = compile_read(&SqliteDialect::default(), &shape, &read).unwrap();
         let plan = plan_of(&connection, &statement);
         let text = &statement.text;
         assert!(plan.starts_with("SEARCH t USING"), "{text}\n{plan}");
@@ -197,7 +192,7 @@ fn sqlite_finds_times_by_the_index() {
                 each: None,
                 limit: 26,
             });
-            let page = compile(&dialect, &shape, &read).unwrap();
+            let page = compile_read(&dialect, &shape, &read).unwrap();
             let plan = plan_of(&connection, &page);
             let search = "SEARCH t USING COVERING INDEX by_at (at>? AND at<?)";
             assert!(plan.starts_with(search), "{}\n{plan}", page.text);
@@ -209,7 +204,9 @@ fn sqlite_finds_times_by_the_index() {
             let Read::Rows(rows) = &read else {
                 unreachable!()
             };
-            let edge = probe::edge(&dialect, &shape, rows).unwrap().unwrap();
+            let edge = probe::edge(&dialect, &Tables::new(Arc::new(shape.clone())), rows, &[])
+                .unwrap()
+                .unwrap();
             let plan = plan_of(&connection, &edge);
             assert!(plan.contains(search), "{}\n{plan}", edge.text);
             assert!(!plan.contains("TEMP B-TREE"), "{}\n{plan}", edge.text);
@@ -253,7 +250,7 @@ async fn postgres_begins_in_the_middle_of_the_index() {
     ]);
     for read in pages(true) {
         let Statement { text, binds, .. } =
-            compile(&PostgresDialect::default(), &shape, &read).unwrap();
+            compile_read(&PostgresDialect::default(), &shape, &read).unwrap();
         let plan = explained(&client, &text, &binds).await;
         assert!(plan.contains("Index Cond"), "{text}\n{plan}");
         assert!(
@@ -320,7 +317,7 @@ async fn postgres_reads_a_filtered_page_by_time_from_the_index() {
             limit: 26,
         });
         let Statement { text, binds, .. } =
-            compile(&PostgresDialect::default(), &shape, &read).unwrap();
+            compile_read(&PostgresDialect::default(), &shape, &read).unwrap();
         let plan = explained(&client, &text, &binds).await;
         assert!(
             plan.contains("by_at") && !plan.contains("Sort"),
@@ -349,6 +346,7 @@ async fn mariadb_reads_a_page_of_the_index() {
     let text = mysql::Kind::Text {
         by_code_point: Some(("utf8mb4".to_owned(), "utf8mb4_nopad_bin".to_owned())),
         repertoire: Repertoire::All,
+        collation: String::new(),
     };
     let shape = shape([
         ("id", mysql::Kind::Integer),
@@ -356,7 +354,7 @@ async fn mariadb_reads_a_page_of_the_index() {
         ("word", text),
     ]);
     for read in pages(true) {
-        let statement = compile(&MysqlDialect::default(), &shape, &read).unwrap();
+        let statement = compile_read(&MysqlDialect::default(), &shape, &read).unwrap();
         let (found, handled) = handled(&mut connection, &statement).await;
         assert_eq!(found, 26, "{}", statement.text);
         assert!(handled < 1_000.0, "{}: {handled} rows", statement.text);
@@ -402,6 +400,7 @@ async fn mariadb_finds_a_text_of_an_older_character_set_by_its_index() {
     let text = mysql::Kind::Text {
         by_code_point: None,
         repertoire: Repertoire::from_charset("latin1", "latin1_german2_ci"),
+        collation: String::new(),
     };
     let shape = shape([
         ("id", mysql::Kind::Integer),
@@ -417,7 +416,7 @@ async fn mariadb_finds_a_text_of_an_older_character_set_by_its_index() {
             },
             exact: true,
         };
-        let mut statement = compile(&MysqlDialect::default(), &shape, &read).unwrap();
+        let mut statement = compile_read(&MysqlDialect::default(), &shape, &read).unwrap();
         statement.text = statement.text.replace("COUNT(*)", "t.id");
         let (found, handled) = handled(&mut connection, &statement).await;
         assert_eq!(found, expected, "{word}");

@@ -1,33 +1,47 @@
 //! The rows after a row.
 
-use wayleave_plan::plan::{Comparison, OrderBy};
+use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, OrderBy};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
+use super::comparisons::{compare, operator};
 use super::dialect::{ComparisonSql, Dialect};
-use super::predicate::{any, compare, operator};
-use super::shape::{NativeKind, Shape};
+use super::predicate::{any, guarded};
 use super::sql::Sql;
+use super::tables::Tables;
 
 /// The condition for rows that come after the one with these values of the order's columns.
 pub(crate) fn after<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
+    order: &[OrderBy],
+    values: &[Value],
+) -> Result<Sql, StoreError> {
+    let condition = unguarded(dialect, tables, order, values)?;
+    let columns = order.iter().map(|by| &by.column);
+    let computed = columns.filter(|it| matches!(it.origin, ColumnOrigin::Computed { .. }));
+    let computed: Vec<&Column> = computed.collect();
+    guarded(dialect, tables, &computed, condition, "1 = 0")
+}
+
+fn unguarded<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
     order: &[OrderBy],
     values: &[Value],
 ) -> Result<Sql, StoreError> {
     if dialect.has_row_values()
-        && let Some(condition) = row_value(dialect, shape, order, values)?
+        && let Some(condition) = row_value(dialect, tables, order, values)?
     {
         return Ok(condition);
     }
     let mut condition: Option<Sql> = None;
     for (by, value) in order.iter().zip(values).rev() {
-        let beyond = beyond(dialect, shape, by, value)?;
+        let beyond = beyond(dialect, tables, by, value)?;
         condition = Some(match condition {
             None => beyond,
             Some(later) => {
-                let tie = tie(dialect, shape, by, value)?;
+                let tie = tie(dialect, tables, by, value)?;
                 let tied = Sql::joined([tie, later], " AND ").within("(", ")");
                 any(vec![beyond, tied])
             }
@@ -36,13 +50,15 @@ pub(crate) fn after<D: Dialect>(
     let condition = condition.unwrap_or_else(|| Sql::text("1 = 0"));
     // An `OR` hides where to begin; this says it, and is true of every row that follows.
     Ok(match (order, values) {
-        ([first, _, ..], [value, ..]) if *value != Value::Null && !is_nullable(shape, first)? => {
+        ([first, _, ..], [value, ..])
+            if *value != Value::Null && !is_nullable(dialect, tables, first)? =>
+        {
             let comparison = if first.descending {
                 Comparison::Lte
             } else {
                 Comparison::Gte
             };
-            let begin = compare(dialect, shape, &first.column, comparison, value)?;
+            let begin = compare(dialect, tables, &first.column, comparison, value)?;
             Sql::joined([begin, condition], " AND ").within("(", ")")
         }
         _ => condition,
@@ -50,17 +66,18 @@ pub(crate) fn after<D: Dialect>(
 }
 
 /// Whether NULL can be met in an order's column.
-pub(crate) fn is_nullable<K: NativeKind>(
-    shape: &Shape<K>,
+pub(crate) fn is_nullable<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
     by: &OrderBy,
 ) -> Result<bool, StoreError> {
-    Ok(by.nullable && !shape.column(&by.column)?.not_null)
+    Ok(by.nullable && !tables.column(dialect, &by.column)?.not_null)
 }
 
 /// `(a, b) > (x, y)`, where that means the same.
 fn row_value<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     order: &[OrderBy],
     values: &[Value],
 ) -> Result<Option<Sql>, StoreError> {
@@ -72,12 +89,12 @@ fn row_value<D: Dialect>(
     };
     let (mut lefts, mut rights) = (Vec::new(), Vec::new());
     for (by, value) in order.iter().zip(values) {
-        if by.descending != descending || *value == Value::Null || is_nullable(shape, by)? {
+        if by.descending != descending || *value == Value::Null || is_nullable(dialect, tables, by)?
+        {
             return Ok(None);
         }
-        let name = shape.name(dialect, &by.column)?;
-        let kind = &shape.column(&by.column)?.kind;
-        match dialect.compare(&by.column, kind, name, wanted, value) {
+        let (name, native) = tables.named(dialect, &by.column)?;
+        match dialect.compare(&by.column, &native.kind, name, wanted, value) {
             ComparisonSql::With {
                 left,
                 comparison,
@@ -104,21 +121,21 @@ fn row_value<D: Dialect>(
 /// The same value of one column.
 pub(crate) fn tie<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     by: &OrderBy,
     value: &Value,
 ) -> Result<Sql, StoreError> {
     if *value == Value::Null {
-        Ok(shape.name(dialect, &by.column)?.within("", " IS NULL"))
+        Ok(tables.name(dialect, &by.column)?.within("", " IS NULL"))
     } else {
-        compare(dialect, shape, &by.column, Comparison::Eq, value)
+        compare(dialect, tables, &by.column, Comparison::Eq, value)
     }
 }
 
 /// A later value of one column. Nothing comes after NULL.
 fn beyond<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     by: &OrderBy,
     value: &Value,
 ) -> Result<Sql, StoreError> {
@@ -130,9 +147,9 @@ fn beyond<D: Dialect>(
     } else {
         Comparison::Gt
     };
-    let later = compare(dialect, shape, &by.column, comparison, value)?;
-    if is_nullable(shape, by)? {
-        let null = shape.name(dialect, &by.column)?.within("", " IS NULL");
+    let later = compare(dialect, tables, &by.column, comparison, value)?;
+    if is_nullable(dialect, tables, by)? {
+        let null = tables.name(dialect, &by.column)?.within("", " IS NULL");
         Ok(any(vec![later, null]))
     } else {
         Ok(later)

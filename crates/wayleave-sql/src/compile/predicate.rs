@@ -2,20 +2,21 @@
 //!
 //! Nothing here writes `NOT` over a condition: with NULL in play it would not mean the opposite.
 
-use wayleave_plan::plan::{Column, Comparison, Predicate};
-use wayleave_plan::value::Value;
+use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, JoinedTable, Predicate};
 use wayleave_store::StoreError;
 
-use super::dialect::{ComparisonSql, Dialect};
-use super::shape::Shape;
+use super::comparisons::{compare, compare_columns, each, like, list};
+use super::dialect::Dialect;
+use super::joins::{joining, left_joins, meeting};
 use super::sql::Sql;
+use super::tables::Tables;
 
 const TRUE: &str = "1 = 1";
-const FALSE: &str = "1 = 0";
+pub(super) const FALSE: &str = "1 = 0";
 
 /// What values that are not of their column's datatype do to a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MalformedRule {
+pub(super) enum MalformedRule {
     /// They may satisfy it.
     MayHold,
     /// They satisfy no comparison, but are there.
@@ -24,13 +25,24 @@ enum MalformedRule {
     NeverHold,
 }
 
+/// What is looked at of rows besides what they are filtered by.
+#[derive(Debug, Default)]
+pub(crate) struct Measured<'a> {
+    /// What is compared or computed with.
+    pub(crate) columns: Vec<&'a Column>,
+    /// Filters of measures that ask for related rows.
+    pub(crate) related: Vec<&'a Predicate>,
+}
+
 /// ` WHERE …`, or nothing for every row.
 pub(crate) fn filter<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
+    joins: &[JoinedTable],
     predicate: &Predicate,
 ) -> Result<Sql, StoreError> {
-    Ok(where_all(conditions(dialect, shape, predicate, &[])?))
+    let conditions = conditions(dialect, tables, joins, predicate, &Measured::default())?;
+    Ok(where_all(conditions))
 }
 
 /// ` WHERE …` of all these conditions.
@@ -48,41 +60,70 @@ pub(crate) fn where_all(conditions: Vec<Sql>) -> Sql {
 /// What a grant says holds only for values of their datatype. What a caller says may hold for
 /// others too, so that an index can answer it; where it does for a granted row, and would not
 /// otherwise, the last condition fails the statement, or passes the row over where that is asked
-/// for. So it does where one of the `measured` columns of a wanted row holds such a value.
+/// for. So it does where what is `measured` of a wanted row holds such a value.
+///
+/// A store that finds that a condition holds for no row without its `joins` may look at it before it
+/// joins them, so that condition asks for itself whether the rows it looks at are joined.
 pub(crate) fn conditions<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
+    joins: &[JoinedTable],
     predicate: &Predicate,
-    measured: &[&Column],
+    measured: &Measured<'_>,
 ) -> Result<Vec<Sql>, StoreError> {
     let parts = match predicate {
         Predicate::And(parts) => parts.as_slice(),
         one => std::slice::from_ref(one),
     };
     let (mut wanted, mut decided, mut is_sure) = (Vec::new(), Vec::new(), true);
+    let mut undecided: Vec<&Column> = Vec::new();
     for part in parts {
         if let Predicate::Granted(granted) = part {
             wanted.push(condition_where(
                 dialect,
-                shape,
+                tables,
                 granted,
                 MalformedRule::NeverHold,
             )?);
             continue;
         }
-        let may = condition_where(dialect, shape, part, MalformedRule::MayHold)?;
-        let does = condition_where(dialect, shape, part, MalformedRule::NeverCompare)?;
+        let may = condition_where(dialect, tables, part, MalformedRule::MayHold)?;
+        let does = condition_where(dialect, tables, part, MalformedRule::NeverCompare)?;
         if may != does {
             is_sure = false;
-            decided.push(does);
+            match fitting(dialect, tables, part)? {
+                // What may hold for well-formed values does.
+                Some(fits) => add_new(&mut decided, fits),
+                None => decided.push(does),
+            }
+            part.for_each_column(&mut |column| {
+                column.for_each_stored(&mut |it| undecided.push(it));
+            });
         }
         wanted.push(may);
     }
-    for column in measured {
-        let (name, native) = shape.named(dialect, column)?;
-        if let Some(fits) = dialect.well_formed(column, &native.kind, &name, None) {
+    for filter in &measured.related {
+        let may = condition_where(dialect, tables, filter, MalformedRule::MayHold)?;
+        let does = condition_where(dialect, tables, filter, MalformedRule::NeverCompare)?;
+        if may != does {
             is_sure = false;
-            decided.push(any(vec![name.within("", " IS NULL"), fits]));
+            filter.for_each_column(&mut |column| {
+                column.for_each_stored(&mut |it| undecided.push(it));
+            });
+            let holds = |it: Sql| it.within("CASE WHEN ", " THEN 1 ELSE 0 END");
+            decided.push(Sql::joined([holds(may), holds(does)], " = "));
+        }
+    }
+    let mut looked_at: Vec<&Column> = Vec::new();
+    for column in &measured.columns {
+        column.for_each_stored(&mut |it| looked_at.push(it));
+    }
+    for column in looked_at {
+        if let Some(fits) = tables.well_formed(dialect, column, None)? {
+            is_sure = false;
+            undecided.push(column);
+            let null = tables.name(dialect, column)?.within("", " IS NULL");
+            add_new(&mut decided, [any(vec![null, fits])]);
         }
     }
     if !is_sure && dialect.skips_undecided() {
@@ -90,45 +131,173 @@ pub(crate) fn conditions<D: Dialect>(
     } else if !is_sure {
         let mut flag = every(wanted.clone()).within("CASE WHEN ", " THEN CASE WHEN ");
         flag.add(every(decided));
-        flag.push(" THEN 0 ELSE 1 END ELSE 0 END");
+        flag.push(" THEN 0 ");
+        let joined = joined(dialect, tables, joins, &undecided)?;
+        if joined.is_empty() {
+            flag.push("ELSE 1 END ELSE 0 END");
+        } else {
+            flag.add(Sql::joined(joined, " AND ").within("WHEN ", " THEN 1 ELSE 0 END ELSE 0 END"));
+        }
         wanted.push(dialect.fail_where(flag));
     }
     Ok(wanted)
 }
 
+/// Adds the conditions that are not there yet.
+fn add_new(conditions: &mut Vec<Sql>, new: impl IntoIterator<Item = Sql>) {
+    for condition in new {
+        if !conditions.contains(&condition) {
+            conditions.push(condition);
+        }
+    }
+}
+
+/// Conditions that the values a comparison looks at are well-formed; `None` for other predicates.
+fn fitting<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    predicate: &Predicate,
+) -> Result<Option<Vec<Sql>>, StoreError> {
+    let columns = match predicate {
+        Predicate::Compare {
+            column, comparison, ..
+        } => vec![(column, Some(*comparison))],
+        Predicate::In {
+            column, negated, ..
+        } => {
+            let comparison = if *negated {
+                Comparison::Ne
+            } else {
+                Comparison::Eq
+            };
+            vec![(column, Some(comparison))]
+        }
+        Predicate::Like { column, .. } => vec![(column, None)],
+        Predicate::CompareColumns { left, right, .. } => vec![(left, None), (right, None)],
+        _ => return Ok(None),
+    };
+    let fits = columns
+        .into_iter()
+        .map(|(column, comparison)| tables.well_formed(dialect, column, comparison));
+    let fits: Result<Vec<Option<Sql>>, StoreError> = fits.collect();
+    Ok(Some(fits?.into_iter().flatten().collect()))
+}
+
+/// Conditions that the rows of the tables of these columns are joined, or that there are none.
+fn joined<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    joins: &[JoinedTable],
+    columns: &[&Column],
+) -> Result<Vec<Sql>, StoreError> {
+    let mut named: Vec<u16> = columns.iter().flat_map(|it| it.tables()).collect();
+    let mut conditions = Vec::new();
+    // A table is joined to those before it.
+    for join in joins.iter().rev() {
+        if !named.contains(&join.table) {
+            continue;
+        }
+        named.extend(join.on.iter().flat_map(|(ours, _)| ours.tables()));
+        let mut absent: Vec<Sql> = Vec::new();
+        let theirs = join.on.iter().map(|(_, theirs)| theirs);
+        let looked_at = columns.iter().copied();
+        for column in theirs.chain(looked_at.filter(|it| it.tables().contains(&join.table))) {
+            let null = tables.name(dialect, column)?.within("", " IS NULL");
+            if !absent.contains(&null) {
+                absent.push(null);
+            }
+        }
+        let met = every(joining(dialect, tables, join)?);
+        conditions.push(any(vec![met, every(absent)]));
+    }
+    Ok(conditions)
+}
+
 /// A condition that holds for the rows of a predicate that is ours or the grant's.
 pub(crate) fn condition<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     predicate: &Predicate,
 ) -> Result<Sql, StoreError> {
-    condition_where(dialect, shape, predicate, MalformedRule::MayHold)
+    condition_where(dialect, tables, predicate, MalformedRule::MayHold)
 }
 
-fn condition_where<D: Dialect>(
+pub(super) fn condition_where<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
+    predicate: &Predicate,
+    malformed: MalformedRule,
+) -> Result<Sql, StoreError> {
+    let condition = unguarded(dialect, tables, predicate, malformed)?;
+    let is_computed = |column: &Column| matches!(column.origin, ColumnOrigin::Computed { .. });
+    let columns = match predicate {
+        Predicate::CompareColumns { left, right, .. } => vec![left, right],
+        Predicate::Like { column, fold, .. } if *fold || is_computed(column) => vec![column],
+        Predicate::Compare { column, .. }
+        | Predicate::In { column, .. }
+        | Predicate::IsNull { column, .. }
+            if is_computed(column) =>
+        {
+            vec![column]
+        }
+        _ => return Ok(condition),
+    };
+    let otherwise = match (predicate, malformed) {
+        (Predicate::IsNull { negated: false, .. }, _) | (_, MalformedRule::NeverHold) => FALSE,
+        (Predicate::IsNull { .. }, _) | (_, MalformedRule::MayHold) => TRUE,
+        (_, MalformedRule::NeverCompare) => FALSE,
+    };
+    guarded(dialect, tables, &columns, condition, otherwise)
+}
+
+/// A condition over computed values, or what stands for it where one of the columns is malformed.
+/// A store may look at it for rows that no grant shows, and computing must not fail for them.
+pub(super) fn guarded<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    columns: &[&Column],
+    condition: Sql,
+    otherwise: &str,
+) -> Result<Sql, StoreError> {
+    if !dialect.fails_to_compute() {
+        return Ok(condition);
+    }
+    let mut fit: Vec<Sql> = Vec::new();
+    for column in columns {
+        if let Some(fits) = tables.well_formed(dialect, column, None)? {
+            // Of a computed column that is told already.
+            let fits = match column.origin {
+                ColumnOrigin::Stored { .. } => {
+                    let null = tables.name(dialect, column)?.within("", " IS NULL");
+                    any(vec![null, fits])
+                }
+                _ => fits,
+            };
+            if !fit.contains(&fits) {
+                fit.push(fits);
+            }
+        }
+    }
+    if fit.is_empty() {
+        return Ok(condition);
+    }
+    let mut sql = Sql::joined(fit, " AND ").within("CASE WHEN ", " THEN ");
+    sql.add(condition);
+    sql.push(&format!(" ELSE {otherwise} END"));
+    Ok(sql)
+}
+
+fn unguarded<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
     predicate: &Predicate,
     malformed: MalformedRule,
 ) -> Result<Sql, StoreError> {
     let all = |parts: &[Predicate]| -> Result<Vec<Sql>, StoreError> {
         parts
             .iter()
-            .map(|part| condition_where(dialect, shape, part, malformed))
+            .map(|part| condition_where(dialect, tables, part, malformed))
             .collect()
-    };
-    // What holds for a value, if it is of its datatype.
-    let checked = |condition: Sql, column: &Column, comparison| -> Result<Sql, StoreError> {
-        if malformed == MalformedRule::MayHold {
-            return Ok(condition);
-        }
-        let (name, native) = shape.named(dialect, column)?;
-        Ok(
-            match dialect.well_formed(column, &native.kind, &name, comparison) {
-                Some(fits) => every(vec![condition, fits]),
-                None => condition,
-            },
-        )
     };
     Ok(match predicate {
         Predicate::True => Sql::text(TRUE),
@@ -138,15 +307,62 @@ fn condition_where<D: Dialect>(
         Predicate::And(parts) => every(all(parts)?),
         Predicate::Or(parts) => any(all(parts)?),
         Predicate::Granted(granted) => {
-            condition_where(dialect, shape, granted, MalformedRule::NeverHold)?
+            condition_where(dialect, tables, granted, MalformedRule::NeverHold)?
         }
+        Predicate::Exists {
+            related,
+            joins,
+            predicate,
+            negated,
+        } => {
+            let rule = malformed.of_related(*negated);
+            let found = condition_where(dialect, tables, predicate, rule)?;
+            exists(dialect, tables, related, joins, found, *negated)?
+        }
+        Predicate::IsNull {
+            column,
+            negated: false,
+        } => {
+            let (name, native) = tables.named(dialect, column)?;
+            dialect.is_null(&native, name)
+        }
+        Predicate::IsNull {
+            column,
+            negated: true,
+        } => {
+            let present = tables.name(dialect, column)?.within("", " IS NOT NULL");
+            match malformed {
+                MalformedRule::MayHold | MalformedRule::NeverCompare => present,
+                MalformedRule::NeverHold => {
+                    malformed.checked(dialect, tables, present, column, None)?
+                }
+            }
+        }
+        Predicate::Compare { .. }
+        | Predicate::CompareColumns { .. }
+        | Predicate::In { .. }
+        | Predicate::Like { .. } => comparison_where(dialect, tables, predicate, malformed)?,
+    })
+}
+
+/// A comparison of a column with values, or with another column.
+fn comparison_where<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    predicate: &Predicate,
+    malformed: MalformedRule,
+) -> Result<Sql, StoreError> {
+    let checked = |condition: Sql, column: &Column, comparison| {
+        malformed.checked(dialect, tables, condition, column, comparison)
+    };
+    match predicate {
         Predicate::Compare {
             column,
             comparison,
             value,
         } => {
-            let compared = compare(dialect, shape, column, *comparison, value)?;
-            checked(compared, column, Some(*comparison))?
+            let compared = compare(dialect, tables, column, *comparison, value)?;
+            checked(compared, column, Some(*comparison))
         }
         Predicate::In {
             column,
@@ -158,208 +374,94 @@ fn condition_where<D: Dialect>(
             } else {
                 Comparison::Eq
             };
-            let listed = list(dialect, shape, column, comparison, values)?;
+            let listed = list(dialect, tables, column, comparison, values)?;
             let listed = if let Some(listed) = listed {
                 listed
             } else {
-                let each = each(dialect, shape, column, comparison, values)?;
+                let each = each(dialect, tables, column, comparison, values)?;
                 if *negated { every(each) } else { any(each) }
             };
-            checked(listed, column, Some(comparison))?
+            checked(listed, column, Some(comparison))
         }
         Predicate::Like {
             column,
             text,
-            prefix,
-        } => like(dialect, shape, column, text, *prefix)?,
-        Predicate::IsNull {
-            column,
-            negated: false,
-        } => dialect.is_null(shape.column(column)?, shape.name(dialect, column)?),
-        Predicate::IsNull {
-            column,
-            negated: true,
+            place,
+            fold,
         } => {
-            let present = shape.name(dialect, column)?.within("", " IS NOT NULL");
-            match malformed {
-                MalformedRule::MayHold | MalformedRule::NeverCompare => present,
-                MalformedRule::NeverHold => checked(present, column, None)?,
-            }
+            let like = like(dialect, tables, column, text, *place, *fold)?;
+            checked(like, column, None)
         }
-    })
+        Predicate::CompareColumns {
+            left,
+            comparison,
+            right,
+        } => {
+            let compared = compare_columns(dialect, tables, left, *comparison, right)?;
+            let compared = checked(compared, left, None)?;
+            checked(compared, right, None)
+        }
+        other => condition_where(dialect, tables, other, malformed),
+    }
+}
+
+impl MalformedRule {
+    /// The rule for rows that a condition asks for, or for those that it asks not to be. What may hold
+    /// of a related row may make `none` fail, and the other way about.
+    const fn of_related(self, negated: bool) -> Self {
+        match (self, negated) {
+            (Self::MayHold, true) => Self::NeverCompare,
+            (Self::NeverCompare, true) => Self::MayHold,
+            (rule, _) => rule,
+        }
+    }
+
+    /// What holds for a value, and, where values of other datatypes satisfy nothing, only if it is of
+    /// its own.
+    fn checked<D: Dialect>(
+        self,
+        dialect: &D,
+        tables: &Tables<D::Kind>,
+        condition: Sql,
+        column: &Column,
+        comparison: Option<Comparison>,
+    ) -> Result<Sql, StoreError> {
+        if self == Self::MayHold {
+            return Ok(condition);
+        }
+        Ok(match tables.well_formed(dialect, column, comparison)? {
+            Some(fits) => every(vec![condition, fits]),
+            None => condition,
+        })
+    }
+}
+
+/// Whether a related row satisfies a condition, or that none does.
+fn exists<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    related: &JoinedTable,
+    joins: &[JoinedTable],
+    found: Sql,
+    negated: bool,
+) -> Result<Sql, StoreError> {
+    let mut conditions = meeting(dialect, tables, related)?;
+    conditions.push(found);
+    let mut sql = Sql::text(if negated { "NOT EXISTS (" } else { "EXISTS (" });
+    sql.push("SELECT 1 FROM ");
+    sql.add(tables.table(dialect, related.table)?);
+    sql.add(left_joins(dialect, tables, joins)?);
+    sql.add(where_all(conditions));
+    sql.push(")");
+    Ok(sql)
 }
 
 /// All of these conditions.
-fn every(conditions: Vec<Sql>) -> Sql {
+pub(super) fn every(conditions: Vec<Sql>) -> Sql {
     Sql::joined(conditions, " AND ").within("(", ")")
 }
 
 /// Any of these conditions.
 pub(crate) fn any(conditions: Vec<Sql>) -> Sql {
     Sql::joined(conditions, " OR ").within("(", ")")
-}
-
-/// A comparison with one value.
-pub(crate) fn compare<D: Dialect>(
-    dialect: &D,
-    shape: &Shape<D::Kind>,
-    column: &Column,
-    comparison: Comparison,
-    value: &Value,
-) -> Result<Sql, StoreError> {
-    let (name, native) = shape.named(dialect, column)?;
-    Ok(
-        match dialect.compare(column, &native.kind, name, comparison, value) {
-            ComparisonSql::Never => Sql::text(FALSE),
-            ComparisonSql::Always => shape.name(dialect, column)?.within("", " IS NOT NULL"),
-            ComparisonSql::With {
-                mut left,
-                comparison,
-                right,
-                hint,
-            } => {
-                left.push(operator(comparison));
-                left.add(right);
-                match hint {
-                    Some(hint) => Sql::joined([hint, left], " AND ").within("(", ")"),
-                    None => left,
-                }
-            }
-        },
-    )
-}
-
-/// `… IN (…)` or `… NOT IN (…)`, where each value is compared in the same plain way.
-fn list<D: Dialect>(
-    dialect: &D,
-    shape: &Shape<D::Kind>,
-    column: &Column,
-    wanted: Comparison,
-    values: &[Value],
-) -> Result<Option<Sql>, StoreError> {
-    let kind = &shape.column(column)?.kind;
-    let name = shape.name(dialect, column)?;
-    let hinted = dialect
-        .list_hint(column, kind, &name, values)
-        .filter(|_| wanted == Comparison::Eq);
-    let (mut left, mut rights) = (None, Vec::new());
-    for value in values {
-        let name = name.clone();
-        match dialect.compare(column, kind, name, wanted, value) {
-            ComparisonSql::With {
-                left: this,
-                comparison,
-                right,
-                hint,
-            } if comparison == wanted
-                && (hint.is_none() || hinted.is_some())
-                && left.as_ref().is_none_or(|left| *left == this) =>
-            {
-                left = Some(this);
-                rights.push(right);
-            }
-            _ => return Ok(None),
-        }
-    }
-    let test = if wanted == Comparison::Eq {
-        " IN ("
-    } else {
-        " NOT IN ("
-    };
-    let rights = Sql::joined(rights, ", ").within(test, ")");
-    let list = left.map(|left| Sql::joined([dialect.listed(column, left), rights], ""));
-    Ok(match (hinted, list) {
-        (Some(hint), Some(list)) => Some(every(vec![hint, list])),
-        (_, list) => list,
-    })
-}
-
-fn each<D: Dialect>(
-    dialect: &D,
-    shape: &Shape<D::Kind>,
-    column: &Column,
-    comparison: Comparison,
-    values: &[Value],
-) -> Result<Vec<Sql>, StoreError> {
-    values
-        .iter()
-        .map(|value| compare(dialect, shape, column, comparison, value))
-        .collect()
-}
-
-/// A text that begins with another lies between it and the first text after all such: a range,
-/// which an index can answer and wildcards cannot confuse.
-fn like<D: Dialect>(
-    dialect: &D,
-    shape: &Shape<D::Kind>,
-    column: &Column,
-    text: &str,
-    prefix: bool,
-) -> Result<Sql, StoreError> {
-    if !prefix {
-        let name = shape.name(dialect, column)?;
-        let kind = &shape.column(column)?.kind;
-        return Ok(dialect.contains(column, kind, name, text));
-    }
-    let bound = |comparison, text: String| {
-        compare(
-            dialect,
-            shape,
-            column,
-            comparison,
-            &Value::Text(text.into()),
-        )
-    };
-    let from = bound(Comparison::Gte, text.to_owned())?;
-    Ok(match after_prefix(text) {
-        None => from,
-        Some(end) => Sql::joined([from, bound(Comparison::Lt, end)?], " AND ").within("(", ")"),
-    })
-}
-
-/// The least text greater than every text that begins with `prefix`; `None` if there is none.
-fn after_prefix(prefix: &str) -> Option<String> {
-    let mut chars: Vec<char> = prefix.chars().collect();
-    while let Some(last) = chars.pop() {
-        let next = match u32::from(last) {
-            // The code points between these two are no characters.
-            0xD7FF => Some('\u{E000}'),
-            code => char::from_u32(code + 1),
-        };
-        if let Some(next) = next {
-            chars.push(next);
-            return Some(chars.into_iter().collect());
-        }
-    }
-    None
-}
-
-pub(crate) fn operator(comparison: Comparison) -> &'static str {
-    match comparison {
-        Comparison::Eq => " = ",
-        Comparison::Ne => " <> ",
-        Comparison::Gt => " > ",
-        Comparison::Gte => " >= ",
-        Comparison::Lt => " < ",
-        Comparison::Lte => " <= ",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::after_prefix;
-
-    #[test]
-    fn the_end_of_a_prefix_is_the_next_text() {
-        for (prefix, end) in [
-            ("a", Some("b")),
-            ("az", Some("a{")),
-            ("a\u{D7FF}", Some("a\u{E000}")),
-            ("a\u{10FFFF}", Some("b")),
-            ("\u{10FFFF}", None),
-            ("", None),
-        ] {
-            assert_eq!(after_prefix(prefix).as_deref(), end, "{prefix:?}");
-        }
-    }
 }

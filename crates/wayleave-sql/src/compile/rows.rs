@@ -1,28 +1,30 @@
 //! Rows in order.
 
-use wayleave_plan::plan::{Column, Each, Predicate, Rows};
+use wayleave_plan::plan::{Column, Each, JoinedTable, Predicate, Rows};
 use wayleave_store::StoreError;
 
 use super::dialect::Dialect;
+use super::joins::left_joins;
 use super::keyset;
-use super::predicate::{condition, conditions, where_all};
-use super::shape::Shape;
+use super::predicate::{Measured, condition, conditions, where_all};
 use super::sql::Sql;
+use super::tables::Tables;
 use super::{Compiled, Output, Selection};
 
 /// `SELECT … FROM … WHERE … ORDER BY … LIMIT …`. Of the rows, `bound` is true.
 pub(super) fn compile<'a, D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     plan: &'a Rows,
+    joins: &[JoinedTable],
     bound: &Predicate,
     witnessed: Vec<&'a Column>,
 ) -> Result<Compiled<'a>, StoreError> {
     let mut selected = Vec::with_capacity(plan.columns.len());
     let mut outputs = Vec::with_capacity(plan.columns.len());
     for column in plan.columns.iter() {
-        let (name, native) = shape.named(dialect, column)?;
-        let is_ordered_by = plan.order.iter().any(|by| by.column.name == column.name);
+        let (name, native) = tables.named(dialect, column)?;
+        let is_ordered_by = plan.order.iter().any(|by| by.column == *column);
         let preview = if plan.previews && !column.many && !is_ordered_by {
             dialect.preview(column, &native.kind, name.clone())
         } else {
@@ -30,7 +32,7 @@ pub(super) fn compile<'a, D: Dialect>(
         };
         outputs.push(match preview {
             Some(_) => Output::Preview(column),
-            None => Output::Column(column),
+            None => Output::column(column),
         });
         selected.push(preview.unwrap_or_else(|| dialect.select(column, &native.kind, name)));
     }
@@ -39,30 +41,37 @@ pub(super) fn compile<'a, D: Dialect>(
         outputs,
         witnesses: Vec::new(),
     };
-    selection.witness(dialect, shape, witnessed)?;
+    selection.witness(dialect, tables, witnessed)?;
     let mut after = match &plan.after {
-        Some(values) => Some(keyset::after(dialect, shape, &plan.order, values)?),
+        Some(values) => Some(keyset::after(dialect, tables, &plan.order, values)?),
         None => None,
     };
     // Of two ends of a range, SQLite takes the first that it is told. So what is known of the
     // page's own comes before what the plan says of all pages.
-    let mut rows_in = vec![condition(dialect, shape, bound)?];
+    let mut rows_in = vec![condition(dialect, tables, bound)?];
     if plan.each.is_none() {
         rows_in.extend(after.take());
     }
-    rows_in.extend(conditions(dialect, shape, &plan.predicate, &[])?);
+    rows_in.extend(conditions(
+        dialect,
+        tables,
+        joins,
+        &plan.predicate,
+        &Measured::default(),
+    )?);
     let mut order = Vec::new();
     for by in &plan.order {
-        let (name, native) = shape.named(dialect, &by.column)?;
+        let (name, native) = tables.named(dialect, &by.column)?;
         let then = dialect.then(&by.column, &native.kind, &name);
         let key = dialect.sort(&by.column, &native.kind, name);
-        let nullable = keyset::is_nullable(shape, by)?;
+        let nullable = keyset::is_nullable(dialect, tables, by)?;
         order.push(dialect.order(key, by.descending, nullable));
         order.extend(then.map(|it| dialect.order(it, by.descending, false)));
     }
     let order = Sql::joined(order, ", ").within(" ORDER BY ", "");
     let mut rest = Sql::text(" FROM ");
-    rest.add(shape.from(dialect)?);
+    rest.add(tables.from(dialect)?);
+    rest.add(left_joins(dialect, tables, joins)?);
     rest.add(where_all(rows_in));
     let mut sql = if let Some(each) = &plan.each {
         let numbered = NumberedRows {
@@ -71,7 +80,7 @@ pub(super) fn compile<'a, D: Dialect>(
             after,
             rest,
         };
-        first_of_each(dialect, shape, each, numbered)?
+        first_of_each(dialect, tables, each, numbered)?
     } else {
         let mut sql = Sql::joined(selection.selected, ", ").within("SELECT ", "");
         sql.add(rest);
@@ -97,7 +106,7 @@ struct NumberedRows {
 /// The first rows of each parent, numbered by the store before any are passed over.
 fn first_of_each<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     each: &Each,
     numbered: NumberedRows,
 ) -> Result<Sql, StoreError> {
@@ -109,7 +118,7 @@ fn first_of_each<D: Dialect>(
     } = numbered;
     let mut by = Vec::new();
     for column in &each.by {
-        let (name, native) = shape.named(dialect, column)?;
+        let (name, native) = tables.named(dialect, column)?;
         by.push(dialect.key(column, &native.kind, name));
     }
     let names: Vec<String> = (0..selected.len()).map(|n| format!("c{n}")).collect();

@@ -1,18 +1,16 @@
-//! A table as the store has it, and how it and its columns are named in statements.
+//! A table as the store has it.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use wayleave_model::drift::fits;
 use wayleave_model::mapping::{Datatype, SourceKind};
-use wayleave_plan::plan::Column;
+use wayleave_plan::plan::{Column, JoinedTable};
 use wayleave_store::StoreError;
 
+use super::common_datatype;
 use super::dialect::Dialect;
 use super::sql::Sql;
-
-/// The name every statement gives the table it reads, so that each column is written with it: a
-/// qualified name is never anything but a column.
-const ALIAS: &str = "t";
 
 /// A table as the store has it.
 #[derive(Debug, Clone)]
@@ -25,6 +23,9 @@ pub(crate) struct Shape<K> {
     pub(crate) version: Option<i64>,
     /// Its columns by name. Few as they are, finding one is quicker than hashing its name.
     pub(crate) columns: BTreeMap<String, NativeColumn<K>>,
+    /// The sets of columns that the store keeps unique. Only joins need them, so they are read with the
+    /// first one.
+    pub(crate) unique: OnceLock<Vec<Vec<String>>>,
 }
 
 /// A column as the store has it.
@@ -44,43 +45,48 @@ pub(crate) struct NativeColumn<K> {
 }
 
 impl<K: NativeKind> Shape<K> {
-    /// What the store says of a column. One whose type no longer fits the mapped datatype has
-    /// drifted as much as one that is gone: the store would compare it by guesses of its own.
-    pub(crate) fn column(&self, column: &Column) -> Result<&NativeColumn<K>, StoreError> {
+    /// What the store says of the column of that name. One whose type no longer fits the mapped
+    /// datatype has drifted as much as one that is gone: the store would compare it by guesses of its
+    /// own.
+    pub(crate) fn stored(
+        &self,
+        name: &str,
+        column: &Column,
+    ) -> Result<&NativeColumn<K>, StoreError> {
         self.columns
-            .get(&column.name)
+            .get(name)
             .filter(|native| native.reads_as(column))
-            .ok_or_else(|| StoreError::SchemaDrift {
-                table: self.table.clone(),
-                column: Some(column.name.clone()),
+            .ok_or_else(|| self.drift(Some(name)))
+    }
+
+    /// Whether the store keeps more than one row from meeting a join.
+    pub(super) fn is_single(&self, join: &JoinedTable) -> bool {
+        let is_compared = |column: &String| {
+            join.on.iter().any(|(ours, theirs)| {
+                let native = self.columns.get(column);
+                theirs.label() == column
+                    && native.is_some_and(|it| it.keeps_apart(theirs.datatype))
+                    && (theirs.datatype == Datatype::Number
+                        || common_datatype(ours.datatype, theirs.datatype) != Datatype::Number)
             })
+        };
+        let mut sets = self.unique.get().into_iter().flatten();
+        sets.any(|set| !set.is_empty() && set.iter().all(is_compared))
     }
 
-    /// The column, quoted and qualified.
-    pub(crate) fn name<D: Dialect<Kind = K>>(
-        &self,
-        dialect: &D,
-        column: &Column,
-    ) -> Result<Sql, StoreError> {
-        self.named(dialect, column).map(|(name, _)| name)
-    }
-
-    /// The column, quoted and qualified, and what the store says of it.
-    pub(crate) fn named<D: Dialect<Kind = K>>(
-        &self,
-        dialect: &D,
-        column: &Column,
-    ) -> Result<(Sql, &NativeColumn<K>), StoreError> {
-        let native = self.column(column)?;
-        let mut name = String::with_capacity(ALIAS.len() + column.name.len() + 4);
-        name.push_str(ALIAS);
-        name.push('.');
-        self.quote(dialect, &column.name, &mut name)?;
-        Ok((Sql::text(name), native))
+    pub(super) fn drift(&self, column: Option<&str>) -> StoreError {
+        StoreError::SchemaDrift {
+            table: self.table.clone(),
+            column: column.map(str::to_owned),
+        }
     }
 
     /// The table, quoted, qualified and named.
-    pub(crate) fn from<D: Dialect<Kind = K>>(&self, dialect: &D) -> Result<Sql, StoreError> {
+    pub(super) fn from<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        alias: &str,
+    ) -> Result<Sql, StoreError> {
         let mut from = String::new();
         if let Some(schema) = &self.schema {
             self.quote(dialect, schema, &mut from)?;
@@ -88,43 +94,11 @@ impl<K: NativeKind> Shape<K> {
         }
         self.quote(dialect, &self.table, &mut from)?;
         from.push_str(" AS ");
-        from.push_str(ALIAS);
+        from.push_str(alias);
         Ok(Sql::text(from))
     }
 
-    /// Selects NULL of a column's own type, so that the answer's types show whether the column
-    /// still has the type that the statement was compiled for.
-    pub(crate) fn witness<D: Dialect<Kind = K>>(
-        &self,
-        dialect: &D,
-        column: &Column,
-    ) -> Result<Sql, StoreError> {
-        let mut sql = self.name(dialect, column)?.within("(SELECT ", " FROM ");
-        sql.add(self.from(dialect)?);
-        sql.push(" LIMIT 0)");
-        Ok(sql)
-    }
-
-    /// Compares the types of an answer with the cached shape.
-    pub(crate) fn check_witnesses<T>(
-        &self,
-        witnesses: &[(usize, &Column)],
-        types: &[T],
-        is_same: impl Fn(&NativeColumn<K>, &T) -> bool,
-    ) -> Result<(), StoreError> {
-        for (place, column) in witnesses {
-            let native = self.column(column)?;
-            if !types.get(*place).is_some_and(|told| is_same(native, told)) {
-                return Err(StoreError::SchemaDrift {
-                    table: self.table.clone(),
-                    column: Some(column.name.clone()),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn quote<D: Dialect<Kind = K>>(
+    pub(super) fn quote<D: Dialect<Kind = K>>(
         &self,
         dialect: &D,
         name: &str,
@@ -132,10 +106,7 @@ impl<K: NativeKind> Shape<K> {
     ) -> Result<(), StoreError> {
         // No store has a name with a NUL in it, and a driver might end the statement there.
         if name.contains('\0') {
-            return Err(StoreError::SchemaDrift {
-                table: self.table.clone(),
-                column: None,
-            });
+            return Err(self.drift(None));
         }
         let quote = dialect.quote();
         out.push(quote);
@@ -162,15 +133,32 @@ impl<K: NativeKind> NativeColumn<K> {
         }
         K::reads_as(self.datatype, column.datatype)
     }
+
+    /// Whether values that the store takes for different are different when they are read as the
+    /// datatype.
+    fn keeps_apart(&self, datatype: Datatype) -> bool {
+        let is_exact = match datatype {
+            Datatype::Boolean => self.datatype == Datatype::Boolean,
+            Datatype::Number => self.datatype == Datatype::Number,
+            _ => true,
+        };
+        is_exact && self.kind.keeps_apart(datatype)
+    }
 }
 
 /// What a store says a column holds.
-pub(crate) trait NativeKind {
+pub(crate) trait NativeKind: Clone {
     /// The kind of store.
     const STORE: SourceKind;
 
     /// Whether values of a column of one datatype, by the store's word, can be read as another.
     fn reads_as(native: Datatype, mapped: Datatype) -> bool {
         fits(Self::STORE, native, mapped)
+    }
+
+    /// Whether values of this kind that the store takes for different are different when they are read
+    /// as the datatype.
+    fn keeps_apart(&self, _datatype: Datatype) -> bool {
+        true
     }
 }

@@ -2,30 +2,74 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock};
 
-use wayleave_model::mapping::{AggregateOp, Datatype};
+use wayleave_model::digest::Digest;
+use wayleave_model::mapping::{AggregateOp, Datatype, SourceKind};
 use wayleave_plan::plan::{
-    Column, Comparison, Each, Granularity, GroupKey, GroupOrder, Groups, Measure, OrderBy,
-    Predicate, Read, Rows,
+    Aggregate, Column, ColumnOrigin, Comparison, Each, Granularity, GroupKey, Groups, OrderBy,
+    Predicate, Read, Rows, TARGET, Target, TextPlace,
 };
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
-use super::{Dialect, NativeColumn, Shape, compile};
+use super::{Dialect, NativeColumn, Shape, Statement, Tables, compile};
 use crate::mysql::dialect::{MysqlDialect, Offsets};
+use crate::mysql::digits::Digits;
 use crate::mysql::repertoire::Repertoire;
 use crate::mysql::types as mysql;
+use crate::plan_parts::PlanParts;
 use crate::postgres::dialect::PostgresDialect;
 use crate::postgres::types as postgres;
 use crate::sqlite::dialect::SqliteDialect;
 use crate::sqlite::types::Affinity;
 
-fn column(name: &str, datatype: Datatype) -> Column {
+pub(super) fn column(name: &str, datatype: Datatype) -> Column {
+    of_table(TARGET, name, datatype)
+}
+
+fn of_table(table: u16, name: &str, datatype: Datatype) -> Column {
     Column {
-        name: name.to_owned(),
+        origin: ColumnOrigin::Stored {
+            table,
+            name: name.to_owned(),
+        },
         datatype,
         many: false,
     }
+}
+
+fn of_group(index: usize, datatype: Datatype) -> Column {
+    Column {
+        origin: ColumnOrigin::Group {
+            index,
+            label: String::new(),
+        },
+        datatype,
+        many: false,
+    }
+}
+
+/// Compiles a read of a table of that shape.
+pub(super) fn compile_read<'a, D: Dialect>(
+    dialect: &D,
+    shape: &Shape<D::Kind>,
+    read: &'a Read,
+) -> Result<Statement<'a>, StoreError> {
+    static TARGET_OF_TESTS: LazyLock<Target> = LazyLock::new(|| Target {
+        connection_id: String::new(),
+        source: String::new(),
+        kind: SourceKind::Sqlite,
+        schema: None,
+        table: String::new(),
+        mapping: Digest::from_bytes(b""),
+    });
+    let plan = PlanParts {
+        target: &TARGET_OF_TESTS,
+        joins: &[],
+        read,
+    };
+    compile(dialect, &Tables::new(Arc::new(shape.clone())), plan)
 }
 
 fn by(name: &str, datatype: Datatype, descending: bool, nullable: bool) -> OrderBy {
@@ -99,12 +143,14 @@ fn filters() -> Vec<(&'static str, Read)> {
                     Predicate::Like {
                         column: name(),
                         text: "50%_".into(),
-                        prefix: true,
+                        place: TextPlace::Beginning,
+                        fold: false,
                     },
                     Predicate::Like {
                         column: name(),
                         text: "%".into(),
-                        prefix: false,
+                        place: TextPlace::Anywhere,
+                        fold: false,
                     },
                 ]),
                 vec![id()],
@@ -242,17 +288,43 @@ fn first_of_each() -> Read {
     })
 }
 
+fn group_order(index: usize, datatype: Datatype, descending: bool) -> OrderBy {
+    OrderBy {
+        column: of_group(index, datatype),
+        descending,
+        nullable: true,
+    }
+}
+
 fn measures() -> Read {
-    let measure = |op, column| Measure {
+    let measure = |op, column| Aggregate {
         op,
         column: Some(column),
+        filter: Predicate::True,
     };
+    let datatypes = [
+        Datatype::Integer,
+        Datatype::Integer,
+        Datatype::Integer,
+        Datatype::Decimal,
+        Datatype::Number,
+        Datatype::String,
+        Datatype::Datetime,
+    ];
     Read::Groups(Groups {
         by: Vec::new(),
-        measures: vec![
-            Measure {
+        columns: datatypes
+            .into_iter()
+            .enumerate()
+            .map(|(index, datatype)| of_group(index, datatype))
+            .collect(),
+        having: Predicate::True,
+        after: None,
+        aggregates: vec![
+            Aggregate {
                 op: AggregateOp::Count,
                 column: None,
+                filter: Predicate::True,
             },
             measure(
                 AggregateOp::CountDistinct,
@@ -276,15 +348,24 @@ fn groups() -> Read {
             GroupKey::Column(column("na\"me`", Datatype::String)),
             GroupKey::Column(column("active", Datatype::Boolean)),
         ],
-        measures: vec![Measure {
+        aggregates: vec![Aggregate {
             op: AggregateOp::Avg,
             column: Some(column("price", Datatype::Decimal)),
+            filter: Predicate::True,
         }],
         predicate: compare("id", Datatype::Integer, Comparison::Gt, Value::Integer(0)),
-        order: vec![GroupOrder {
-            index: 2,
-            descending: true,
-        }],
+        columns: vec![
+            of_group(0, Datatype::String),
+            of_group(1, Datatype::Boolean),
+            of_group(2, Datatype::Decimal),
+        ],
+        having: Predicate::True,
+        after: None,
+        order: vec![
+            group_order(2, Datatype::Decimal, true),
+            group_order(0, Datatype::String, false),
+            group_order(1, Datatype::Boolean, false),
+        ],
         limit: 11,
     })
 }
@@ -296,15 +377,16 @@ fn periods(zone: &str, granularity: Granularity) -> Read {
             granularity,
             time_zone: zone.to_owned(),
         }],
-        measures: vec![Measure {
+        aggregates: vec![Aggregate {
             op: AggregateOp::Count,
             column: None,
+            filter: Predicate::True,
         }],
         predicate: Predicate::True,
-        order: vec![GroupOrder {
-            index: 0,
-            descending: false,
-        }],
+        columns: vec![of_group(0, Datatype::Date), of_group(1, Datatype::Integer)],
+        having: Predicate::True,
+        after: None,
+        order: vec![group_order(0, Datatype::Date, false)],
         limit: 11,
     })
 }
@@ -337,6 +419,7 @@ fn shape<K: Clone>(schema: Option<&str>, kinds: &[(&str, K, bool)]) -> Shape<K> 
         schema: schema.map(str::to_owned),
         table: "the \"table` '".to_owned(),
         columns,
+        unique: std::sync::OnceLock::new(),
     }
 }
 
@@ -379,6 +462,7 @@ fn mysql_shape() -> Shape<mysql::Kind> {
     let text = Kind::Text {
         by_code_point: None,
         repertoire: Repertoire::All,
+        collation: String::new(),
     };
     shape(
         Some("data`base"),
@@ -386,7 +470,11 @@ fn mysql_shape() -> Shape<mysql::Kind> {
             ("id", Kind::Integer, true),
             ("small", Kind::Integer, true),
             ("na\"me`", text, false),
-            ("price", Kind::Decimal, false),
+            (
+                "price",
+                Kind::Decimal(Digits::declared("decimal(15,2)")),
+                false,
+            ),
             ("ratio", Kind::Float, false),
             ("day", Kind::Date, false),
             ("at", Kind::Datetime, false),
@@ -398,7 +486,7 @@ fn mysql_shape() -> Shape<mysql::Kind> {
 fn berlin() -> MysqlDialect {
     let mut dialect = MysqlDialect::default();
     dialect.zones.insert(
-        ("at".to_owned(), "Europe/Berlin".to_owned()),
+        (column("at", Datatype::Datetime), "Europe/Berlin".to_owned()),
         Offsets {
             before: 3_600,
             changes: vec![
@@ -413,7 +501,7 @@ fn berlin() -> MysqlDialect {
 fn check<D: Dialect>(dialect: &D, shape: &Shape<D::Kind>, golden: &str) {
     let mut shown = String::new();
     for (name, read) in filters().into_iter().chain(more_plans()) {
-        let statement = compile(dialect, shape, &read).unwrap();
+        let statement = compile_read(dialect, shape, &read).unwrap();
         writeln!(shown, "-- {name}\n{}", statement.text).unwrap();
         for bind in &statement.binds {
             writeln!(shown, "--   {bind:?}").unwrap();
@@ -446,7 +534,7 @@ fn a_column_the_table_does_not_have_is_drift() {
         vec![id()],
         None,
     );
-    let error = compile(&SqliteDialect::default(), &sqlite_shape(), &read).unwrap_err();
+    let error = compile_read(&SqliteDialect::default(), &sqlite_shape(), &read).unwrap_err();
     assert_eq!(
         error.to_string(),
         "column `gone` of table `the \"table` '` is not in the source any more"
@@ -457,7 +545,8 @@ fn a_column_the_table_does_not_have_is_drift() {
 fn a_name_with_a_nul_is_refused() {
     let mut shape = sqlite_shape();
     shape.table = "t\0; DROP TABLE t".to_owned();
-    let error = compile(&SqliteDialect::default(), &shape, &measures()).unwrap_err();
+    let read = measures();
+    let error = compile_read(&SqliteDialect::default(), &shape, &read).unwrap_err();
     assert!(matches!(error, StoreError::SchemaDrift { .. }), "{error:?}");
 }
 
@@ -471,7 +560,7 @@ fn every_value_is_bound_and_none_is_written() {
             vec![by("na\"me`", Datatype::String, false, true), id()],
             Some(vec![text(value), Value::Integer(1)]),
         );
-        compile(&berlin(), &mysql_shape(), &read).unwrap().text
+        compile_read(&berlin(), &mysql_shape(), &read).unwrap().text
     };
     for value in texts {
         assert_eq!(of(value), of("x"), "{value:?}");

@@ -3,6 +3,7 @@
 use wayleave_model::catalogue::Column;
 
 use super::connect::Flavour;
+use super::digits::Digits;
 use super::types::{Kind, labels, max_length};
 use crate::compile::NativeColumn;
 
@@ -24,6 +25,15 @@ pub(super) const COLUMNS: &str = concat!(columns!(), "? ORDER BY TABLE_NAME, ORD
 /// compared with a plain value; otherwise the server would open every table of the schema.
 pub(super) const COLUMNS_OF_TABLE: &str =
     concat!(columns!(), "COALESCE(?, DATABASE()) AND TABLE_NAME = ?");
+
+/// The parts of the unique indexes of one table.
+pub(super) const UNIQUE_OF_TABLE: &str = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART \
+    FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 \
+    ORDER BY INDEX_NAME, SEQ_IN_INDEX";
+
+/// A part of a unique index: the index, the column, and how much of it where that is not all. An
+/// expression is no column.
+pub(super) type KeyRow = (String, Option<String>, Option<u64>);
 
 /// A row of either statement.
 pub(super) type ColumnRow = (
@@ -66,11 +76,15 @@ impl CatalogueColumn {
         let (charset, collation, length, extra, comment, privileges) =
             (row.6, row.7, row.8, row.9, row.10, row.11);
         let extra = extra.to_ascii_lowercase();
+        let kind = match Kind::from_type(flavour, &data_type, &charset, &collation) {
+            Kind::Decimal(_) => Kind::Decimal(Digits::declared(&declared)),
+            kind => kind,
+        };
         Self {
             schema,
             table,
             name,
-            kind: Kind::from_type(flavour, &data_type, &charset, &collation),
+            kind,
             declared,
             data_type,
             nullable: nullable == "YES",

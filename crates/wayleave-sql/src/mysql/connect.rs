@@ -84,7 +84,25 @@ impl<'a> Session<'a> {
         sql: &'static str,
         values: impl Into<Params> + Send,
     ) -> Result<Vec<T>, StoreError> {
-        let reading = self.connection.exec::<T, _, _>(sql, values.into());
+        self.run(doing, sql, values.into()).await
+    }
+
+    /// Runs a statement that samples a column.
+    pub(super) async fn sample<T: FromRow + Send + 'static>(
+        &mut self,
+        doing: &'static str,
+        sql: &str,
+    ) -> Result<Vec<T>, StoreError> {
+        self.run(doing, sql, Params::Empty).await
+    }
+
+    async fn run<T: FromRow + Send + 'static>(
+        &mut self,
+        doing: &'static str,
+        sql: &str,
+        values: Params,
+    ) -> Result<Vec<T>, StoreError> {
+        let reading = self.connection.exec::<T, _, _>(sql, values);
         match timeout(self.limits.statement + GRACE, reading).await {
             Ok(rows) => rows.map_err(|error| store_error(self.server, self.limits, doing, &error)),
             Err(_) => Err(StoreError::Timeout {

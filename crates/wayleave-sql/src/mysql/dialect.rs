@@ -1,9 +1,11 @@
 //! MySQL and MariaDB.
 
-use std::collections::BTreeMap;
+mod compute;
+
+use std::collections::HashMap;
 
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, Comparison, Granularity};
+use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
 use super::repertoire::Encodable;
@@ -29,7 +31,7 @@ pub(crate) struct MysqlDialect {
     /// Whether texts that the server takes for one when it sorts are sorted by their length.
     pub(crate) by_length: bool,
     pub(crate) skips_undecided: bool,
-    pub(crate) zones: BTreeMap<(String, String), Offsets>,
+    pub(crate) zones: HashMap<(Column, String), Offsets>,
 }
 
 /// How a condition begins that fails the statement.
@@ -39,7 +41,6 @@ pub(crate) const FAILS: &str = "EXP(10000 * ";
 const DIGITS: usize = 65;
 /// The most digits after the point that a cast can keep.
 const SCALE: usize = 30;
-
 impl MysqlDialect {
     /// UTF-8 bytes, which sort as code points do and have no padding.
     fn bytes(name: Sql) -> Sql {
@@ -57,7 +58,7 @@ impl MysqlDialect {
     }
 
     fn local(&self, column: &Column, name: &Sql, zone: &str) -> Sql {
-        let key = (column.name.clone(), zone.to_owned());
+        let key = (column.clone(), zone.to_owned());
         let offset = if is_utc(zone) {
             Sql::text("0")
         } else {
@@ -93,8 +94,6 @@ fn offset(name: &Sql, before: i64, changes: &[(i64, i64)]) -> Sql {
 }
 
 impl Dialect for MysqlDialect {
-    type Kind = Kind;
-
     fn quote(&self) -> char {
         '`'
     }
@@ -177,7 +176,7 @@ impl Dialect for MysqlDialect {
             (Datatype::Integer, Kind::Bit | Kind::Year) | (Datatype::Decimal, Kind::Year) => {
                 Self::bits(name)
             }
-            (Datatype::Number, Kind::Integer | Kind::Year | Kind::Bit | Kind::Decimal) => {
+            (Datatype::Number, Kind::Integer | Kind::Year | Kind::Bit | Kind::Decimal(_)) => {
                 name.within("(", " + 0e0)")
             }
             _ => name,
@@ -196,6 +195,19 @@ impl Dialect for MysqlDialect {
 
     fn select_key(&self, _column: &Column, key: Sql) -> Sql {
         key
+    }
+
+    /// MariaDB, which takes groups as they are sorted, does not see that NULL comes after a decimal
+    /// that is computed.
+    fn group_by(&self, column: &Column, grouped: Sql) -> Sql {
+        let is_stored = matches!(column.origin, ColumnOrigin::Stored { .. });
+        match column.datatype {
+            Datatype::Integer | Datatype::Decimal if !is_stored => {
+                let null = grouped.clone().within("", " IS NULL");
+                Sql::joined([null, grouped], ", ")
+            }
+            _ => grouped,
+        }
     }
 
     fn compare(
@@ -332,35 +344,27 @@ impl Dialect for MysqlDialect {
         }
     }
 
-    fn addend(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
-        match kind {
-            Kind::Single => shortest(&name),
-            _ => self.key(column, kind, name),
+    fn join_hint(
+        &self,
+        (ours, our_kind, our_name): (&Column, &Kind, &Sql),
+        (theirs, their_kind, their_name): (&Column, &Kind, &Sql),
+    ) -> Option<(Sql, bool)> {
+        let equal = || Sql::joined([their_name.clone(), our_name.clone()], " = ");
+        let is_same = ours.datatype == theirs.datatype
+            && std::mem::discriminant(our_kind) == std::mem::discriminant(their_kind);
+        match their_kind {
+            Kind::Integer | Kind::Decimal(_) | Kind::Date | Kind::Datetime if is_same => {
+                Some((equal(), true))
+            }
+            // Of one collation, equal texts are equal.
+            Kind::Text { collation, .. } => match our_kind {
+                Kind::Text {
+                    collation: other, ..
+                } if collation == other => Some((equal(), false)),
+                _ => None,
+            },
+            _ => None,
         }
-    }
-
-    fn sum(&self, _column: &Column, addend: Sql) -> Sql {
-        addend.within("SUM(", ")")
-    }
-
-    fn sum_order(&self, _column: &Column, addend: Sql) -> Sql {
-        addend.within("SUM(", ")")
-    }
-
-    /// Rounded half away from zero to six digits, in whole millionths. What is divided is a
-    /// multiple of what divides it, since quotients are cut.
-    fn mean_order(&self, column: &Column, addend: Sql) -> Sql {
-        if column.datatype == Datatype::Number {
-            return addend.within("AVG(", ")");
-        }
-        let sum = addend.clone().within("SUM(", ")");
-        let count = addend.within("COUNT(", ")");
-        let twice = count.clone().within("(2 * ", ")");
-        let scaled = Sql::joined([sum.clone().within("ABS(", ") * 2000000"), count], " + ");
-        let rest = Sql::joined([scaled.clone(), twice.clone()], ", ").within("MOD(", ")");
-        let whole = Sql::joined([scaled, rest], " - ").within("(", ")");
-        let quotient = Sql::joined([whole, twice], " / ").within("(", ")");
-        Sql::joined([sum.within("SIGN(", ")"), quotient], " * ")
     }
 }
 
@@ -380,6 +384,7 @@ fn compare_text(
         Kind::Text {
             by_code_point,
             repertoire,
+            ..
         } => match (repertoire.can_encode(text), by_code_point) {
             // The server refuses to compare the two.
             (Encodable::No, _) => return compare_unencodable(name, comparison, text),
@@ -433,28 +438,6 @@ fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
     pairs
         .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
         .collect()
-}
-
-/// What a number of single precision stands for: it rounded to the fewest digits that are still
-/// nearest to it. Six always are few enough, nine always enough. The server has no text of it
-/// with more than six.
-fn shortest(name: &Sql) -> Sql {
-    let rounded = |digits: u8| {
-        let mut sql = name.clone().within("ROUND(", "");
-        sql.push(&format!(", {} - FLOOR(LOG10(ABS(", digits - 1));
-        sql.add(name.clone().within("", "))))"));
-        sql
-    };
-    let mut sql = Sql::text("CASE");
-    for digits in 6..9 {
-        sql.add(name.clone().within(" WHEN ", " = CAST("));
-        sql.add(rounded(digits));
-        sql.add(rounded(digits).within(" AS FLOAT) THEN ", ""));
-    }
-    // Zero has no digits.
-    sql.add(rounded(9).within(" ELSE COALESCE(", ", "));
-    sql.add(name.clone().within("", ") END"));
-    sql
 }
 
 /// A decimal must be cast: with a text, the server would compare floats.

@@ -4,7 +4,7 @@
 //! only a plan that groups by a zone's calendar takes two, in one transaction.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
@@ -15,19 +15,21 @@ use wayleave_plan::value::Value;
 use wayleave_store::{Capabilities, Limits, OnMalformed, RowSender, StoreError};
 
 use super::capabilities::CAPABILITIES;
-use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn, ColumnRow};
+use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn, ColumnRow, KeyRow, UNIQUE_OF_TABLE};
 use super::dialect::{FAILS, MysqlDialect, Offsets, is_utc};
+use super::digits::{is_greatest, out_of_range};
 use super::error::store_error;
 use super::pool::{MysqlSession, cancel};
 use super::types::{Kind, is_same};
 use super::values::{bound, cell};
 use super::zones;
-use crate::compile::{Output, Shape, Statement, compile};
+use crate::compile::{Output, Shape, Statement, Tables, compile};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
+use crate::plan_parts::PlanParts;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
-use crate::values;
+use crate::values::{self, Cell};
 
 const ESTIMATE: &str = "SELECT TABLE_ROWS FROM information_schema.TABLES \
     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
@@ -74,13 +76,13 @@ impl ServerDriver for Database {
     async fn rows(
         &self,
         session: &mut MysqlSession,
-        shape: &Shape<Kind>,
-        read: &Read,
+        tables: &Tables<Kind>,
+        plan: PlanParts<'_>,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        let zoned = zoned(read);
+        let zoned = zoned(plan.read);
         if zoned.is_empty() {
-            return self.plain_rows(session, shape, read, sender).await;
+            return self.plain_rows(session, tables, plan, sender).await;
         }
         // Both statements must see the same rows.
         let failed = |error| self.failed("reading", &error);
@@ -92,7 +94,7 @@ impl ServerDriver for Database {
             .await
             .map_err(failed)?;
         let sent = self
-            .zoned_rows(&mut transaction, shape, read, zoned, sender)
+            .zoned_rows(&mut transaction, tables, plan, zoned, sender)
             .await;
         // Whatever came of it: no transaction outlives an answer.
         let ended = transaction.rollback().await.map_err(failed);
@@ -137,7 +139,28 @@ impl ServerDriver for Database {
             table: target.table.clone(),
             version: None,
             columns,
+            unique: OnceLock::new(),
         })
+    }
+
+    async fn unique(
+        &self,
+        session: &mut MysqlSession,
+        shape: &Shape<Kind>,
+    ) -> Result<Vec<Vec<String>>, StoreError> {
+        let rows: Vec<KeyRow> = session
+            .connection
+            .exec(UNIQUE_OF_TABLE, (&shape.schema, &shape.table))
+            .await
+            .map_err(|error| self.failed("reading the table's keys", &error))?;
+        let sets = rows.chunk_by(|a, b| a.0 == b.0).filter_map(|set| {
+            let columns = set.iter().map(|(_, column, prefix)| match prefix {
+                None => column.clone(),
+                Some(_) => None,
+            });
+            columns.collect::<Option<Vec<String>>>()
+        });
+        Ok(sets.collect())
     }
 
     async fn estimate(
@@ -163,15 +186,16 @@ impl Database {
     async fn zoned_rows(
         &self,
         transaction: &mut Transaction<'_>,
-        shape: &Shape<Kind>,
-        read: &Read,
+        tables: &Tables<Kind>,
+        plan: PlanParts<'_>,
         zoned: Vec<(Column, String)>,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
+        let read = plan.read;
         let failed = |error| self.failed("reading", &error);
         let mut dialect = MysqlDialect::default();
         for (column, zone) in zoned {
-            let statement = zones::years(&dialect, shape, read, &column)?;
+            let statement = zones::years(&dialect, tables, plan, &column)?;
             let params = Params::Positional(statement.binds.iter().map(bound).collect());
             let years: Vec<Option<i16>> =
                 transaction
@@ -183,10 +207,10 @@ impl Database {
                 zones::offsets(&zone, &years).ok_or(StoreError::Unsupported {
                     what: "a time zone's calendar over so many years",
                 })?;
-            dialect.zones.insert((column.name, zone), offsets);
+            dialect.zones.insert((column, zone), offsets);
         }
-        let statement = compile(&dialect, shape, read)?;
-        let streamed = self.stream(transaction, shape, &statement, sender);
+        let statement = compile(&dialect, tables, plan)?;
+        let streamed = self.stream(transaction, tables, &statement, sender);
         let streamed = streamed.await.map(drop);
         streamed.map_err(|error| refine(read, &statement.text, error))
     }
@@ -196,24 +220,25 @@ impl Database {
     async fn plain_rows(
         &self,
         session: &mut MysqlSession,
-        shape: &Shape<Kind>,
-        read: &Read,
+        tables: &Tables<Kind>,
+        plan: PlanParts<'_>,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
+        let read = plan.read;
         let mut dialect = MysqlDialect {
             by_length: begins_after_nul(read),
             skips_undecided: sender.on_malformed() == OnMalformed::Mark,
             ..MysqlDialect::default()
         };
-        let statement = compile(&dialect, shape, read)?;
+        let statement = compile(&dialect, tables, plan)?;
         let connection = &mut session.connection;
-        let streamed = self.stream(connection, shape, &statement, sender).await;
+        let streamed = self.stream(connection, tables, &statement, sender).await;
         let met_nul = streamed.map_err(|error| refine(read, &statement.text, error))?;
         if !met_nul || dialect.by_length || !matches!(read, Read::Rows(_)) {
             return Ok(());
         }
         dialect.by_length = true;
-        let careful = compile(&dialect, shape, read)?;
+        let careful = compile(&dialect, tables, plan)?;
         if careful.text == statement.text {
             return Ok(());
         }
@@ -222,7 +247,7 @@ impl Database {
                 what: "so many rows in the order of texts that end in NUL",
             });
         }
-        let sent = self.stream(connection, shape, &careful, sender).await;
+        let sent = self.stream(connection, tables, &careful, sender).await;
         sent.map(drop)
     }
 
@@ -230,7 +255,7 @@ impl Database {
     async fn stream<Q: Queryable>(
         &self,
         connection: &mut Q,
-        shape: &Shape<Kind>,
+        tables: &Tables<Kind>,
         statement: &Statement<'_>,
         sender: &mut RowSender,
     ) -> Result<bool, StoreError> {
@@ -248,7 +273,7 @@ impl Database {
             .map_err(failed)?;
         let told = answer.columns();
         let told = told.as_deref().unwrap_or_default();
-        shape.check_witnesses(&statement.witnesses, told, |native, column| {
+        tables.check_witnesses(&statement.witnesses, told, |native, column| {
             is_same(&native.kind, column)
         })?;
         let columns = columns(&statement.outputs);
@@ -256,8 +281,16 @@ impl Database {
         while let Some(row) = answer.next().await.map_err(failed)? {
             let row: Row = row;
             let cells = row.unwrap().into_iter().zip(columns.iter().copied());
-            let cells = cells.map(|(value, output)| cell(value, output));
+            let mut is_out_of_range = false;
+            let cells = cells.map(|(value, output)| {
+                let cell = cell(value, output);
+                is_out_of_range = is_out_of_range || is_beyond(&cell, output);
+                cell
+            });
             let row = values::row(&statement.outputs, cells, sender.on_malformed())?;
+            if is_out_of_range {
+                return Err(out_of_range());
+            }
             met_nul = met_nul || row.iter().any(ends_in_nul);
             if sender.push(row) && !sender.flush().await {
                 return Err(StoreError::Cancelled);
@@ -292,6 +325,12 @@ fn refine(read: &Read, statement: &str, error: StoreError) -> StoreError {
         }
         _ => error,
     }
+}
+
+/// Whether a sum is the greatest that the server tells, which it gives for any greater one too.
+fn is_beyond(cell: &Cell<'_>, output: Option<&Output<'_>>) -> bool {
+    let is_sum = matches!(output, Some(Output::Sum(_) | Output::Mean(_)));
+    is_sum && matches!(cell, Cell::Text(text) if is_greatest(text))
 }
 
 /// The output of each column of the answer: a mean takes two.

@@ -9,6 +9,7 @@ use wayleave_model::mapping::{Datatype, SourceKind};
 use crate::compile::NativeKind;
 
 use super::connect::Flavour;
+use super::digits::Digits;
 use super::repertoire::Repertoire;
 
 /// The number of the character set that stands for no characters.
@@ -24,6 +25,8 @@ pub(crate) enum Kind {
         by_code_point: Option<(String, String)>,
         /// Those that it can hold.
         repertoire: Repertoire,
+        /// Its collation.
+        collation: String,
     },
     /// Bytes.
     Binary,
@@ -33,7 +36,8 @@ pub(crate) enum Kind {
     /// `YEAR`, which the server compares with a small number as with a year of this century.
     Year,
     Bit,
-    Decimal,
+    /// With the digits that it holds.
+    Decimal(Digits),
     Float,
     /// `FLOAT`.
     Single,
@@ -74,6 +78,7 @@ impl Kind {
                     by_code_point: by_code_point
                         .then(|| (charset.to_owned(), collation.to_owned())),
                     repertoire,
+                    collation: collation.to_owned(),
                 }
             }
             "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => {
@@ -82,7 +87,7 @@ impl Kind {
             "tinyint" | "smallint" | "mediumint" | "int" | "integer" | "bigint" => Self::Integer,
             "year" => Self::Year,
             "bit" => Self::Bit,
-            "decimal" | "numeric" => Self::Decimal,
+            "decimal" | "numeric" => Self::Decimal(Digits::UNKNOWN),
             "float" => Self::Single,
             "double" | "real" => Self::Float,
             "date" => Self::Date,
@@ -99,7 +104,7 @@ impl Kind {
             Self::Integer if column_type.starts_with("tinyint(1)") => Datatype::Boolean,
             Self::Bit if column_type == "bit(1)" => Datatype::Boolean,
             Self::Integer | Self::Year | Self::Bit => Datatype::Integer,
-            Self::Decimal => Datatype::Decimal,
+            Self::Decimal(_) => Datatype::Decimal,
             Self::Single | Self::Float => Datatype::Number,
             Self::Date => Datatype::Date,
             Self::Datetime => Datatype::Datetime,
@@ -114,7 +119,8 @@ pub(super) fn is_same(kind: &Kind, told: &Column) -> bool {
     let is_text = told.character_set() != BINARY;
     match told.column_type() {
         ColumnType::MYSQL_TYPE_DECIMAL | ColumnType::MYSQL_TYPE_NEWDECIMAL => {
-            *kind == Kind::Decimal
+            let holds = |it: &Digits| it.holds(told.column_length(), told.decimals());
+            matches!(kind, Kind::Decimal(digits) if holds(digits))
         }
         ColumnType::MYSQL_TYPE_TINY
         | ColumnType::MYSQL_TYPE_SHORT

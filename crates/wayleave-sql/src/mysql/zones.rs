@@ -10,7 +10,9 @@ use wayleave_store::StoreError;
 use super::dialect::{MysqlDialect, Offsets};
 use super::types::Kind;
 use crate::compile::dialect::Dialect as _;
-use crate::compile::{Output, Shape, Statement, predicate};
+use crate::compile::joins::left_joins;
+use crate::compile::{Output, Statement, Tables, predicate};
+use crate::plan_parts::PlanParts;
 
 /// The most changes that a statement carries: some centuries of them.
 pub(super) const MAX_CHANGES: usize = 2_000;
@@ -57,16 +59,22 @@ fn beginning(year: i16) -> Option<Timestamp> {
 /// The years, in UTC, of a datetime column's values in the rows of a plan.
 pub(super) fn years(
     dialect: &MysqlDialect,
-    shape: &Shape<Kind>,
-    read: &Read,
+    tables: &Tables<Kind>,
+    plan: PlanParts<'_>,
     column: &Column,
 ) -> Result<Statement<'static>, StoreError> {
-    let mut sql = shape
+    let mut sql = tables
         .name(dialect, column)?
         .within("SELECT DISTINCT YEAR(", ") FROM ");
-    sql.add(shape.from(dialect)?);
-    if let Read::Groups(plan) = read {
-        sql.add(predicate::filter(dialect, shape, &plan.predicate)?);
+    sql.add(tables.from(dialect)?);
+    sql.add(left_joins(dialect, tables, plan.joins)?);
+    if let Read::Groups(groups) = plan.read {
+        sql.add(predicate::filter(
+            dialect,
+            tables,
+            plan.joins,
+            &groups.predicate,
+        )?);
     }
     let (text, binds) = sql.render(dialect.placeholder());
     Ok(Statement {

@@ -52,6 +52,19 @@ LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation AND l.collnamespac
 CROSS JOIN (SELECT * FROM pg_catalog.pg_database WHERE datname = current_database()) d \
 ORDER BY r.oid, a.attnum";
 
+/// The sets of columns that table `$2` in schema `$1` keeps unique. An index of a table that others
+/// inherit from says nothing of their rows, which are read with its own.
+pub(super) const UNIQUE: &str = "SELECT array_agg(a.attname::text) \
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+JOIN pg_catalog.pg_index i ON i.indrelid = c.oid AND i.indisunique AND i.indisvalid \
+  AND i.indpred IS NULL AND i.indexprs IS NULL \
+CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, place) \
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.attnum \
+WHERE n.nspname = $1::text AND c.relname = $2::text AND k.place <= i.indnkeyatts \
+  AND (c.relkind <> 'r' \
+    OR NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid)) \
+GROUP BY i.indexrelid";
+
 /// One row of [`COLUMNS`].
 pub(super) struct CatalogueColumn {
     pub(super) schema: String,

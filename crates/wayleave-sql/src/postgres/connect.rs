@@ -61,6 +61,24 @@ impl<'a> Session<'a> {
         sql: &'static str,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
+        self.run(doing, sql, values).await
+    }
+
+    /// Runs a statement that samples a column.
+    pub(super) async fn sample(
+        &mut self,
+        doing: &'static str,
+        sql: &str,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.run(doing, sql, &[]).await
+    }
+
+    async fn run(
+        &mut self,
+        doing: &'static str,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
         // Run it unnamed: a named statement could outlive this session on the server.
         let values: Vec<_> = values.iter().map(|it| (*it, Type::TEXT)).collect();
         let reading = self.client.query_typed(sql, &values);

@@ -1,8 +1,10 @@
 //! PostgreSQL.
 
+mod compute;
+
 use tokio_postgres::types::Type;
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, Comparison, Granularity};
+use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
 use super::types::Kind;
@@ -84,8 +86,6 @@ impl PostgresDialect {
 }
 
 impl Dialect for PostgresDialect {
-    type Kind = Kind;
-
     fn quote(&self) -> char {
         '"'
     }
@@ -179,8 +179,10 @@ impl Dialect for PostgresDialect {
     }
 
     fn select_key(&self, column: &Column, key: Sql) -> Sql {
+        let is_stored = matches!(column.origin, ColumnOrigin::Stored { .. });
         match column.datatype {
             Datatype::Decimal => Self::text(key),
+            Datatype::Integer if !is_stored => Self::text(key),
             _ => key,
         }
     }
@@ -333,37 +335,32 @@ impl Dialect for PostgresDialect {
         }
     }
 
-    fn addend(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
-        match kind {
-            // The shortest text is what the number stands for; its own sum would be as short.
-            Kind::Single => Self::text(name).within("", "::float8"),
-            _ => self.key(column, kind, name),
+    fn join_hint(
+        &self,
+        (ours, our_kind, our_name): (&Column, &Kind, &Sql),
+        (theirs, their_kind, their_name): (&Column, &Kind, &Sql),
+    ) -> Option<(Sql, bool)> {
+        let is_same = ours.datatype == theirs.datatype && our_kind == their_kind;
+        let equal = |ours: Sql| Sql::joined([their_name.clone(), ours], " = ");
+        match their_kind {
+            Kind::Integer
+            | Kind::Numeric
+            | Kind::Boolean
+            | Kind::Date
+            | Kind::Timestamp
+            | Kind::TimestampTz
+                if is_same =>
+            {
+                Some((equal(our_name.clone()), true))
+            }
+            Kind::Uuid if is_same => Some((equal(our_name.clone()), true)),
+            // Equal texts are equal in the database's own collation, which their index most likely has.
+            Kind::Text(_) if matches!(our_kind, Kind::Text(_)) && !self.encoded => {
+                let ours = Self::text(our_name.clone()).within("(", " COLLATE \"default\")");
+                Some((equal(ours), false))
+            }
+            _ => None,
         }
-    }
-
-    fn sum(&self, column: &Column, addend: Sql) -> Sql {
-        match column.datatype {
-            Datatype::Number => addend.within("SUM(", ")"),
-            _ => addend.within("SUM(", ")::text"),
-        }
-    }
-
-    fn sum_order(&self, _column: &Column, addend: Sql) -> Sql {
-        addend.within("SUM(", ")")
-    }
-
-    /// Rounded half away from zero to six digits, in whole millionths: `div` is exact, `/` is not.
-    fn mean_order(&self, column: &Column, addend: Sql) -> Sql {
-        if column.datatype == Datatype::Number {
-            return addend.within("AVG(", ")");
-        }
-        let sum = addend.clone().within("SUM(", ")::numeric");
-        let count = addend.within("COUNT(", ")::numeric");
-        let mut sql = sum.clone().within("sign(", ") * div(abs(");
-        sql.add(sum.within("", ") * 2000000 + "));
-        sql.add(count.clone());
-        sql.add(count.within(", nullif(2 * ", ", 0))"));
-        sql
     }
 }
 

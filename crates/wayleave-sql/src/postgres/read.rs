@@ -5,25 +5,26 @@
 
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
 use tokio_postgres::types::Type;
-use wayleave_plan::plan::{Read, Target};
+use wayleave_plan::plan::Target;
 use wayleave_store::{Capabilities, Detail, Limits, OnMalformed, RowSender, StoreError};
 
 use super::capabilities::CAPABILITIES;
-use super::catalogue::{self, COLUMNS};
+use super::catalogue::{self, COLUMNS, UNIQUE};
 use super::dialect::PostgresDialect;
 use super::error::{io_error, store_error};
 use super::login::CancelHandle;
 use super::pool::{PgSession, cancel};
 use super::types::Kind;
 use super::values::RowDecoder;
-use crate::compile::{Shape, compile};
+use crate::compile::{Shape, Tables, compile};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
+use crate::plan_parts::PlanParts;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
 
@@ -61,8 +62,16 @@ pub(crate) async fn statements(
     let mut session = database.open().await?;
     let mut statements = Vec::with_capacity(plans.len());
     for plan in plans {
-        let shape = database.shape(&mut session, plan.target()).await?;
-        let statement = compile(&session.dialect, &shape, plan.read())?;
+        let plan = PlanParts::from(*plan);
+        let mut tables = Tables::new(Arc::new(database.shape(&mut session, plan.target).await?));
+        for join in plan.joined_tables() {
+            let target = plan.target_of(join);
+            let shape = database.shape(&mut session, &target).await?;
+            let unique = database.unique(&mut session, &shape).await?;
+            let _ = shape.unique.set(unique);
+            tables.join(plan, join, Arc::new(shape));
+        }
+        let statement = compile(&session.dialect, &tables, plan)?;
         statements.push((statement.text, statement.binds));
     }
     Ok(statements)
@@ -94,15 +103,16 @@ impl ServerDriver for Database {
     async fn rows(
         &self,
         session: &mut PgSession,
-        shape: &Shape<Kind>,
-        read: &Read,
+        tables: &Tables<Kind>,
+        plan: PlanParts<'_>,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
+        let read = plan.read;
         let dialect = PostgresDialect {
             skips_undecided: sender.on_malformed() == OnMalformed::Mark,
             ..session.dialect.clone()
         };
-        let statement = compile(&dialect, shape, read)?;
+        let statement = compile(&dialect, tables, plan)?;
         let failed = |error| {
             let error = self.failed("reading", &error);
             let is_undecided = matches!(&error, StoreError::Failed { code: Some(code), .. }
@@ -112,7 +122,7 @@ impl ServerDriver for Database {
         };
         let (text, binds) = (&statement.text, &statement.binds);
         let prepared = session.prepare(text, binds).await.map_err(failed)?;
-        shape.check_witnesses(
+        tables.check_witnesses(
             &statement.witnesses,
             &prepared.types,
             |native, column_type| {
@@ -185,7 +195,21 @@ impl ServerDriver for Database {
             table: target.table.clone(),
             version: None,
             columns,
+            unique: OnceLock::new(),
         })
+    }
+
+    async fn unique(
+        &self,
+        session: &mut PgSession,
+        shape: &Shape<Kind>,
+    ) -> Result<Vec<Vec<String>>, StoreError> {
+        let failed = |error| self.failed("reading the table's keys", &error);
+        let named = [shape.schema.as_deref(), Some(&*shape.table)];
+        let rows = session.query(UNIQUE, &named).await.map_err(failed)?;
+        let sets = rows.iter().map(|row| row.try_get(0));
+        let sets = sets.collect::<Result<_, _>>();
+        sets.map_err(|_| not_utf8("reading the table's keys"))
     }
 
     async fn estimate(

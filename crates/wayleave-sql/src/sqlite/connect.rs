@@ -96,6 +96,26 @@ impl Session {
         values: impl rusqlite::Params,
         row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreError> {
+        self.run(doing, sql, values, row)
+    }
+
+    /// Runs a statement that samples a column.
+    pub(super) fn sample<T>(
+        &mut self,
+        doing: &'static str,
+        sql: &str,
+        row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.run(doing, sql, [], row)
+    }
+
+    fn run<T>(
+        &mut self,
+        doing: &'static str,
+        sql: &str,
+        values: impl rusqlite::Params,
+        row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
         let failed = |error| store_error(doing, self.statement_limit, &error);
         let deadline = Instant::now().checked_add(self.statement_limit);
         let wanted = self.wanted.clone();

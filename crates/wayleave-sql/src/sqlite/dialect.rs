@@ -6,10 +6,12 @@
 //! What it takes to know that is in [`raw_domain`].
 
 pub(crate) mod bytes;
+mod compute;
 mod expression;
 pub(crate) mod form;
 pub(crate) mod functions;
 pub(crate) mod probe;
+pub(crate) mod program;
 pub(crate) mod raw_domain;
 
 use std::collections::HashMap;
@@ -21,7 +23,6 @@ use wayleave_plan::value::{MAX_WHOLE_BYTES, Value};
 use self::bytes::{NonTextValue, spelled};
 use self::expression::{
     as_real, binary, call, call_or, compare_decimal, compare_text, differing, satisfying,
-    unless_typed,
 };
 use self::form::Form;
 use self::raw_domain::{RawDomain, looks_numeric, near};
@@ -77,17 +78,22 @@ impl SqliteDialect {
 
     /// Records that the row a page begins after holds a value which only shows as this text.
     pub(crate) fn set_cursor_value(&mut self, column: &Column, text: &str, odd: NonTextValue) {
-        let shown = (text.to_owned(), odd);
-        self.odd.insert(column.name.clone(), shown);
+        if let Some(name) = column.own_name() {
+            self.odd.insert(name.to_owned(), (text.to_owned(), odd));
+        }
     }
 
     /// The raw domain of a column.
     pub(crate) fn raw_domain(&self, column: &Column) -> RawDomain {
-        self.domains.get(&column.name).copied().unwrap_or_default()
+        let domain = column.own_name().and_then(|name| self.domains.get(name));
+        domain.copied().unwrap_or_default()
     }
 
     /// Whether a column is compared and sorted as it is stored, so that an index serves.
     pub(crate) fn is_raw(&self, column: &Column, affinity: Affinity) -> bool {
+        if affinity == Affinity::Computed {
+            return !matches!(column.datatype, Datatype::Integer | Datatype::Decimal);
+        }
         match column.datatype {
             Datatype::String | Datatype::Iri => {
                 affinity.is_text() || self.raw_domain(column) == RawDomain::Texts
@@ -140,8 +146,6 @@ impl SqliteDialect {
 }
 
 impl Dialect for SqliteDialect {
-    type Kind = Affinity;
-
     fn quote(&self) -> char {
         '"'
     }
@@ -166,7 +170,11 @@ impl Dialect for SqliteDialect {
         name
     }
 
-    fn preview(&self, column: &Column, _kind: &Affinity, name: Sql) -> Option<Sql> {
+    fn preview(&self, column: &Column, kind: &Affinity, name: Sql) -> Option<Sql> {
+        // It would be computed once for each time that it is named.
+        if *kind == Affinity::Computed {
+            return None;
+        }
         let may_be_long = matches!(
             column.datatype,
             Datatype::String | Datatype::Iri | Datatype::Json
@@ -193,6 +201,14 @@ impl Dialect for SqliteDialect {
 
     fn key(&self, column: &Column, kind: &Affinity, name: Sql) -> Sql {
         match (column.datatype, kind) {
+            (Datatype::String | Datatype::Iri, Affinity::Computed) => {
+                name.within("", &self.by_code_point())
+            }
+            (Datatype::Date, Affinity::Computed) => name.within("", " COLLATE BINARY"),
+            (Datatype::Integer | Datatype::Decimal, Affinity::Computed) => {
+                call(functions::DECIMAL, name)
+            }
+            (_, Affinity::Computed) => name,
             (Datatype::Date | Datatype::Datetime, _) if self.is_raw(column, *kind) => {
                 name.within("", " COLLATE BINARY")
             }
@@ -241,6 +257,9 @@ impl Dialect for SqliteDialect {
         comparison: Comparison,
         value: &Value,
     ) -> ComparisonSql {
+        if *kind == Affinity::Computed {
+            return self.compare_computed(column, name, comparison, value);
+        }
         // A collation on the value's side decides too, and leaves the column to its index.
         let left = match (column.datatype, kind) {
             (Datatype::Date, _) => name.clone(),
@@ -261,7 +280,7 @@ impl Dialect for SqliteDialect {
                 if let Some(bytes) = spelled(text).filter(|_| equality) {
                     return bytes::compare(&name, comparison, text, bytes);
                 }
-                if let Some((shown, odd)) = self.odd.get(&column.name)
+                if let Some((shown, odd)) = column.own_name().and_then(|it| self.odd.get(it))
                     && raw
                     && shown == text
                 {
@@ -325,6 +344,9 @@ impl Dialect for SqliteDialect {
         name: &Sql,
         comparison: Option<Comparison>,
     ) -> Option<Sql> {
+        if *kind == Affinity::Computed {
+            return None;
+        }
         let is_told = match column.datatype {
             Datatype::String | Datatype::Iri => true,
             _ if column.many || *kind == Affinity::RowNumber => true,
@@ -346,6 +368,10 @@ impl Dialect for SqliteDialect {
             }
             _ => fits,
         })
+    }
+
+    fn fails_to_compute(&self) -> bool {
+        true
     }
 
     fn fail_where(&self, flag: Sql) -> Sql {
@@ -398,7 +424,7 @@ impl Dialect for SqliteDialect {
     fn period(
         &self,
         column: &Column,
-        _kind: &Affinity,
+        kind: &Affinity,
         name: Sql,
         granularity: Granularity,
         zone: &str,
@@ -408,7 +434,10 @@ impl Dialect for SqliteDialect {
         if column.datatype == Datatype::Date {
             return call(functions::DATE_PERIOD, Sql::joined([name, unit], ", "));
         }
-        let micros = call(functions::DATETIME, name);
+        let micros = match kind {
+            Affinity::Computed => name,
+            _ => call(functions::DATETIME, name),
+        };
         let zone = Sql::bind(Bind::Text(zone.to_owned()));
         call(functions::PERIOD, Sql::joined([micros, unit, zone], ", "))
     }
@@ -417,37 +446,30 @@ impl Dialect for SqliteDialect {
         true
     }
 
-    fn addend(&self, column: &Column, _kind: &Affinity, name: Sql) -> Sql {
-        match column.datatype {
-            // A cast would take any text for a number, and a sum any number for a whole one.
-            Datatype::Number => unless_typed("real", functions::NUMBER, name),
-            Datatype::Integer => unless_typed("integer", functions::INTEGER, name),
-            _ => name,
+    fn join_hint(
+        &self,
+        (ours, our_kind, our_name): (&Column, &Affinity, &Sql),
+        (theirs, their_kind, their_name): (&Column, &Affinity, &Sql),
+    ) -> Option<(Sql, bool)> {
+        let equal = || Sql::joined([their_name.clone(), our_name.clone()], " = ");
+        let numbers = |column: &Column, kind: &Affinity| {
+            kind.holds_numbers() && matches!(column.datatype, Datatype::Integer | Datatype::Decimal)
+        };
+        if numbers(ours, our_kind) && numbers(theirs, their_kind) {
+            // What is no number equals none, and a number equals those that it is.
+            return Some((equal(), true));
         }
+        let texts = |column: &Column, kind: &Affinity| kind.is_text() && column.datatype.is_text();
+        // The collation of the left side decides, and equal texts are equal in any.
+        (texts(ours, our_kind) && texts(theirs, their_kind)).then(|| (equal(), false))
     }
 
-    fn sum(&self, column: &Column, addend: Sql) -> Sql {
-        match column.datatype {
-            Datatype::Number => addend.within("SUM(", ")"),
-            _ => call(functions::SUM, addend),
-        }
-    }
-
-    fn sum_order(&self, column: &Column, addend: Sql) -> Sql {
-        let sum = self.sum(column, addend);
-        match column.datatype {
-            Datatype::Number => call(functions::ROUNDED, sum),
-            _ => call(functions::DECIMAL, sum),
-        }
-    }
-
-    fn mean_order(&self, column: &Column, addend: Sql) -> Sql {
-        if column.datatype == Datatype::Number {
-            return call(functions::ROUNDED, addend.within("AVG(", ")"));
-        }
-        let count = addend.clone().within("COUNT(", ")");
-        let sum = self.sum(column, addend);
-        let mean = call(functions::MEAN, Sql::joined([sum, count], ", "));
-        call(functions::DECIMAL, mean)
+    fn compare_period(&self, period: Sql, comparison: Comparison, value: &Value) -> ComparisonSql {
+        let number = match value {
+            Value::Date(days) => i64::from(*days),
+            Value::Datetime(micros) => *micros,
+            _ => return ComparisonSql::Never,
+        };
+        ComparisonSql::with(period, comparison, Sql::bind(Bind::Integer(number)))
     }
 }

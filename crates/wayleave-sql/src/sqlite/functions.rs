@@ -12,10 +12,11 @@ use rusqlite::{Connection, Error, Result};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::calendar::{Calendar, UnknownZone};
 use wayleave_plan::plan::Granularity;
-use wayleave_plan::value::{PREVIEW_CHARACTERS, Total, Value, average, rounded};
+use wayleave_plan::value::{Exact, PREVIEW_CHARACTERS, Total, Value, average, fold, rounded};
 
 use super::decimal_key;
 use super::dialect::functions;
+use super::dialect::program::Steps;
 use super::values::cell;
 use crate::compile::PREVIEW as BEGINNING;
 use crate::values::{Cell, datetime, decimal, scalar, text};
@@ -128,7 +129,48 @@ pub(crate) fn register(connection: &Connection, lenient: &Arc<AtomicBool>) -> Re
     connection.create_scalar_function(functions::ROUNDED, 1, flags, |call| {
         Ok(call.get::<Option<f64>>(0)?.map(rounded))
     })?;
+    connection.create_scalar_function(functions::FOLD, 1, flags, |call| {
+        Ok(match cell(call.get_raw(0)) {
+            Cell::Text(text) => Some(fold(&text)),
+            _ => None,
+        })
+    })?;
+    connection.create_scalar_function(functions::FINITE, 1, flags, |call| {
+        let number = call.get::<Option<f64>>(0)?;
+        Ok(number.filter(|it| it.is_finite()))
+    })?;
+    let is_lenient = Arc::clone(lenient);
+    connection.create_scalar_function(functions::COMPUTE, -1, flags, move |call| {
+        or_null(compute(call), &is_lenient)
+    })?;
     connection.create_aggregate_function(functions::SUM, 1, flags, Sum)
+}
+
+/// Runs a program of exact arithmetic over its arguments.
+fn compute(call: &Context<'_>) -> Result<Option<SqlValue>> {
+    // It is a constant of the statement, so it is read once.
+    let steps = call.get_or_create_aux(0, |program| -> std::result::Result<_, &'static str> {
+        let program = program.as_str().ok().and_then(Steps::read);
+        program.ok_or("no program of exact arithmetic")
+    })?;
+    let argument = |place: usize| match call.get_raw(place + 1) {
+        ValueRef::Null => Ok(None),
+        ValueRef::Integer(integer) => Ok(Some(Exact::new(i128::from(integer), 0))),
+        // The least or greatest of decimals that are no numbers of SQLite's is a key.
+        ValueRef::Blob(bytes) => {
+            let exact = decimal_key::decode(bytes).and_then(|text| text.parse().ok());
+            exact.map(Some).ok_or_else(|| unfit(Datatype::Decimal))
+        }
+        other => {
+            let exact = decimal(cell(other)).and_then(|text| text.parse().ok());
+            exact.map(Some).ok_or_else(|| unfit(Datatype::Decimal))
+        }
+    };
+    let result = steps.run(argument)?.map(|it| it.to_string());
+    Ok(result.map(|text| match text.parse::<i64>() {
+        Ok(integer) => SqlValue::Integer(integer),
+        Err(_) => SqlValue::Text(text),
+    }))
 }
 
 fn unfit(datatype: Datatype) -> Error {

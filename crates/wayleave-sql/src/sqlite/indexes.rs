@@ -14,6 +14,9 @@ const ODD: &str = "SELECT i.name, c.name, s.sql FROM pragma_index_list(?1) AS i 
 const FOLDED: &str = "SELECT c.name FROM pragma_index_list(?1) AS i \
     JOIN pragma_index_xinfo(i.name) AS c WHERE NOT i.partial AND c.seqno = 0 AND c.name IS NOT NULL \
     GROUP BY c.name HAVING min(c.coll = 'NOCASE')";
+const UNIQUE: &str = "SELECT i.name, c.name FROM pragma_index_list(?1, 'main') AS i \
+    JOIN pragma_index_xinfo(i.name, 'main') AS c WHERE i.\"unique\" AND NOT i.partial AND c.\"key\" \
+    ORDER BY i.seq, c.seqno";
 const ROW_NUMBER: &str = "SELECT name, type FROM pragma_table_xinfo(?1) WHERE pk > 0";
 
 /// The indexes of a table.
@@ -46,12 +49,7 @@ impl Indexes {
             }
         }
         let mut paths: Vec<Vec<String>> = paths.into_iter().map(|(_, path, _)| path).collect();
-        let keys = pairs(connection.prepare_cached(ROW_NUMBER)?, table)?;
-        if let [(column, declared)] = keys.as_slice()
-            && declared.eq_ignore_ascii_case("INTEGER")
-        {
-            paths.push(vec![column.clone()]);
-        }
+        paths.extend(row_number(connection, table)?.map(|column| vec![column]));
         let mut odd = Vec::new();
         let mut statement = connection.prepare_cached(ODD)?;
         let mut rows = statement.query([table])?;
@@ -71,6 +69,18 @@ impl Indexes {
         let mut statement = connection.prepare_cached(FOLDED)?;
         let columns = statement.query_map([table], |row| row.get(0))?;
         columns.collect()
+    }
+
+    /// The sets of columns that indexes keep unique, and the row's own number.
+    pub(super) fn unique(connection: &Connection, table: &str) -> Result<Vec<Vec<String>>> {
+        let mut statement = connection.prepare_cached(UNIQUE)?;
+        let rows = statement.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let rows: Vec<(String, Option<String>)> = rows.collect::<Result<_>>()?;
+        let sets = rows.chunk_by(|a, b| a.0 == b.0);
+        // An expression is no column.
+        let sets = sets.filter_map(|set| set.iter().map(|(_, column)| column.clone()).collect());
+        let number = row_number(connection, table)?.map(|column| vec![column]);
+        Ok(sets.chain(number).collect())
     }
 
     /// The equalities of the predicate that an index needs before it orders by a column; `None` where
@@ -97,6 +107,15 @@ impl Indexes {
     }
 }
 
+/// The column that is the row's own number.
+fn row_number(connection: &Connection, table: &str) -> Result<Option<String>> {
+    let keys = pairs(connection.prepare_cached(ROW_NUMBER)?, table)?;
+    Ok(match keys.as_slice() {
+        [(column, declared)] if declared.eq_ignore_ascii_case("INTEGER") => Some(column.clone()),
+        _ => None,
+    })
+}
+
 fn pairs(mut statement: CachedStatement<'_>, table: &str) -> Result<Vec<(String, String)>> {
     let rows = statement.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?;
     rows.collect()
@@ -111,7 +130,7 @@ pub(super) fn equal<'a>(predicate: &'a Predicate, name: &str) -> Option<&'a Pred
             column,
             comparison: Comparison::Eq,
             ..
-        } if column.name == name
+        } if column.own_name() == Some(name)
             && !matches!(
                 column.datatype,
                 Datatype::Boolean | Datatype::Datetime | Datatype::Json

@@ -17,13 +17,14 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use rusqlite::limits::Limit;
-use wayleave_plan::plan::{Predicate, Read, Target};
+use wayleave_plan::plan::{Predicate, Read};
 use wayleave_store::{OnMalformed, RowSender};
 
 use super::pool::{FileIdentity, LOCK_TIMEOUT, SqliteSession};
 use super::read::Inner;
 use super::read_attempt::ReadAttempt;
 use super::watchdog::Watchdog;
+use crate::plan_parts::PlanParts;
 use crate::pool::Slot;
 use crate::read_task::StopCondition;
 
@@ -57,15 +58,14 @@ impl InlineBackoff {
 pub(super) fn try_read(
     inner: &Inner,
     slot: &Slot<SqliteSession>,
-    target: &Target,
-    read: &Read,
+    plan: PlanParts<'_>,
     sender: &mut RowSender,
     stop: &StopCondition,
 ) -> bool {
-    if sender.on_malformed() != OnMalformed::Fail || !is_short(read) || inner.inline.skips() {
+    if sender.on_malformed() != OnMalformed::Fail || !is_short(plan) || inner.inline.skips() {
         return false;
     }
-    let Some(shape) = inner.shapes.get(target) else {
+    let Some(shape) = inner.shapes.get(plan.target) else {
         return false;
     };
     let started = Instant::now();
@@ -80,7 +80,7 @@ pub(super) fn try_read(
         may_wait: false,
     };
     let answered = limit(&mut session.connection).is_ok()
-        && (work.attempt(&session, Some(shape), target, read, sender)).is_ok();
+        && (work.attempt(&session, Some(shape), plan, sender)).is_ok();
     // A session that keeps these limits would fail other reads, so it is not used again.
     if unlimit(&mut session.connection).is_ok() {
         slot.keep(session);
@@ -105,9 +105,10 @@ fn unlimit(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(LOCK_TIMEOUT)
 }
 
-/// Whether a read is of one row, or of a few by key.
-fn is_short(read: &Read) -> bool {
-    matches!(read, Read::Rows(rows) if rows.each.is_none()
+/// Whether a plan reads one row of one table, or a few by key.
+fn is_short(plan: PlanParts<'_>) -> bool {
+    plan.joined_tables().is_empty()
+        && matches!(plan.read, Read::Rows(rows) if rows.each.is_none()
         && (rows.limit == 1 || (rows.limit <= MAX_ROWS && names_few_rows(&rows.predicate))))
 }
 

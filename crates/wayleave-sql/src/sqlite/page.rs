@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
+use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows, TextPlace};
 use wayleave_plan::value::Value;
 
 use super::dialect::SqliteDialect;
@@ -16,38 +16,44 @@ use super::dialect::probe::Probe;
 use super::dialect::raw_domain::RawDomain;
 use super::indexes::{Indexes, equal};
 use super::types::Affinity;
-use crate::compile::{NativeColumn, Shape};
+use crate::compile::{NativeColumn, Tables};
 
 /// Largest limit of a read that is treated as a page.
 const MAX_PAGE_ROWS: u32 = 10_000;
 
 /// Columns worth a probe: a read compares or sorts by them, and knowing their raw domain lets an
 /// index serve.
-pub(super) fn columns_to_probe<'a>(shape: &Shape<Affinity>, read: &'a Read) -> Vec<&'a Column> {
+pub(super) fn columns_to_probe<'a>(tables: &Tables<Affinity>, read: &'a Read) -> Vec<&'a Column> {
     let (mut found, predicate) = match read {
         Read::Rows(plan) => {
             // What equals one value is in every order.
             let order = plan.order.iter().map(|by| &by.column);
-            let open = order.filter(|it| equal(&plan.predicate, &it.name).is_none());
+            let open = order.filter(|it| {
+                let name = it.own_name();
+                name.is_some_and(|name| equal(&plan.predicate, name).is_none())
+            });
             (open.collect(), &plan.predicate)
         }
         Read::Groups(plan) => (Vec::new(), &plan.predicate),
         Read::Count { predicate, .. } => (Vec::new(), predicate),
     };
     compared(predicate, &mut found);
+    found.retain(|column| column.own_name().is_some());
     found.retain(|column| match column.datatype {
         Datatype::Datetime => true,
-        Datatype::Number => affinity(shape, column) != Some(Affinity::Real),
-        Datatype::String | Datatype::Iri => !affinity(shape, column).is_some_and(Affinity::is_text),
+        Datatype::Number => affinity(tables, column) != Some(Affinity::Real),
+        Datatype::String | Datatype::Iri => {
+            !affinity(tables, column).is_some_and(Affinity::is_text)
+        }
         _ => false,
     });
-    found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    found.dedup_by(|a, b| a.name == b.name);
+    found.sort_unstable_by(|a, b| a.label().cmp(b.label()));
+    found.dedup();
     found
 }
 
-fn affinity(shape: &Shape<Affinity>, column: &Column) -> Option<Affinity> {
-    shape.columns.get(&column.name).map(|native| native.kind)
+fn affinity(tables: &Tables<Affinity>, column: &Column) -> Option<Affinity> {
+    tables.own(column).map(|native| native.kind)
 }
 
 /// The columns that are compared with something other than what they equal, which an index
@@ -70,7 +76,8 @@ fn compared<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
         Predicate::In { column, .. }
         | Predicate::Like {
             column,
-            prefix: true,
+            place: TextPlace::Beginning | TextPlace::Whole,
+            fold: false,
             ..
         } if column.datatype != Datatype::Number => found.push(column),
         _ => {}
@@ -90,10 +97,11 @@ pub(super) fn predicate(read: &Read) -> &Predicate {
 pub(super) fn probes(indexes: &Indexes, columns: &[&Column], read: &Read) -> Vec<Probe> {
     let predicate = predicate(read);
     let ask = |column: &&Column| {
-        let odd = indexes.odd(&column.name);
+        let name = column.own_name()?;
+        let odd = indexes.odd(name);
         Some(Probe {
             column: (*column).clone(),
-            equal: indexes.reach(&column.name, predicate)?,
+            equal: indexes.reach(name, predicate)?,
             odd: odd.filter(|_| column.datatype == Datatype::Datetime),
         })
     };
@@ -143,7 +151,7 @@ impl PagePart {
 /// Chooses the strategy of a read; other than direct only if an index orders by its first column.
 pub(super) fn strategy(
     dialect: &SqliteDialect,
-    shape: &Shape<Affinity>,
+    tables: &Tables<Affinity>,
     read: &Read,
     is_reached: impl FnOnce(&Rows) -> bool,
 ) -> PageStrategy {
@@ -153,7 +161,7 @@ pub(super) fn strategy(
     let Some((first, rest)) = plan.order.split_first() else {
         return PageStrategy::Direct;
     };
-    let Some(native) = shape.columns.get(&first.column.name) else {
+    let Some(native) = tables.own(&first.column) else {
         return PageStrategy::Direct;
     };
     if plan.each.is_some() || plan.limit > MAX_PAGE_ROWS {

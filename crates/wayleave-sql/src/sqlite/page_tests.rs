@@ -100,7 +100,7 @@ impl Table {
         let context = ReadContext::within(Duration::from_mins(1));
         let tasks = ReadTasks::default();
         let (file, counted) = (self.file.clone(), Arc::clone(&turns));
-        let (target, read) = (plan.target().clone(), plan.read().clone());
+        let request = plan.clone();
         let task = move |mut sender: wayleave_store::RowSender,
                          stop: crate::read_task::StopCondition| async move {
             let outcome = {
@@ -110,9 +110,10 @@ impl Table {
                     .connection
                     .query_row("PRAGMA schema_version", [], |row| row.get(0));
                 let version = Some(version.unwrap());
+                let target = request.target();
                 drop(session.indexes(&target.table, version).unwrap());
-                let shape = inner.shape(&session, &target, version).unwrap();
-                let shape = inner.shapes.put(&target, shape);
+                let shape = inner.shape(&session, target, version).unwrap();
+                let shape = inner.shapes.put(target, shape);
                 let count = move || {
                     counted.fetch_add(1, Ordering::Relaxed);
                     false
@@ -124,7 +125,7 @@ impl Table {
                     watchdog: &watchdog,
                     may_wait: false,
                 };
-                work.attempt(&session, Some(shape), &target, &read, &mut sender)
+                work.attempt(&session, Some(shape), (&request).into(), &mut sender)
             };
             stop.finish(sender, outcome).await;
         };

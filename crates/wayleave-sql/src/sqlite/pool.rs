@@ -27,14 +27,16 @@ const MAX_STATEMENTS: usize = 64;
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Built-in functions that compiled statements call.
-const ALLOWED_FUNCTIONS: [&str; 11] = [
+const ALLOWED_FUNCTIONS: [&str; 13] = [
     "avg",
     "char",
+    "coalesce",
     "count",
     "glob",
     "instr",
     "max",
     "min",
+    "nullif",
     "octet_length",
     "row_number",
     "sum",
@@ -123,6 +125,15 @@ impl SqliteSession {
         self.wide
     }
 
+    /// Sets whether statements are planned by the values bound to them. That prepares a statement
+    /// again at every call, which only pays where much is read.
+    pub(super) fn plan_by_values(&self, is_analysis: bool) -> rusqlite::Result<()> {
+        let is_stable = !is_analysis;
+        self.connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, is_stable)?;
+        Ok(())
+    }
+
     /// Whether its file is still the one that the path names.
     pub(super) fn is_same_file(&self, identity: Option<FileIdentity>) -> bool {
         self.identity == identity
@@ -136,9 +147,6 @@ fn prepare(connection: &mut Connection, lenient: &Arc<AtomicBool>) -> rusqlite::
     // A double-quoted name that is not a column is an error, not a text.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
-    // Use one query plan whatever values are bound; otherwise every call prepares the statement
-    // again to inspect the values.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     functions::register(connection, lenient)?;
     connection.create_collation(BY_CODE_POINT, str::cmp)?;
     let encoding: String = connection.query_row("PRAGMA encoding", [], |row| row.get(0))?;

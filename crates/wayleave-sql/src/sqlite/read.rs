@@ -1,13 +1,13 @@
 //! A store over a SQLite file. Reads run on blocking threads; a few short ones run [`inline`].
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::timeout;
 use wayleave_plan::AuthorizedPlan;
-use wayleave_plan::plan::{Read, Target};
+use wayleave_plan::plan::Target;
 use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError};
 
 use super::capabilities::CAPABILITIES;
@@ -22,6 +22,7 @@ use super::types::Affinity;
 use super::watchdog::{MAX_WRITER_WAIT, Watchdog};
 use super::writers::WriterWatch;
 use crate::compile::Shape;
+use crate::plan_parts::PlanParts;
 use crate::pool::{Pool, Slot};
 use crate::read_task::{
     ReadTasks, RowOrigin, Shapes, StopCondition, StoreOptions, may_have_changed, no_table,
@@ -69,12 +70,15 @@ impl SqliteStore {
     ) -> Result<Vec<(String, Vec<crate::compile::Bind>)>, StoreError> {
         let session = SqliteSession::open(&self.inner.file, self.inner.options.limits)?;
         let statement = |plan: &&AuthorizedPlan| {
-            let shape = self.inner.shape(&session, plan.target(), None)?;
-            let statement = crate::compile::compile(
-                &crate::sqlite::dialect::SqliteDialect::default(),
-                &shape,
-                plan.read(),
-            )?;
+            let parts = PlanParts::from(*plan);
+            let shape = Arc::new(self.inner.shape(&session, parts.target, None)?);
+            let mut tables = crate::compile::Tables::new(shape);
+            for join in parts.joined_tables() {
+                let shape = self.inner.shape(&session, &parts.target_of(join), None)?;
+                tables.join(parts, join, Arc::new(shape));
+            }
+            let dialect = crate::sqlite::dialect::SqliteDialect::default();
+            let statement = crate::compile::compile(&dialect, &tables, parts)?;
             Ok((statement.text, statement.binds))
         };
         plans.iter().map(statement).collect()
@@ -132,14 +136,12 @@ async fn perform(
         Ok(slot) => slot,
         Err(error) => return stop.finish(sender, Err(error)).await,
     };
-    let (target, read) = (asked.target(), asked.read());
-    if inline::try_read(&inner, &slot, target, read, &mut sender, &stop) {
+    if inline::try_read(&inner, &slot, (&asked).into(), &mut sender, &stop) {
         return stop.finish(sender, Ok(())).await;
     }
     let stopping = stop.clone();
     let work = tokio::task::spawn_blocking(move || {
-        let (target, read) = (asked.target(), asked.read());
-        let outcome = inner.answer(&slot, target, read, &mut sender, &stopping);
+        let outcome = inner.answer(&slot, (&asked).into(), &mut sender, &stopping);
         (sender, outcome)
     });
     match work.await {
@@ -181,11 +183,11 @@ impl Inner {
     fn answer(
         &self,
         slot: &Slot<SqliteSession>,
-        target: &Target,
-        read: &Read,
+        plan: PlanParts<'_>,
         sender: &mut RowSender,
         stop: &StopCondition,
     ) -> Result<(), StoreError> {
+        let (target, read) = (plan.target, plan.read);
         let identity = FileIdentity::read(&self.file);
         let mut session = match slot.idle(|session| session.is_same_file(identity)) {
             Some(session) => session,
@@ -209,10 +211,10 @@ impl Inner {
         let known = self.shapes.get(target);
         let was_known = known.is_some();
         let outcome = session.with_malformed(sender.on_malformed(), || {
-            let outcome = work.attempt(&session, known, target, read, sender);
+            let outcome = work.attempt(&session, known, plan, sender);
             let changed = outcome.as_ref().is_err_and(may_have_changed);
             if was_known && changed && sender.restart() {
-                return work.attempt(&session, None, target, read, sender);
+                return work.attempt(&session, None, plan, sender);
             }
             outcome
         });
@@ -254,11 +256,13 @@ impl Inner {
                 native.kind = Affinity::TextFolded;
             }
         }
+        let unique = Indexes::unique(&session.connection, &target.table).map_err(failed)?;
         Ok(Shape {
             schema: None,
             table: target.table.clone(),
             version,
             columns,
+            unique: OnceLock::from(unique),
         })
     }
 }

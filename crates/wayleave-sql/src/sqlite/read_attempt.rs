@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, ErrorCode};
 use tokio::runtime::Handle;
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Predicate, Read, Rows, Target};
+use wayleave_plan::plan::{Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 use wayleave_store::{OnMalformed, RowSender, StoreError};
 
@@ -20,8 +20,9 @@ use super::read::Inner;
 use super::types::Affinity;
 use super::values::cell;
 use super::watchdog::Watchdog;
-use crate::compile::{Bind, Shape, Statement, compile, compile_rows};
+use crate::compile::{Bind, Shape, Statement, Tables, compile, compile_rows};
 use crate::plan_columns::{column_of, undecided};
+use crate::plan_parts::PlanParts;
 use crate::values;
 
 /// Counts the changes of the file's schema.
@@ -44,10 +45,13 @@ impl ReadAttempt<'_> {
         &self,
         session: &SqliteSession,
         known: Option<Arc<Shape<Affinity>>>,
-        target: &Target,
-        read: &Read,
+        plan: PlanParts<'_>,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
+        let (target, read) = (plan.target, plan.read);
+        let is_analysis = matches!(read, Read::Groups(_)) || !plan.joins.is_empty();
+        let planned = session.plan_by_values(is_analysis);
+        planned.map_err(|error| self.failed("reading", read, &error))?;
         // An unfinished statement holds the snapshot: the schema has this version for all reads until
         // it is dropped.
         let mut schema_version = self.prepare(session, SCHEMA_VERSION, read)?;
@@ -64,33 +68,34 @@ impl ReadAttempt<'_> {
                 .shapes
                 .put(target, self.inner.shape(session, target, version)?),
         };
-        let columns = page::columns_to_probe(&shape, read);
+        let tables = &self.tables(session, shape, plan, version)?;
+        let columns = page::columns_to_probe(tables, read);
         let marks = sender.on_malformed() == OnMalformed::Mark;
         let unprobed = || {
             SqliteDialect::default()
                 .wide(session.is_wide())
                 .marking(marks)
         };
-        let strategy = page::strategy(&unprobed(), &shape, read, |_| true);
+        let strategy = page::strategy(&unprobed(), tables, read, |_| true);
         if columns.is_empty() && !matches!(strategy, PageStrategy::Counted(_)) {
-            return self.send_page(session, unprobed(), &shape, read, strategy, sender);
+            return self.send_page(session, unprobed(), tables, plan, strategy, sender);
         }
         let failed = |error| self.failed("reading the table's indexes", read, &error);
         let indexes = session.indexes(&target.table, version).map_err(failed)?;
         if let Some(narrowed) = indexes.narrowed(page::predicate(read))
-            && self.matches_few_rows(session, &shape, read, narrowed)?
+            && self.matches_few_rows(session, tables, read, narrowed)?
         {
-            let strategy = page::strategy(&unprobed(), &shape, read, |_| false);
-            return self.send_page(session, unprobed(), &shape, read, strategy, sender);
+            let strategy = page::strategy(&unprobed(), tables, read, |_| false);
+            return self.send_page(session, unprobed(), tables, plan, strategy, sender);
         }
         let mut probes = page::probes(&indexes, &columns, read);
-        let mut facts = probe::facts(&shape, &probes, page::predicate(read))?;
+        let mut facts = probe::facts(tables, &probes, page::predicate(read))?;
         if session.connection.prepare_cached(&facts.text).is_err() {
             // SQLite refuses a partial index whose condition is not the one its pattern suggests.
             for it in &mut probes {
                 it.odd = None;
             }
-            facts = probe::facts(&shape, &probes, page::predicate(read))?;
+            facts = probe::facts(tables, &probes, page::predicate(read))?;
         }
         let mut prepared = self.prepare(session, &facts.text, read)?;
         self.bind(&mut prepared, &facts.binds, read)?;
@@ -107,39 +112,65 @@ impl ReadAttempt<'_> {
             .marking(marks);
         let is_reached = |plan: &Rows| {
             let first = plan.order.first();
-            first.is_some_and(|it| indexes.reach(&it.column.name, &plan.predicate).is_some())
+            let name = first.and_then(|it| it.column.own_name());
+            name.is_some_and(|name| indexes.reach(name, &plan.predicate).is_some())
         };
-        let strategy = page::strategy(&dialect, &shape, read, is_reached);
-        self.send_page(session, dialect, &shape, read, strategy, sender)
+        let strategy = page::strategy(&dialect, tables, read, is_reached);
+        self.send_page(session, dialect, tables, plan, strategy, sender)
     }
 
     fn send_page(
         &self,
         session: &SqliteSession,
         mut dialect: SqliteDialect,
-        shape: &Shape<Affinity>,
-        read: &Read,
+        tables: &Tables<Affinity>,
+        plan: PlanParts<'_>,
         strategy: PageStrategy,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        self.probe_cursor(session, &mut dialect, shape, read)?;
+        let (read, joins) = (plan.read, plan.joins);
+        self.probe_cursor(session, &mut dialect, tables, plan)?;
         let dialect = &dialect;
         let parts = match strategy {
             PageStrategy::Direct => {
-                let statement = compile(dialect, shape, read)?;
+                let statement = compile(dialect, tables, plan)?;
                 return self.send(session, &statement, read, sender);
             }
             PageStrategy::Nulls(rows) => vec![PagePart::all(rows)],
             PageStrategy::Counted(counted) => {
-                let (count, last) = self.count(session, dialect, shape, read, &counted.values)?;
+                let (count, last) = self.count(session, dialect, tables, plan, &counted.values)?;
                 counted.parts(count, last)
             }
         };
         for PagePart { rows, bound } in parts {
-            let statement = compile_rows(dialect, shape, &rows, &bound)?;
+            let statement = compile_rows(dialect, tables, &rows, joins, &bound)?;
             self.send(session, &statement, read, sender)?;
         }
         Ok(())
+    }
+
+    /// The tables of a plan, those that relations lead to included.
+    fn tables(
+        &self,
+        session: &SqliteSession,
+        target: Arc<Shape<Affinity>>,
+        plan: PlanParts<'_>,
+        version: Option<i64>,
+    ) -> Result<Tables<Affinity>, StoreError> {
+        let mut tables = Tables::new(target);
+        for join in plan.joined_tables() {
+            let joined = plan.target_of(join);
+            let known = self.inner.shapes.get(&joined);
+            let known = known.filter(|shape| shape.version == version);
+            let shape = if let Some(shape) = known {
+                shape
+            } else {
+                let shape = self.inner.shape(session, &joined, version)?;
+                self.inner.shapes.put(&joined, shape)
+            };
+            tables.join(plan, join, shape);
+        }
+        Ok(tables)
     }
 
     /// Reads the raw values of the row that a page begins after, where bytes may be shown as text: an
@@ -148,17 +179,18 @@ impl ReadAttempt<'_> {
         &self,
         session: &SqliteSession,
         dialect: &mut SqliteDialect,
-        shape: &Shape<Affinity>,
-        read: &Read,
+        tables: &Tables<Affinity>,
+        plan: PlanParts<'_>,
     ) -> Result<(), StoreError> {
-        let doubtful = probe::doubtful(dialect, shape, read);
-        let Read::Rows(plan) = read else {
+        let read = plan.read;
+        let doubtful = probe::doubtful(dialect, tables, read);
+        let Read::Rows(rows) = read else {
             return Ok(());
         };
         if doubtful.is_empty() {
             return Ok(());
         }
-        let statement = probe::cursor_probe(dialect, shape, plan, &doubtful)?;
+        let statement = probe::cursor_probe(dialect, tables, rows, plan.joins, &doubtful)?;
         let mut prepared = self.prepare(session, &statement.text, read)?;
         self.bind(&mut prepared, &statement.binds, read)?;
         let mut rows = prepared.raw_query();
@@ -183,12 +215,12 @@ impl ReadAttempt<'_> {
     fn matches_few_rows(
         &self,
         session: &SqliteSession,
-        shape: &Shape<Affinity>,
+        tables: &Tables<Affinity>,
         read: &Read,
         predicate: &Predicate,
     ) -> Result<bool, StoreError> {
         let statement = probe::count(
-            shape,
+            tables,
             predicate,
             page::predicate(read),
             MAX_UNPROBED_ROWS + 1,
@@ -208,11 +240,12 @@ impl ReadAttempt<'_> {
         &self,
         session: &SqliteSession,
         dialect: &SqliteDialect,
-        shape: &Shape<Affinity>,
-        read: &Read,
+        tables: &Tables<Affinity>,
+        plan: PlanParts<'_>,
         page: &Rows,
     ) -> Result<(u32, Value), StoreError> {
-        let Some(statement) = probe::edge(dialect, shape, page)? else {
+        let read = plan.read;
+        let Some(statement) = probe::edge(dialect, tables, page, plan.joins)? else {
             return Ok((0, Value::Null));
         };
         let failed = |error| self.failed("reading", read, &error);

@@ -18,6 +18,9 @@ pub(crate) enum Affinity {
     Real,
     Numeric,
     Blob,
+    /// No column, but what a formula gives: text, dates as text, exact numbers as integers or text,
+    /// numbers as floats, truths as 0 and 1, datetimes as microseconds since 1970.
+    Computed,
 }
 
 impl NativeKind for Affinity {
@@ -26,6 +29,17 @@ impl NativeKind for Affinity {
     fn reads_as(_: Datatype, _: Datatype) -> bool {
         // What SQLite says of a column is no promise, so each value is looked at.
         true
+    }
+
+    /// Those that are compared as they are stored.
+    fn keeps_apart(&self, datatype: Datatype) -> bool {
+        match datatype {
+            Datatype::String | Datatype::Iri => self.is_text(),
+            Datatype::Integer | Datatype::Decimal => self.holds_numbers(),
+            Datatype::Number => *self == Self::Real,
+            Datatype::Date => true,
+            Datatype::Boolean | Datatype::Datetime | Datatype::Json => false,
+        }
     }
 }
 
@@ -74,9 +88,11 @@ pub(super) fn datatype(declared: &str) -> Datatype {
         _ => match Affinity::from_declared(&name) {
             Affinity::Integer | Affinity::RowNumber => Datatype::Integer,
             Affinity::Real => Datatype::Number,
-            Affinity::Text | Affinity::TextFolded | Affinity::Blob | Affinity::Numeric => {
-                Datatype::String
-            }
+            Affinity::Text
+            | Affinity::TextFolded
+            | Affinity::Blob
+            | Affinity::Numeric
+            | Affinity::Computed => Datatype::String,
         },
     }
 }

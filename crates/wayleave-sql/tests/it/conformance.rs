@@ -3,7 +3,9 @@
 use crate::stores::{Loaded, fixture_sql, fixture_sql_of};
 use wayleave_model::mapping::SourceKind;
 use wayleave_store::conformance::fixture::{Malformed, malformed_rows};
-use wayleave_store::conformance::{ConformanceError, Exclusion, Options, run, run_malformed};
+use wayleave_store::conformance::{
+    ConformanceError, Exclusion, Options, run, run_malformed, run_questions,
+};
 
 /// Number of requests: a share of them by default, all with `WAYLEAVE_FULL=1`.
 fn requests() -> usize {
@@ -34,6 +36,46 @@ async fn conforms_as(loaded: Loaded, exclusions: &[Exclusion]) {
         }
     }
     store.close().await;
+}
+
+/// Questions over relations, computed fields and measures.
+async fn answers_questions(loaded: Loaded, exclusions: &[Exclusion]) {
+    let kind = loaded.kind;
+    let store = loaded.store();
+    let options = Options {
+        requests: requests(),
+        seed: 16,
+    };
+    match run_questions(store.as_ref(), options, exclusions).await {
+        Ok(report) => println!("{kind}: {report:?}"),
+        Err(error) => {
+            let source = std::error::Error::source(&error);
+            panic!("{kind}: {error}\n{source:?}")
+        }
+    }
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_answers_analysts_as_the_interpreter_does() {
+    answers_questions(Loaded::with_fixture(SourceKind::Sqlite).await, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_answers_analysts_as_the_interpreter_does() {
+    answers_questions(Loaded::with_fixture(SourceKind::Postgres).await, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mariadb_answers_analysts_as_the_interpreter_does() {
+    answers_questions(Loaded::with_fixture(SourceKind::Mysql).await, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mysql_answers_analysts_as_the_interpreter_does() {
+    if let Some(loaded) = Loaded::with_fixture_on_mysql().await {
+        answers_questions(loaded, &[]).await;
+    }
 }
 
 /// Values that are not of their mapped datatype, in as many variants as each store accepts.

@@ -4,12 +4,14 @@
 mod altered;
 mod drawn;
 mod encodings;
+mod folding;
 mod granted;
 mod mariadb;
 mod no_text;
 mod nul;
 mod places;
 mod postgres;
+mod repeated_keys;
 mod singles;
 mod sqlite;
 mod values;

@@ -11,7 +11,7 @@ use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::aggregate::AggregatePlan;
 use wayleave_plan::fetch::FetchPlan;
-use wayleave_plan::interpret::{Tables, interpret};
+use wayleave_plan::interpret::{Row, Tables, interpret};
 use wayleave_plan::package::Package;
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest};
@@ -174,7 +174,7 @@ impl ServedMapping {
     /// Plans an aggregate from its arguments; `None` where policy refuses it.
     pub fn aggregate(&self, arguments: &Map<String, Json>) -> Option<AggregatePlan> {
         let request = AggregateRequest::read(arguments).ok()?;
-        AggregatePlan::new(&self.view, &request).ok()
+        AggregatePlan::new(&self.view, &request, self.seal()).ok()
     }
 }
 
@@ -187,12 +187,7 @@ pub async fn run(
     let kind: SourceKind = store.capabilities().kind;
     let served = ServedMapping::new(&fixture::mapping(kind))?;
     let tables = fixture::rows();
-    let mut suite = Suite {
-        store,
-        served,
-        tables: &tables,
-        report: Report::default(),
-    };
+    let mut suite = Suite::new(store, served, &tables);
     let mut maker = Maker::new(options.seed, &tables);
     let mut needed = vec![false; exclusions.len()];
     for _ in 0..options.requests {
@@ -225,14 +220,33 @@ pub async fn run(
     Ok(suite.report)
 }
 
-struct Suite<'a> {
+pub(super) struct Suite<'a> {
     store: &'a dyn Store,
     served: ServedMapping,
     tables: &'a Tables,
     report: Report,
 }
 
-impl Suite<'_> {
+impl<'a> Suite<'a> {
+    pub(super) fn new(store: &'a dyn Store, served: ServedMapping, tables: &'a Tables) -> Self {
+        Self {
+            store,
+            served,
+            tables,
+            report: Report::default(),
+        }
+    }
+
+    pub(super) fn served(&self) -> &ServedMapping {
+        &self.served
+    }
+
+    /// The rows of a table.
+    pub(super) fn rows(&self, table: &str) -> &'a [Row] {
+        let rows = self.tables.get(table);
+        rows.map(Vec::as_slice).unwrap_or_default()
+    }
+
     async fn check(&mut self, request: &Request) -> (Json, Result<(), ConformanceError>) {
         match request {
             Request::Query(arguments) => {
@@ -326,7 +340,7 @@ impl Suite<'_> {
     }
 
     /// Asks both, and compares what they would write.
-    async fn same(
+    pub(super) async fn same(
         &self,
         what: &'static str,
         plan: &AuthorizedPlan,

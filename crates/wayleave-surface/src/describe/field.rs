@@ -46,6 +46,9 @@ pub(super) fn line(field: &FieldView, full: Option<&StreamView>, room: Room) -> 
     if field.is_required() {
         line.push_str(" required");
     }
+    if field.is_computed() {
+        line.push_str(" computed");
+    }
     let apart = apart(field);
     if apart.no_filter {
         line.push_str(" no-filter");
@@ -104,6 +107,9 @@ pub(super) fn structure(field: &FieldView, full: Option<&StreamView>, room: Room
     put("type", type_name(field).into());
     if field.is_required() {
         put("required", true.into());
+    }
+    if field.is_computed() {
+        put("computed", true.into());
     }
     let apart = apart(field);
     if apart.no_filter {

@@ -24,10 +24,7 @@ pub(super) fn text(
     let mut text = String::new();
     for source in sources {
         heading(&mut text, source, room);
-        text.push_str("fields:\n");
-        for it in source.stream.fields() {
-            say!(text, "- {}\n", field::line(it, full, room));
-        }
+        fields(&mut text, source.stream, full, room);
         footing(&mut text, source, room);
     }
     if !others.is_empty() {
@@ -38,12 +35,10 @@ pub(super) fn text(
         );
     }
     text.push_str("types:\n");
-    for datatype in types {
-        type_line(&mut text, *datatype);
-    }
+    type_lines(&mut text, types);
     say!(
         text,
-        "query_records: fields projects (key fields always come along; relation.field with expand); \
+        "query_records: fields projects (key fields always come along); \
          sort up to {MAX_SORT_KEYS}; limit 1..{MAX_ROWS}, default {DEFAULT_ROWS}; count none, estimated, \
          exact; expand up to {MAX_EXPANDED} relations, {EXPANDED_ROWS} records each\n\
          aggregate: up to {MAX_METRICS} metrics, {MAX_GROUP_FIELDS} group_by fields; count needs no field\n\
@@ -53,6 +48,31 @@ pub(super) fn text(
         say!(text, "example: {} {example}\n", example::TOOL);
     }
     text
+}
+
+fn fields(text: &mut String, stream: &StreamView, full: Option<&StreamView>, room: Room) {
+    if !room.lists_fields_in_text() {
+        text.push_str("fields:\n");
+        for it in stream.fields() {
+            say!(text, "- {}\n", field::line(it, full, room));
+        }
+        return;
+    }
+    let shown: Vec<&FieldView> = stream.fields().take(room.members).collect();
+    for datatype in Datatype::ALL {
+        let typed = shown.iter().filter(|it| it.datatype() == *datatype);
+        let names: Vec<&str> = typed.map(|it| it.name()).collect();
+        if !names.is_empty() {
+            say!(text, "{datatype} fields: {}\n", names.join(" "));
+        }
+    }
+    let left = stream.fields().count() - shown.len();
+    if left > 0 {
+        say!(
+            text,
+            "cut: {left} fields are not shown; a wrong name is answered with the nearest\n"
+        );
+    }
 }
 
 fn heading(text: &mut String, source: &Source<'_>, room: Room) {
@@ -96,16 +116,29 @@ fn footing(text: &mut String, source: &Source<'_>, room: Room) {
     let stream = source.stream;
     let relations: Vec<String> = stream
         .relations()
-        .map(|it| format!("{} -> {}", it.name, it.to))
+        .take(room.members)
+        .map(|it| {
+            let many = if stream.is_to_one(it) { "" } else { " (many)" };
+            format!("{} -> {}{many}", it.name, it.to)
+        })
         .collect();
     let search: Vec<&str> = stream.search().map(FieldView::name).collect();
     say!(
         text,
-        "expand: {}\nsearch: {}\nchanges_since: {}\n",
+        "relations: {}\nsearch: {}\nchanges_since: {}\n",
         or_none(&relations.join(", ")),
         or_none(&search.join(" ")),
         changes(stream)
     );
+    for measure in stream.measures().iter().take(room.members) {
+        say!(
+            text,
+            "measure {} {} = {}\n",
+            measure.name(),
+            measure.datatype(),
+            inline(measure.expression(), 200)
+        );
+    }
     if room.notes {
         for note in &source.notes {
             say!(text, "note: {}\n", inline(note, 300));
@@ -117,16 +150,26 @@ fn or_none(text: &str) -> &str {
     if text.is_empty() { "none" } else { text }
 }
 
-fn type_line(text: &mut String, datatype: Datatype) {
-    let operators = filter::operators(datatype);
-    if operators.is_empty() {
-        say!(text, "- {datatype}: only shown\n");
-        return;
+/// What types can do; those that can do the same together.
+fn type_lines(text: &mut String, types: &[Datatype]) {
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for datatype in types {
+        let operators = filter::operators(*datatype);
+        let able = if operators.is_empty() {
+            "only shown".to_owned()
+        } else {
+            let aggregates = field::words(datatype.aggregates());
+            format!(
+                "filter {}; sort; aggregate {aggregates}",
+                operators.join(" ")
+            )
+        };
+        match lines.iter_mut().find(|(_, known)| *known == able) {
+            Some((names, _)) => say!(names, " {datatype}"),
+            None => lines.push((datatype.to_string(), able)),
+        }
     }
-    say!(
-        text,
-        "- {datatype}: filter {}; sort; aggregate {}\n",
-        operators.join(" "),
-        field::words(datatype.aggregates())
-    );
+    for (names, able) in lines {
+        say!(text, "- {names}: {able}\n");
+    }
 }

@@ -4,7 +4,6 @@
 //! related records differ in two fields to which the mapping gives one predicate, that is, which it
 //! says state the same.
 
-use wayleave_plan::neighbours::Around;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::Section;
 use wayleave_plan::value::Value;
@@ -70,8 +69,9 @@ async fn others<'a>(
         Some(title) => reader.by_title(stream, "eq", &title, NAMESAKES).await?,
         None => Vec::new(),
     };
-    if stream.connection_id() != node.stream.connection_id() {
-        let around = Around::alone(stream);
+    if stream.connection_id() != node.stream.connection_id()
+        && let Some(around) = reader.alone(stream)
+    {
         let id = format!(
             "{}/{}:{}",
             stream.connection_id(),

@@ -64,7 +64,13 @@ impl<'a> WorkupReader<'a> {
         self.call.view.connection(connection_id)?.stream(name)
     }
 
-    /// Number of reads begun, and of rows they returned.
+    /// How the records of a stream are read, without what is around them.
+    pub(super) fn alone(&self, stream: &StreamView) -> Option<Around> {
+        let connection = self.call.view.connection(stream.connection_id())?;
+        Some(Around::alone(connection, stream))
+    }
+
+    /// How many reads have begun, and how many rows they gave.
     pub(super) fn tally(&self) -> (usize, usize) {
         let count = |it: &AtomicUsize| it.load(Ordering::Relaxed);
         (count(&self.reads), count(&self.read_rows))
@@ -186,7 +192,9 @@ impl<'a> WorkupReader<'a> {
     pub(super) async fn nodes(&self, ids: &[String]) -> Result<Vec<Node<'a>>, Refusal> {
         let mut found: Vec<Node<'a>> = Vec::new();
         for stream in self.streams() {
-            let around = Around::alone(stream);
+            let Some(around) = self.alone(stream) else {
+                continue;
+            };
             let ours: Vec<&str> = ids.iter().map(String::as_str).collect();
             if around.rows(ours.iter().copied()).is_none() {
                 continue;

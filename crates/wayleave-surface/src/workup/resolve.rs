@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use wayleave_model::nearest::nearest;
 use wayleave_plan::Record;
 use wayleave_plan::id::RecordId;
-use wayleave_plan::neighbours::Around;
 use wayleave_plan::refusal::{Call, Code, Refusal, quoted};
 use wayleave_plan::view::StreamView;
 use wayleave_search::Query;
@@ -100,14 +99,17 @@ async fn by_id<'a>(reader: &WorkupReader<'a>, entity: &str) -> Result<Option<Nod
     let Some(stream) = reader.stream(&id.connection_id, &id.stream) else {
         return Ok(None);
     };
-    let records = reader.by_id(&Around::alone(stream), &[entity]).await?;
+    let Some(around) = reader.alone(stream) else {
+        return Ok(None);
+    };
+    let records = reader.by_id(&around, &[entity]).await?;
     let record = records.into_iter().next();
     Ok(record.map(|record| Node::new(stream, record)))
 }
 
 async fn by_key<'a>(reader: &WorkupReader<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
     let keyed = reader.streams().filter_map(|stream| {
-        let around = Around::alone(stream);
+        let around = reader.alone(stream)?;
         let id = around.id_of(entity)?;
         Some((stream, around, id))
     });

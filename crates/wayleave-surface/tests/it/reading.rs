@@ -1,5 +1,6 @@
 //! Reads as a caller sees them: the tools over real SQLite files.
 
+mod analysis;
 mod arguments;
 mod budgets;
 mod canary;
@@ -11,6 +12,7 @@ mod fixture;
 mod goldens;
 mod injection;
 mod long;
+mod mistakes;
 mod narrowing;
 mod patience;
 mod records;

@@ -18,6 +18,9 @@ pub(crate) struct Arguments {
     /// The schema (PostgreSQL) or database (MySQL) [default: the draft's, else the session's own].
     #[arg(long, value_name = "SCHEMA")]
     schema: Option<String>,
+    /// Read the values of text columns, and list those of columns with at most 12 as `one_of`.
+    #[arg(long)]
+    samples: bool,
     /// Print the draft and write nothing.
     #[arg(long)]
     stdout: bool,
@@ -36,7 +39,7 @@ pub(crate) async fn run(
         options.connection.clone_from(&dataset);
         options.dataset = dataset;
     }
-    let target = DraftTarget::prepare(&project, options, arguments.schema.as_deref())?;
+    let mut target = DraftTarget::prepare(&project, options, arguments.schema.as_deref())?;
     let spinner = Spinner::start("reading the catalogue");
     let catalogue = super::source_probe()
         .catalogue(&state, &arguments.source, target.schema(), &|step| {
@@ -44,10 +47,20 @@ pub(crate) async fn run(
         })
         .await?;
     drop(spinner);
+    if arguments.samples {
+        let _spinner = Spinner::start("reading values");
+        let samples = super::source_probe()
+            .samples(&state, &arguments.source, &catalogue)
+            .await?;
+        target.set_samples(samples);
+    }
     let proposal = target.propose(&catalogue)?;
     if arguments.stdout {
         let document = render::proposal::draft(&proposal)?;
         output.document_or(&document, &proposal.text);
+        if let Some(sampling) = &proposal.sampling {
+            output.remark(render::proposal::sampled(sampling));
+        }
         return Ok(ExitCode::SUCCESS);
     }
     if !proposal.is_unchanged {

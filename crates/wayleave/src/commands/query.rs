@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     /// Sort by a field; `-field` from the largest down. May be repeated.
     #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
     sort: Vec<String>,
-    /// Show only these fields, separated by commas.
+    /// Show only these fields, separated by commas. Wherever a field is named it may be a path along relations to one, such as `album.artist.Name`.
     #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
     fields: Vec<String>,
     /// Follow these relations, separated by commas.

@@ -51,6 +51,31 @@ async fn a_newcomer_goes_from_nothing_to_a_live_dataset_as_the_guide_says() {
 }
 
 #[test]
+fn fields_and_measures_are_computed_as_the_guide_says() {
+    let mut session = Session::new();
+    let numbers = |most: u32| {
+        format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {most})")
+    };
+    let sql = format!(
+        "CREATE TABLE customers (id integer PRIMARY KEY, first_name text NOT NULL, \
+           last_name text NOT NULL, country text NOT NULL);
+         CREATE TABLE orders (id integer PRIMARY KEY, customer_id integer NOT NULL \
+           REFERENCES customers, placed_on date NOT NULL, status text NOT NULL);
+         CREATE TABLE lines (id integer PRIMARY KEY, order_id integer NOT NULL REFERENCES orders, \
+           price decimal(10, 2) NOT NULL, quantity integer NOT NULL, discount decimal(4, 2) NOT NULL);
+         INSERT INTO customers VALUES (1, 'Ana', 'Lind', 'PT'), (2, 'Bo', 'Castellan', 'SE'), \
+           (3, 'Chidi', 'Okafor', 'NG'), (4, 'Dagny', 'Holm', 'SE');
+         {} INSERT INTO orders SELECT i, 1 + i % 4 % 3, date('2026-01-01', i || ' days'), \
+           CASE WHEN i % 3 = 0 OR i % 4 % 3 = 1 THEN 'open' WHEN i % 7 = 0 THEN 'sent' ELSE 'paid' END FROM n;
+         {} INSERT INTO lines SELECT i, 1 + i % 120, 10 + i % 9, 1 + i % 4, i % 3 / 10.0 FROM n;",
+        numbers(120),
+        numbers(300)
+    );
+    session.keep_sqlite("shop.db", &sql);
+    check("computing.md", &mut session);
+}
+
+#[test]
 fn ratifying_goes_as_the_guide_says() {
     let mut session = Session::new();
     let sql = "CREATE TABLE people (id integer PRIMARY KEY, full_name text NOT NULL, \

@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod analysis;
 mod client;
 mod client_crash;
 mod client_told;
@@ -25,6 +26,7 @@ mod json;
 mod newcomer;
 mod replaced;
 mod same_words;
+mod samples;
 mod secrets;
 mod session;
 mod stores;

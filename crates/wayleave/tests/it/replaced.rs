@@ -21,6 +21,8 @@ fn inside(session: &Session, name: &str) -> PathBuf {
 #[test]
 fn a_token_revoked_after_the_folder_was_restored_is_refused_on_the_next_call() {
     let (session, token, id) = served();
+    // Made before, so that none is being made while the folder is copied.
+    session.run(&["index", "rebuild"]).exits(0);
     let server = Serving::start(&session);
     let schema = |token| server.call("/mcp", Some(token), "schema", &json!({})).0;
     assert_eq!(schema(&token), 200);

@@ -7,7 +7,7 @@ use wayleave_test::{mariadb, postgres};
 
 use crate::session::Session;
 
-async fn dsn_of(session: &Session, dialect: Dialect, name: &str, sql: &str) -> String {
+pub(crate) async fn dsn_of(session: &Session, dialect: Dialect, name: &str, sql: &str) -> String {
     match dialect {
         Dialect::Sqlite => {
             let path = session.keep_sqlite("store.db", sql);
@@ -25,7 +25,7 @@ async fn dsn_of(session: &Session, dialect: Dialect, name: &str, sql: &str) -> S
     }
 }
 
-fn kind(dialect: Dialect) -> &'static str {
+pub(crate) fn kind(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => "sqlite",
         Dialect::Postgres => "postgres",

@@ -68,7 +68,9 @@ impl<'m> Rules<'m> {
                 continue;
             };
             let in_key = stream.key.contains(&field.name);
-            let why = if field.generated.value {
+            let why = if field.compute().is_some() {
+                "it is computed"
+            } else if field.generated.value {
                 "the store fills it in"
             } else if in_key && capability.action.value == Action::Update {
                 "it is part of the key, and an update finds its record by the key"

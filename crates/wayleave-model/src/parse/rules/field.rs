@@ -10,6 +10,7 @@ use crate::problem::{Problem, ProblemCode, shown};
 impl<'m> Rules<'m> {
     pub(super) fn field(&mut self, stream: &'m Stream, field: &'m Field) {
         let path = format!("streams.{}.fields.{}", stream.name, field.name);
+        self.computed(stream, field, &path);
         self.constraints_fit(field, &path);
         self.whole_bounds(field, &path);
         self.range(

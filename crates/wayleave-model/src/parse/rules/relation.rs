@@ -33,14 +33,16 @@ impl<'m> Rules<'m> {
             self.single(stream, field, path, &column.span);
             return Some(field);
         }
-        if let Referred::Found(field) = self.field_called(stream, column) {
+        if let Referred::Found(field) = self.field_called(stream, column)
+            && let Some(read) = field.column()
+        {
             let message = format!(
                 "`on` takes a column of `{}`, and `{column}` is a field that reads column {}",
                 stream.table,
-                shown(&field.column)
+                shown(read)
             );
             let problem = Problem::new(ProblemCode::RelationColumn, message)
-                .hint(format!("write {}", shown(&field.column)));
+                .hint(format!("write {}", shown(read)));
             self.report(path, &column.span, problem);
         }
         None
@@ -59,7 +61,15 @@ impl<'m> Rules<'m> {
         path: &str,
         span: &std::ops::Range<usize>,
     ) {
-        if !field.is_scalar() {
+        if field.compute().is_some() {
+            let message = format!(
+                "field `{}` of stream `{}` is computed, and cannot be joined on",
+                field.name, stream.name
+            );
+            let problem = Problem::new(ProblemCode::UnfitField, message)
+                .hint("join on fields that are stored");
+            self.report(path, span, problem);
+        } else if !field.is_scalar() {
             let many = if field.many.value { "many " } else { "" };
             let message = format!(
                 "field `{}` of stream `{}` ({many}{}) cannot be joined on",

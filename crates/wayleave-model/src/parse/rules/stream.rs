@@ -7,22 +7,27 @@ use crate::problem::{Problem, ProblemCode, shown};
 /// A role of a field in its stream.
 struct Part {
     key: &'static str,
+    /// Whether a computed field can play it.
+    computed: bool,
     fits: fn(&Field) -> bool,
     needs: &'static str,
 }
 
 const KEY: Part = Part {
     key: "key",
+    computed: false,
     fits: |field| field.datatype.can_be_key() && !field.many.value,
     needs: "a key field holds one value, of any datatype but `number` and `json`",
 };
 const TITLE: Part = Part {
     key: "title",
+    computed: true,
     fits: Field::is_scalar,
     needs: "a title holds one value, of any datatype but `json`",
 };
 const EVENT_TIME: Part = Part {
     key: "event_time",
+    computed: false,
     fits: |field| {
         matches!(field.datatype.value, Datatype::Date | Datatype::Datetime) && !field.many.value
     },
@@ -30,6 +35,7 @@ const EVENT_TIME: Part = Part {
 };
 const UPDATED: Part = Part {
     key: "updated",
+    computed: false,
     fits: |field| {
         matches!(field.datatype.value, Datatype::Datetime | Datatype::Integer) && !field.many.value
     },
@@ -37,6 +43,7 @@ const UPDATED: Part = Part {
 };
 const DELETED: Part = Part {
     key: "deleted",
+    computed: false,
     fits: |field| {
         matches!(
             field.datatype.value,
@@ -47,11 +54,13 @@ const DELETED: Part = Part {
 };
 const SEARCH: Part = Part {
     key: "search",
+    computed: true,
     fits: |field| field.datatype.value == Datatype::String,
     needs: "search reads `string` fields",
 };
 const UNIQUE: Part = Part {
     key: "unique",
+    computed: false,
     fits: |field| field.datatype.can_be_key() && !field.many.value,
     needs: "a field of `unique` holds one value, of any datatype but `number` and `json`",
 };
@@ -87,7 +96,12 @@ impl<'m> Rules<'m> {
         let Some(field) = self.find_field(stream, name, &path) else {
             return;
         };
-        if !(part.fits)(field) {
+        if field.compute().is_some() && !part.computed {
+            let message = format!("`{name}` is computed, and cannot be in `{}`", part.key);
+            let problem = Problem::new(ProblemCode::UnfitField, message)
+                .hint("name a field that is read from a column");
+            self.report(&path, &name.span, problem);
+        } else if !(part.fits)(field) {
             let many = if field.many.value { "many " } else { "" };
             let message = format!(
                 "`{name}` ({many}{}) cannot be in `{}`",
@@ -117,19 +131,20 @@ impl<'m> Rules<'m> {
             .fields
             .iter()
             .map(|field| &field.name)
-            .chain(stream.relations.iter().map(|relation| &relation.name));
-        // People and models alike confuse names that differ only in case.
+            .chain(stream.relations.iter().map(|relation| &relation.name))
+            .chain(stream.measures.iter().map(|measure| &measure.name));
+        // A person and a model both misread names that differ only in case.
         for name in repeated_by(names, |name| name.to_ascii_lowercase()) {
             let message = format!(
-                "stream `{}` has another field or relation called {}",
+                "stream `{}` has another field, relation or measure called {}",
                 stream.name,
                 shown(name)
             );
             let problem = Problem::new(ProblemCode::DuplicateName, message)
-                .hint("names of fields and relations differ in more than case");
+                .hint("names of fields, relations and measures differ in more than case");
             self.report(path, &name.span, problem);
         }
-        for column in repeated(stream.fields.iter().map(|field| &field.column)) {
+        for column in repeated(stream.fields.iter().filter_map(|field| field.column())) {
             let message = format!("two fields read column {}", shown(column));
             let problem =
                 Problem::new(ProblemCode::DuplicateValue, message).hint("keep one of them");

@@ -3,8 +3,8 @@
 use toml_edit::{Decor, DocumentMut, InlineTable, Item, Key, Table, Value};
 
 use super::mark::{self, CHANGED, GONE, NEW};
-use super::{Change, News, comment, text};
-use crate::propose::draft::Stream;
+use super::{Change, News, comment, is_computed, sampled, text};
+use crate::propose::draft::{Relation, Stream};
 use crate::propose::{render, seen};
 
 /// Marks missing and changed entries and adds new ones, in every stream.
@@ -42,7 +42,9 @@ fn to_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
     };
     let read =
         |(field, item): (&str, &Item)| (field.to_owned(), text(item, "column", field).to_owned());
-    let all: Vec<(String, String)> = fields.iter().map(read).collect();
+    let stored = fields.iter().filter(|(_, item)| !is_computed(item));
+    let all: Vec<(String, String)> = stored.map(read).collect();
+    let drafted = news.draft.streams.iter().find(|it| it.table == table);
     for (field, column) in all {
         let found = news
             .catalogue
@@ -65,10 +67,18 @@ fn to_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
             let words = format!("was {} and is {}", comment::name(was), comment::name(&is));
             mark::put(fields, &field, CHANGED, &words);
             changes.push(Change::Redeclared {
-                table,
-                column,
+                table: table.clone(),
+                column: column.clone(),
                 was: was.clone(),
                 is,
+            });
+        }
+        let drafted = drafted.and_then(|it| it.field_of(&column));
+        if drafted.is_some_and(|it| sampled::list_values(fields, &field, it)) {
+            changes.push(Change::Sampled {
+                table,
+                column,
+                field,
             });
         }
     }
@@ -85,7 +95,9 @@ fn add_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
     for column in &new {
         let field = draft.field_of(column);
         if let Some(field) = field {
-            insert(stream, "fields", &field.name, &render::field_value(field));
+            let note = field.note.map(str::to_owned);
+            let value = render::field_value(field);
+            insert(stream, "fields", &field.name, &value, note);
         }
         changes.push(Change::NewColumn {
             table: table.to_owned(),
@@ -98,21 +110,28 @@ fn add_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
 }
 
 fn add_relations(stream: &mut Table, draft: &Stream, new: &[&String], news: &News<'_>) {
+    let is_gained = |relation: &Relation| match &relation.reverse_of {
+        Some(forward) => {
+            let near = |(ours, _): &(String, String)| news.reads(&draft.table, ours);
+            news.is_gained(forward) && relation.on.iter().all(near)
+        }
+        None => relation.on.iter().any(|(ours, _)| new.contains(&ours)),
+    };
     for relation in &draft.relations {
-        let needs_new = relation.on.iter().any(|(ours, _)| new.contains(&ours));
-        if needs_new && news.holds(&relation.to, &relation.on) {
-            insert(
-                stream,
-                "relations",
-                &relation.name,
-                &render::relation_value(relation),
-            );
+        let name = &relation.name;
+        let is_there = stream
+            .get("relations")
+            .is_some_and(|it| it.get(name).is_some());
+        if is_gained(relation) && !is_there && news.holds(&relation.to, &relation.on) {
+            let value = render::relation_value(relation);
+            let note = relation.reverse_of.as_ref().map(render::reverse_note);
+            insert(stream, "relations", name, &value, note);
         }
     }
 }
 
-/// Adds an entry in the notation of its neighbours: under its own header, or on one line.
-fn insert(stream: &mut Table, section: &str, name: &str, value: &str) {
+/// Adds an entry the way its neighbours are written: under a header of its own, or on one line.
+fn insert(stream: &mut Table, section: &str, name: &str, value: &str, note: Option<String>) {
     let Ok(Value::InlineTable(value)) = value.parse::<Value>() else {
         return;
     };
@@ -126,11 +145,12 @@ fn insert(stream: &mut Table, section: &str, name: &str, value: &str) {
                     .iter()
                     .all(|(_, it)| it.as_table().is_some_and(|it| !it.is_dotted()));
             if headed {
-                entries.insert(name, Item::Table(under_header(value)));
+                entries.insert(name, Item::Table(under_header(value, note)));
             } else {
                 let decor = Decor::new(format!("{NEW}\n"), " ");
                 let key = Key::new(name).with_leaf_decor(decor);
-                entries.insert_formatted(&key, Item::Value(Value::InlineTable(spaced(value))));
+                let value = Value::InlineTable(spaced(value, note));
+                entries.insert_formatted(&key, Item::Value(value));
             }
         }
         Item::Value(Value::InlineTable(entries)) => {
@@ -140,14 +160,18 @@ fn insert(stream: &mut Table, section: &str, name: &str, value: &str) {
     }
 }
 
-fn under_header(value: InlineTable) -> Table {
+fn under_header(value: InlineTable, note: Option<String>) -> Table {
     let mut table = value.into_table();
     table.fmt();
-    table.decor_mut().set_prefix(format!("\n{NEW}\n"));
+    let note = note.map(|it| format!("# {it}\n")).unwrap_or_default();
+    table.decor_mut().set_prefix(format!("\n{NEW}\n{note}"));
     table
 }
 
-fn spaced(mut value: InlineTable) -> InlineTable {
+fn spaced(mut value: InlineTable, note: Option<String>) -> InlineTable {
     value.decor_mut().set_prefix(" ");
+    if let Some(note) = note {
+        value.decor_mut().set_suffix(format!("  # {note}"));
+    }
     value
 }

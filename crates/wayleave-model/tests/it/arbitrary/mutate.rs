@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use wayleave_model::mapping::{
-    Action, AggregateOp, Capability, Datatype, Field, Join, Mapping, Relation, Scalar, SourceKind,
-    Spanned, Stream,
+    Action, AggregateOp, Capability, Datatype, Field, Join, Mapping, Origin, Relation, Scalar,
+    SourceKind, Spanned, Stream,
 };
 
 use super::{Choices, number, text};
@@ -168,7 +168,10 @@ fn mutate_stream(choices: &mut Choices, stream: &mut Stream) {
 fn mutate_field(choices: &mut Choices, field: &mut Field) {
     match choices.below(18) {
         0 => field.name.value.push('x'),
-        1 => field.column.value.push('x'),
+        1 => match &mut field.origin {
+            Origin::Column(column) => column.value.push('x'),
+            Origin::Computed(_) => unreachable!("none is drawn"),
+        },
         2 => {
             let json = field.datatype.value == Datatype::Json;
             field.datatype = if json { Datatype::Iri } else { Datatype::Json }.into();

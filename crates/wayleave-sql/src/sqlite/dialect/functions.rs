@@ -33,8 +33,16 @@ pub(crate) const MEAN: &str = "wayleave_mean";
 /// A floating-point number as answers round it.
 pub(crate) const ROUNDED: &str = "wayleave_rounded";
 
+/// A text with the letters that plans fold as small ones.
+pub(crate) const FOLD: &str = "wayleave_fold";
+/// A floating-point number, or NULL where it is not finite.
+pub(crate) const FINITE: &str = "wayleave_finite";
+/// What a program of exact arithmetic gives: `(program, argument, …)`. An integer where it fits one,
+/// else text.
+pub(crate) const COMPUTE: &str = "wayleave_compute";
+
 /// All of them, for the authorizer.
-pub(crate) const ALL: [&str; 14] = [
+pub(crate) const ALL: [&str; 17] = [
     TEXT,
     FITS,
     DECIDED,
@@ -49,4 +57,7 @@ pub(crate) const ALL: [&str; 14] = [
     SUM,
     MEAN,
     ROUNDED,
+    FOLD,
+    FINITE,
+    COMPUTE,
 ];

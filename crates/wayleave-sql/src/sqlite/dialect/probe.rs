@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use wayleave_plan::plan::{Column, OrderBy, Predicate, Read, Rows};
+use wayleave_plan::plan::{Column, JoinedTable, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
@@ -15,10 +15,10 @@ use super::bytes::spelled;
 use super::form::Form;
 use super::raw_domain::{RawDomain, possible};
 use crate::compile::dialect::Dialect;
-use crate::compile::predicate::{condition, conditions, where_all};
-use crate::compile::shape::Shape;
+use crate::compile::joins::left_joins;
+use crate::compile::predicate::{Measured, condition, conditions, where_all};
 use crate::compile::sql::Sql;
-use crate::compile::{Output, Statement, keyset};
+use crate::compile::{Output, Statement, Tables, keyset};
 use crate::plan_columns::granting;
 
 /// A column whose raw domain is worth a probe.
@@ -60,21 +60,21 @@ impl DomainProbe {
 /// The statement reads the table even without a probe, since it also holds the snapshot for what
 /// follows.
 pub(crate) fn facts(
-    shape: &Shape<Affinity>,
+    tables: &Tables<Affinity>,
     probes: &[Probe],
     predicate: &Predicate,
 ) -> Result<DomainProbe, StoreError> {
     let dialect = SqliteDialect::default();
-    let seen = granted(&dialect, shape, predicate)?;
+    let seen = granted(&dialect, tables, predicate)?;
     let seen_by = |column: &Column| {
-        let decides = granting(predicate).iter().any(|it| it.name == column.name);
+        let decides = granting(predicate).contains(&column);
         seen.clone().filter(|_| !decides)
     };
-    let from = shape.from(&dialect)?;
+    let from = tables.from(&dialect)?;
     let mut truths = vec![from.clone().within("EXISTS (SELECT 1 FROM ", ")")];
     let mut told = Vec::new();
     for it in probes {
-        let name = shape.name(&dialect, &it.column)?;
+        let name = tables.name(&dialect, &it.column)?;
         if let Some((index, form)) = &it.odd {
             let mut odd = from
                 .clone()
@@ -85,25 +85,27 @@ pub(crate) fn facts(
             rows_in.extend(seen_by(&it.column));
             odd.add(Sql::joined(rows_in, " AND ").within("", ")"));
             told.push((
-                it.column.name.clone(),
+                it.column.label().to_owned(),
                 RawDomain::Written(*form),
                 vec![truths.len()],
             ));
             truths.push(odd);
         }
-        for (domain, outside) in possible(&it.column, shape.column(&it.column)?.kind, &name) {
+        for (domain, outside) in
+            possible(&it.column, tables.column(&dialect, &it.column)?.kind, &name)
+        {
             let first = truths.len();
             for outside in outside {
                 let mut rows_in = vec![outside];
                 for equal in &it.equal {
-                    rows_in.push(condition(&dialect, shape, equal)?);
+                    rows_in.push(condition(&dialect, tables, equal)?);
                 }
                 rows_in.extend(seen_by(&it.column));
                 let mut truth = from.clone();
                 truth.add(where_all(rows_in));
                 truths.push(truth.within("EXISTS (SELECT 1 FROM ", ")"));
             }
-            told.push((it.column.name.clone(), domain, vec![first, first + 1]));
+            told.push((it.column.label().to_owned(), domain, vec![first, first + 1]));
         }
     }
     let sql = Sql::joined(truths, ", ").within("SELECT ", "");
@@ -114,7 +116,7 @@ pub(crate) fn facts(
 /// The condition of the grant in a plan's predicate.
 fn granted(
     dialect: &SqliteDialect,
-    shape: &Shape<Affinity>,
+    tables: &Tables<Affinity>,
     predicate: &Predicate,
 ) -> Result<Option<Sql>, StoreError> {
     let parts = match predicate {
@@ -126,7 +128,7 @@ fn granted(
         .filter(|it| matches!(it, Predicate::Granted(_)));
     granted
         .next()
-        .map(|it| condition(dialect, shape, it))
+        .map(|it| condition(dialect, tables, it))
         .transpose()
 }
 
@@ -134,7 +136,7 @@ fn granted(
 /// with the text.
 pub(crate) fn doubtful<'a>(
     dialect: &SqliteDialect,
-    shape: &Shape<Affinity>,
+    tables: &Tables<Affinity>,
     read: &'a Read,
 ) -> Vec<(&'a Column, &'a str)> {
     let Read::Rows(plan) = read else {
@@ -143,7 +145,7 @@ pub(crate) fn doubtful<'a>(
     let values = plan.after.iter().flatten();
     let doubtful = |(by, value): (&'a OrderBy, &'a Value)| match value {
         Value::Text(text) if spelled(text).is_some() => {
-            let kind = shape.columns.get(&by.column.name)?.kind;
+            let kind = tables.own(&by.column)?.kind;
             let raw = dialect.is_raw(&by.column, kind);
             raw.then_some((&by.column, text.as_str()))
         }
@@ -155,17 +157,19 @@ pub(crate) fn doubtful<'a>(
 /// What these columns hold in the row that a page begins after.
 pub(crate) fn cursor_probe(
     dialect: &SqliteDialect,
-    shape: &Shape<Affinity>,
+    tables: &Tables<Affinity>,
     plan: &Rows,
+    joins: &[JoinedTable],
     columns: &[(&Column, &str)],
 ) -> Result<Statement<'static>, StoreError> {
-    let names = columns.iter().map(|(it, _)| shape.name(dialect, it));
+    let names = columns.iter().map(|(it, _)| tables.name(dialect, it));
     let names: Vec<Sql> = names.collect::<Result<_, _>>()?;
     let values = plan.after.iter().flatten();
     let ties = plan.order.iter().zip(values);
-    let ties = ties.map(|(by, value)| keyset::tie(dialect, shape, by, value));
+    let ties = ties.map(|(by, value)| keyset::tie(dialect, tables, by, value));
     let mut sql = Sql::joined(names, ", ").within("SELECT ", " FROM ");
-    sql.add(shape.from(dialect)?);
+    sql.add(tables.from(dialect)?);
+    sql.add(left_joins(dialect, tables, joins)?);
     sql.add(where_all(ties.collect::<Result<_, _>>()?));
     sql.push(" LIMIT 1");
     let (text, binds) = sql.render(dialect.placeholder());
@@ -179,16 +183,16 @@ pub(crate) fn cursor_probe(
 
 /// Counts the visible rows that satisfy a predicate, up to a maximum.
 pub(crate) fn count(
-    shape: &Shape<Affinity>,
+    tables: &Tables<Affinity>,
     predicate: &Predicate,
     of: &Predicate,
     most: u32,
 ) -> Result<Statement<'static>, StoreError> {
     let dialect = SqliteDialect::default();
     let mut sql = Sql::text("SELECT COUNT(*) FROM (SELECT 1 FROM ");
-    sql.add(shape.from(&dialect)?);
-    let mut rows_in = vec![condition(&dialect, shape, predicate)?];
-    rows_in.extend(granted(&dialect, shape, of)?);
+    sql.add(tables.from(&dialect)?);
+    let mut rows_in = vec![condition(&dialect, tables, predicate)?];
+    rows_in.extend(granted(&dialect, tables, of)?);
     sql.add(where_all(rows_in));
     sql.push(&format!(" LIMIT {most}) AS p"));
     let (text, binds) = sql.render(dialect.placeholder());
@@ -204,26 +208,33 @@ pub(crate) fn count(
 /// first by the raw values of the order's first column: what has a later one is not on the page.
 pub(crate) fn edge<'a>(
     dialect: &SqliteDialect,
-    shape: &Shape<Affinity>,
+    tables: &Tables<Affinity>,
     plan: &'a Rows,
+    joins: &[JoinedTable],
 ) -> Result<Option<Statement<'a>>, StoreError> {
     let Some(first) = plan.order.first() else {
         return Ok(None);
     };
-    let name = shape.name(dialect, &first.column)?;
-    let kind = &shape.column(&first.column)?.kind;
-    let key = dialect.key(&first.column, kind, name.clone());
+    let (name, native) = tables.named(dialect, &first.column)?;
+    let key = dialect.key(&first.column, &native.kind, name.clone());
     let mut rows_in = Vec::new();
     if let Some(values) = &plan.after {
-        rows_in.push(keyset::after(dialect, shape, &plan.order, values)?);
+        rows_in.push(keyset::after(dialect, tables, &plan.order, values)?);
     }
-    rows_in.extend(conditions(dialect, shape, &plan.predicate, &[])?);
+    rows_in.extend(conditions(
+        dialect,
+        tables,
+        joins,
+        &plan.predicate,
+        &Measured::default(),
+    )?);
     let last = if first.descending { "MIN(k)" } else { "MAX(k)" };
     let mut sql = key.within(
         &format!("SELECT COUNT(*), {last} FROM (SELECT "),
         " AS k FROM ",
     );
-    sql.add(shape.from(dialect)?);
+    sql.add(tables.from(dialect)?);
+    sql.add(left_joins(dialect, tables, joins)?);
     sql.add(where_all(rows_in));
     let raw = name.within("", " COLLATE BINARY");
     let order = dialect.order(raw, first.descending, false);

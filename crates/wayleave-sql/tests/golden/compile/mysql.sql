@@ -27,7 +27,7 @@ SELECT t.`id`, t.`na"me```, t.`price` FROM `data``base`.`the "table`` '` AS t WH
 --   Text("b")
 
 -- decimals, numbers, times and truth
-SELECT t.`id`, t.`na"me```, t.`price`, (SELECT t.`active` FROM `data``base`.`the "table`` '` AS t LIMIT 0), (SELECT t.`at` FROM `data``base`.`the "table`` '` AS t LIMIT 0), (SELECT t.`day` FROM `data``base`.`the "table`` '` AS t LIMIT 0), (SELECT t.`ratio` FROM `data``base`.`the "table`` '` AS t LIMIT 0) FROM `data``base`.`the "table`` '` AS t WHERE t.`price` > CAST(? AS DECIMAL(65, 30)) AND t.`ratio` < ? AND t.`day` <> ? AND t.`at` <= ? AND (t.`active` <> 0) = ? AND EXP(10000 * CASE WHEN (t.`price` > CAST(? AS DECIMAL(65, 30)) AND t.`ratio` < ? AND t.`day` <> ? AND t.`at` <= ? AND (t.`active` <> 0) = ?) THEN CASE WHEN ((t.`day` <> ? AND COALESCE(DAYOFMONTH(t.`day`) BETWEEN 1 AND DAYOFMONTH(LAST_DAY(t.`day`)), 0)) AND (t.`at` <= ? AND COALESCE(DAYOFMONTH(t.`at`) BETWEEN 1 AND DAYOFMONTH(LAST_DAY(t.`at`)), 0))) THEN 0 ELSE 1 END ELSE 0 END) = 1 ORDER BY t.`id` LIMIT 26
+SELECT t.`id`, t.`na"me```, t.`price`, (SELECT t.`active` FROM `data``base`.`the "table`` '` AS t LIMIT 0), (SELECT t.`at` FROM `data``base`.`the "table`` '` AS t LIMIT 0), (SELECT t.`day` FROM `data``base`.`the "table`` '` AS t LIMIT 0), (SELECT t.`ratio` FROM `data``base`.`the "table`` '` AS t LIMIT 0) FROM `data``base`.`the "table`` '` AS t WHERE t.`price` > CAST(? AS DECIMAL(65, 30)) AND t.`ratio` < ? AND t.`day` <> ? AND t.`at` <= ? AND (t.`active` <> 0) = ? AND EXP(10000 * CASE WHEN (t.`price` > CAST(? AS DECIMAL(65, 30)) AND t.`ratio` < ? AND t.`day` <> ? AND t.`at` <= ? AND (t.`active` <> 0) = ?) THEN CASE WHEN (COALESCE(DAYOFMONTH(t.`day`) BETWEEN 1 AND DAYOFMONTH(LAST_DAY(t.`day`)), 0) AND COALESCE(DAYOFMONTH(t.`at`) BETWEEN 1 AND DAYOFMONTH(LAST_DAY(t.`at`)), 0)) THEN 0 ELSE 1 END ELSE 0 END) = 1 ORDER BY t.`id` LIMIT 26
 --   Text("0.100000000000000000000000000000")
 --   Real(0.5)
 --   Date(0)
@@ -38,8 +38,6 @@ SELECT t.`id`, t.`na"me```, t.`price`, (SELECT t.`active` FROM `data``base`.`the
 --   Date(0)
 --   Datetime(1)
 --   Integer(1)
---   Date(0)
---   Datetime(1)
 
 -- a page by key
 SELECT t.`id`, t.`na"me```, t.`price` FROM `data``base`.`the "table`` '` AS t WHERE t.`id` > ? ORDER BY t.`id` LIMIT 26

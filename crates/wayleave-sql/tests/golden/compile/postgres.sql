@@ -27,7 +27,7 @@ SELECT t."id", t."na""me`", (t."price"::text), (SELECT t."price" FROM "pub""lic"
 --   Text("b")
 
 -- decimals, numbers, times and truth
-SELECT t."id", t."na""me`", (t."price"::text), (SELECT t."active" FROM "pub""lic"."the ""table` '" AS t LIMIT 0), (SELECT t."at" FROM "pub""lic"."the ""table` '" AS t LIMIT 0), (SELECT t."day" FROM "pub""lic"."the ""table` '" AS t LIMIT 0), (SELECT t."price" FROM "pub""lic"."the ""table` '" AS t LIMIT 0), (SELECT t."ratio" FROM "pub""lic"."the ""table` '" AS t LIMIT 0) FROM "pub""lic"."the ""table` '" AS t WHERE t."price" >= $1::text::numeric AND t."ratio" < $2::float8 AND t."day" <> $3::date AND t."at" <= $4::timestamptz AND t."active" = $5::bool AND (1 / (1 - CASE WHEN (t."price" >= $6::text::numeric AND t."ratio" < $7::float8 AND t."day" <> $8::date AND t."at" <= $9::timestamptz AND t."active" = $10::bool) THEN CASE WHEN ((t."price" >= $11::text::numeric AND (t."price" - t."price") <> 'NaN') AND (t."ratio" < $12::float8 AND (t."ratio" - t."ratio") <> 'NaN') AND (t."day" <> $13::date AND t."day" NOT IN ('infinity', '-infinity')) AND (t."at" <= $14::timestamptz AND t."at" NOT IN ('infinity', '-infinity'))) THEN 0 ELSE 1 END ELSE 0 END)) IS NOT NULL ORDER BY t."id" LIMIT 26
+SELECT t."id", t."na""me`", (t."price"::text), (SELECT t."active" FROM "pub""lic"."the ""table` '" AS t LIMIT 0), (SELECT t."at" FROM "pub""lic"."the ""table` '" AS t LIMIT 0), (SELECT t."day" FROM "pub""lic"."the ""table` '" AS t LIMIT 0), (SELECT t."price" FROM "pub""lic"."the ""table` '" AS t LIMIT 0), (SELECT t."ratio" FROM "pub""lic"."the ""table` '" AS t LIMIT 0) FROM "pub""lic"."the ""table` '" AS t WHERE t."price" >= $1::text::numeric AND t."ratio" < $2::float8 AND t."day" <> $3::date AND t."at" <= $4::timestamptz AND t."active" = $5::bool AND (1 / (1 - CASE WHEN (t."price" >= $6::text::numeric AND t."ratio" < $7::float8 AND t."day" <> $8::date AND t."at" <= $9::timestamptz AND t."active" = $10::bool) THEN CASE WHEN ((t."price" - t."price") <> 'NaN' AND (t."ratio" - t."ratio") <> 'NaN' AND t."day" NOT IN ('infinity', '-infinity') AND t."at" NOT IN ('infinity', '-infinity')) THEN 0 ELSE 1 END ELSE 0 END)) IS NOT NULL ORDER BY t."id" LIMIT 26
 --   Text("0.10000000000000000000000000000000001")
 --   Real(0.5)
 --   Date(0)
@@ -38,10 +38,6 @@ SELECT t."id", t."na""me`", (t."price"::text), (SELECT t."active" FROM "pub""lic
 --   Date(0)
 --   Datetime(1)
 --   Boolean(true)
---   Text("0.10000000000000000000000000000000001")
---   Real(0.5)
---   Date(0)
---   Datetime(1)
 
 -- a page by key
 SELECT t."id", t."na""me`", (t."price"::text), (SELECT t."price" FROM "pub""lic"."the ""table` '" AS t LIMIT 0) FROM "pub""lic"."the ""table` '" AS t WHERE t."id" > $1::int8 ORDER BY t."id" LIMIT 26

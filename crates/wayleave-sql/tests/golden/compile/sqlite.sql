@@ -26,14 +26,7 @@ SELECT t."id", t."na""me`", t."price" FROM "the ""table` '" AS t WHERE ((t."id" 
 --   Text("b")
 
 -- decimals, numbers, times and truth
-SELECT t."id", t."na""me`", t."price" FROM "the ""table` '" AS t WHERE t."price" > ?1 AND t."ratio" < ?2 AND t."day" <> ?3 COLLATE BINARY AND wayleave_datetime(t."at", ?4) <= ?5 AND wayleave_boolean(t."active", ?6) = ?7 AND wayleave_decided(CASE WHEN (t."price" > ?8 AND t."ratio" < ?9 AND t."day" <> ?10 COLLATE BINARY AND wayleave_datetime(t."at", ?11) <= ?12 AND wayleave_boolean(t."active", ?13) = ?14) THEN CASE WHEN ((t."price" > ?15 AND (typeof(t."price") = 'integer' OR wayleave_fits(t."price", 'decimal'))) AND (t."ratio" < ?16 AND (typeof(t."ratio") = 'integer' OR wayleave_fits(t."ratio", 'number'))) AND (t."day" <> ?17 COLLATE BINARY AND wayleave_fits(t."day", 'date')) AND (wayleave_datetime(t."at", ?18) <= ?19 AND wayleave_fits(t."at", 'datetime')) AND (wayleave_boolean(t."active", ?20) = ?21 AND wayleave_fits(t."active", 'boolean'))) THEN 0 ELSE 1 END ELSE 0 END) ORDER BY t."id" LIMIT 26
---   Real(0.1)
---   Real(0.5)
---   Text("1970-01-01")
---   Integer(1)
---   Integer(1)
---   Integer(1)
---   Integer(1)
+SELECT t."id", t."na""me`", t."price" FROM "the ""table` '" AS t WHERE t."price" > ?1 AND t."ratio" < ?2 AND t."day" <> ?3 COLLATE BINARY AND wayleave_datetime(t."at", ?4) <= ?5 AND wayleave_boolean(t."active", ?6) = ?7 AND wayleave_decided(CASE WHEN (t."price" > ?8 AND t."ratio" < ?9 AND t."day" <> ?10 COLLATE BINARY AND wayleave_datetime(t."at", ?11) <= ?12 AND wayleave_boolean(t."active", ?13) = ?14) THEN CASE WHEN ((typeof(t."price") = 'integer' OR wayleave_fits(t."price", 'decimal')) AND (typeof(t."ratio") = 'integer' OR wayleave_fits(t."ratio", 'number')) AND wayleave_fits(t."day", 'date') AND wayleave_fits(t."at", 'datetime') AND wayleave_fits(t."active", 'boolean')) THEN 0 ELSE 1 END ELSE 0 END) ORDER BY t."id" LIMIT 26
 --   Real(0.1)
 --   Real(0.5)
 --   Text("1970-01-01")
@@ -73,8 +66,7 @@ SELECT t."id", t."na""me`", t."price" FROM "the ""table` '" AS t WHERE (1 = 0 OR
 SELECT c0 FROM (SELECT t."id" AS c0, ROW_NUMBER() OVER (PARTITION BY t."small" ORDER BY t."id") AS place, ROW_NUMBER() OVER ( ORDER BY t."id") AS position, CASE WHEN 1 = 1 THEN 1 ELSE 0 END AS later FROM "the ""table` '" AS t) AS r WHERE place <= 3 AND later = 1 ORDER BY position LIMIT 30
 
 -- a count
-SELECT COUNT(*) FROM "the ""table` '" AS t WHERE t."id" > ?1 AND wayleave_decided(CASE WHEN (t."id" > ?2) THEN CASE WHEN ((t."id" > ?3 AND (typeof(t."id") = 'integer' OR wayleave_fits(t."id", 'integer')))) THEN 0 ELSE 1 END ELSE 0 END)
---   Integer(0)
+SELECT COUNT(*) FROM "the ""table` '" AS t WHERE t."id" > ?1 AND wayleave_decided(CASE WHEN (t."id" > ?2) THEN CASE WHEN ((typeof(t."id") = 'integer' OR wayleave_fits(t."id", 'integer'))) THEN 0 ELSE 1 END ELSE 0 END)
 --   Integer(0)
 --   Integer(0)
 
@@ -82,8 +74,7 @@ SELECT COUNT(*) FROM "the ""table` '" AS t WHERE t."id" > ?1 AND wayleave_decide
 SELECT COUNT(*) AS v0, COUNT(DISTINCT m1 COLLATE BINARY) AS v1, wayleave_sum(m2) AS v2, wayleave_sum(m3), COUNT(m3) AS v3, SUM(m4) AS v4, MIN(m5 COLLATE BINARY) AS v5, MAX(m6) AS v6 FROM (SELECT t."na""me`" COLLATE BINARY AS m1, CASE WHEN typeof(t."id") = 'integer' THEN t."id" ELSE wayleave_integer(t."id") END AS m2, t."price" AS m3, CASE WHEN typeof(t."ratio") = 'real' THEN t."ratio" ELSE wayleave_number(t."ratio") END AS m4, t."na""me`" COLLATE BINARY AS m5, wayleave_datetime(t."at") AS m6 FROM "the ""table` '" AS t WHERE wayleave_decided(CASE WHEN (1 = 1) THEN CASE WHEN ((t."at" IS NULL OR wayleave_fits(t."at", 'datetime'))) THEN 0 ELSE 1 END ELSE 0 END)) AS g LIMIT 1
 
 -- groups
-SELECT k0 AS v0, k1 AS v1, wayleave_sum(m0), COUNT(m0) AS v2 FROM (SELECT t."na""me`" COLLATE BINARY AS k0, wayleave_boolean(t."active") AS k1, t."price" AS m0 FROM "the ""table` '" AS t WHERE t."id" > ?1 AND wayleave_decided(CASE WHEN (t."id" > ?2) THEN CASE WHEN ((t."id" > ?3 AND (typeof(t."id") = 'integer' OR wayleave_fits(t."id", 'integer')))) THEN 0 ELSE 1 END ELSE 0 END)) AS g GROUP BY k0 COLLATE BINARY, k1 ORDER BY wayleave_decimal(wayleave_mean(wayleave_sum(m0), COUNT(m0))) DESC, k0 COLLATE BINARY NULLS LAST, k1 NULLS LAST LIMIT 11
---   Integer(0)
+SELECT k0 AS v0, k1 AS v1, wayleave_sum(m0), COUNT(m0) AS v2 FROM (SELECT t."na""me`" COLLATE BINARY AS k0, wayleave_boolean(t."active") AS k1, t."price" AS m0 FROM "the ""table` '" AS t WHERE t."id" > ?1 AND wayleave_decided(CASE WHEN (t."id" > ?2) THEN CASE WHEN ((typeof(t."id") = 'integer' OR wayleave_fits(t."id", 'integer'))) THEN 0 ELSE 1 END ELSE 0 END)) AS g GROUP BY k0 COLLATE BINARY, k1 ORDER BY wayleave_decimal(wayleave_mean(wayleave_sum(m0), COUNT(m0))) DESC, k0 COLLATE BINARY NULLS LAST, k1 NULLS LAST LIMIT 11
 --   Integer(0)
 --   Integer(0)
 

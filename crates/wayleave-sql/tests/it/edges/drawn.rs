@@ -132,7 +132,9 @@ impl Drawn {
             let field = edge.field;
             for operand in operands(&edge) {
                 for op in ops(edge.datatype) {
-                    if operand == json!("") && matches!(*op, "contains" | "starts_with") {
+                    if operand == json!("")
+                        && matches!(*op, "contains" | "starts_with" | "icontains")
+                    {
                         continue;
                     }
                     let filter = match *op {

@@ -82,6 +82,7 @@ async fn r08_the_first_512_characters_of_the_instructions_stand_alone() {
         "filter",
         "next_cursor",
         "Paging",
+        "paths",
         "fetch",
     ] {
         assert!(first.contains(word), "`{word}` is not in: {first}");
@@ -89,19 +90,106 @@ async fn r08_the_first_512_characters_of_the_instructions_stand_alone() {
 }
 
 #[tokio::test]
-async fn r10_the_index_names_streams_without_fields() {
+async fn r10_everything_is_shown_at_once_where_it_fits() {
     let (service, files) = crm();
     let reply = good(&service, &local(), "schema", json!({})).await;
     assert_eq!(reply.structured.value()["data"]["detail"], "compact");
     assert!(reply.structured.value()["data"]["data"].is_null());
-    for text in [reply.text.clone(), reply.structured.value().to_string()] {
-        assert!(text.contains("people") && text.contains("Person") && text.contains("crm-us"));
-        assert!(
-            !text.contains("salary") && !text.contains("secret_rating"),
-            "{text}"
-        );
+    for line in [
+        "- people key id; string full_name status(proposed|accepted|rejected) bio; integer id org_id",
+        "; one employer->orgs; many tickets->tickets",
+    ] {
+        assert!(reply.text.contains(line), "{}", reply.text);
     }
-    assert_eq!(files.asked(), 0, "an index touches no store");
+    let streams = &reply.structured.value()["data"]["connectors"][0]["streams"];
+    let people = streams.as_array().unwrap().iter();
+    let people = people.clone().find(|it| it["name"] == "people").unwrap();
+    assert_eq!(people["fields"]["decimal"], "salary");
+    assert_eq!(people["one"], json!({ "employer": "orgs" }));
+    assert_eq!(people["many"], json!({ "tickets": "tickets" }));
+    assert_eq!(files.asked(), 0, "an overview touches no store");
+}
+
+#[tokio::test]
+async fn r10_an_index_tells_how_much_is_behind_it() {
+    let files = Files::new(&[]);
+    let service = service(&[&wide("one", 24, 30, 1)], &files);
+    let reply = good(&service, &local(), "schema", json!({})).await;
+    assert!(
+        reply
+            .text
+            .starts_with("24 streams, 720 fields, 1 connector, 1 connection.")
+    );
+    assert!(
+        reply
+            .text
+            .contains("- stream_0001 ONE_1, 30 fields: What happened")
+    );
+    assert!(!reply.text.contains("some_field"));
+    let data = &reply.structured.value()["data"];
+    assert_eq!(data["totals"]["fields"], 720);
+    assert_eq!(data["connectors"][0]["streams"][0]["field_count"], 30);
+}
+
+#[tokio::test]
+async fn computed_fields_and_measures_are_told() {
+    let (service, _files) = crate::reading::analysis::shop();
+    let reply = good(&service, &local(), "schema", json!({})).await;
+    assert!(reply.text.contains("; decimal amount*; "), "{}", reply.text);
+    assert!(
+        reply.text.contains("; measures revenue=sum(amount)\n"),
+        "{}",
+        reply.text
+    );
+    let reply = good(&service, &local(), "schema", json!({ "stream": "sales" })).await;
+    assert!(
+        reply.text.contains("\n- amount decimal computed\n"),
+        "{}",
+        reply.text
+    );
+    assert!(
+        reply
+            .text
+            .contains("\nmeasure revenue decimal = sum(amount)\n"),
+        "{}",
+        reply.text
+    );
+    let source = &reply.structured.value()["data"]["sources"][0];
+    assert_eq!(
+        source["measures"],
+        json!([{ "name": "revenue", "type": "decimal", "expression": "sum(amount)" }])
+    );
+    assert_eq!(source["relations"][0]["many"], false);
+}
+
+#[tokio::test]
+async fn several_streams_are_described_at_once_with_one_legend() {
+    let (service, _files) = crate::reading::analysis::shop();
+    let given = json!({ "streams": ["sales", "albums"] });
+    let reply = good(&service, &local(), "schema", given).await;
+    assert_eq!(reply.text.matches("\nlegend: ").count(), 1);
+    assert_eq!(reply.text.matches("\ntypes:\n").count(), 1);
+    assert!(reply.text.starts_with("stream sales "), "{}", reply.text);
+    assert!(reply.text.contains("\nstream albums "), "{}", reply.text);
+    assert!(
+        reply
+            .text
+            .contains("artist -> artists, tracks -> tracks (many)")
+    );
+    let data = &reply.structured.value()["data"];
+    assert_eq!(data["streams"], json!(["sales", "albums"]));
+    assert_eq!(data["sources"][1]["stream"], "albums");
+    let error = refused(
+        &service,
+        &local(),
+        "schema",
+        json!({ "streams": ["sales", "album"] }),
+    )
+    .await;
+    assert_eq!(
+        (&error["code"], &error["did_you_mean"]),
+        (&json!("unknown_stream"), &json!("albums"))
+    );
 }
 
 #[tokio::test]

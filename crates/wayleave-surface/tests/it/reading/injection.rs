@@ -1,5 +1,8 @@
 //! Hostile values, ids, cursors and names are refused or treated as plain data, and change nothing.
 
+mod expressions;
+mod paths;
+
 use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;
 

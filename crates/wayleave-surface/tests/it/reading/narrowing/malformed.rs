@@ -7,7 +7,7 @@
 //! `WAYLEAVE_FULL=1` makes 24,000 calls on each kind of store instead of 640 on SQLite and 160 on
 //! the others.
 
-mod rows;
+pub mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,0 +1,88 @@
+//! Which datatypes become which, and what several share.
+
+use super::formula::{Formula, Literal, Node};
+use super::literal::is_time;
+use crate::mapping::Datatype;
+
+/// A constant of that datatype.
+pub(super) fn literal<L>(datatype: Datatype, literal: Literal) -> Formula<L> {
+    Formula {
+        datatype,
+        node: Node::Literal(literal),
+    }
+}
+
+/// The datatype that both numbers fit.
+pub(super) fn wider(one: Datatype, other: Datatype) -> Datatype {
+    if one == Datatype::Number || other == Datatype::Number {
+        Datatype::Number
+    } else if one == Datatype::Decimal || other == Datatype::Decimal {
+        Datatype::Decimal
+    } else {
+        Datatype::Integer
+    }
+}
+
+/// The datatype that both can be compared in.
+pub(super) fn common<L>(one: &Formula<L>, other: &Formula<L>) -> Option<Datatype> {
+    if matches!(one.node, Node::Literal(_)) {
+        common_with(other.datatype, one)
+    } else {
+        common_with(one.datatype, other)
+    }
+}
+
+/// The datatype that values of `datatype` and of the formula share.
+pub(super) fn common_with<L>(datatype: Datatype, formula: &Formula<L>) -> Option<Datatype> {
+    let other = formula.datatype;
+    if datatype == other {
+        Some(datatype)
+    } else if datatype.is_numeric() && other.is_numeric() {
+        Some(wider(datatype, other))
+    } else if datatype.is_text() && other.is_text() {
+        Some(Datatype::String)
+    } else if let Node::Literal(Literal::Text(text)) = &formula.node
+        && is_time(datatype, text)
+    {
+        Some(datatype)
+    } else {
+        None
+    }
+}
+
+/// The formula as another datatype, where that is possible.
+pub(super) fn coerce<L>(formula: Formula<L>, to: Datatype) -> Option<Formula<L>> {
+    let from = formula.datatype;
+    if from == to {
+        return Some(formula);
+    }
+    match (&formula.node, to) {
+        (Node::Literal(Literal::Null), _) => return Some(literal(to, Literal::Null)),
+        (Node::Literal(Literal::Number(number)), Datatype::Decimal | Datatype::Number) => {
+            return Some(literal(to, Literal::Number(number.clone())));
+        }
+        (Node::Literal(Literal::Number(number)), Datatype::String) if number.is_whole() => {
+            return Some(literal(to, Literal::Text(number.to_string())));
+        }
+        (Node::Literal(Literal::Text(text)), Datatype::Date | Datatype::Datetime) => {
+            return is_time(to, text).then(|| literal(to, Literal::Text(text.clone())));
+        }
+        _ => {}
+    }
+    let converts = match (from, to) {
+        // An IRI is a text already; a text may be none.
+        (Datatype::Iri, Datatype::String) => {
+            return Some(Formula {
+                datatype: to,
+                node: formula.node,
+            });
+        }
+        (Datatype::Integer, Datatype::Decimal | Datatype::String | Datatype::Number)
+        | (Datatype::Decimal, Datatype::Number) => true,
+        _ => false,
+    };
+    converts.then(|| Formula {
+        datatype: to,
+        node: Node::Convert(Box::new(formula)),
+    })
+}

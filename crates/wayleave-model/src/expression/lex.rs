@@ -1,0 +1,131 @@
+//! An expression as words and signs.
+
+use std::ops::Range;
+
+use super::{ExpressionError, MAX_EXPRESSION};
+use crate::mapping::ExactNumber;
+
+/// A word or sign, and its bytes in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Token {
+    pub(super) kind: TokenKind,
+    pub(super) span: Range<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TokenKind {
+    /// A name, or a word of the language.
+    Word(String),
+    Text(String),
+    Number(ExactNumber),
+    /// One of the signs of [`SIGNS`].
+    Sign(&'static str),
+}
+
+/// Every sign, the longer ones first.
+const SIGNS: &[&str] = &[
+    "||", "<=", ">=", "<>", "!=", "+", "-", "*", "/", "(", ")", ",", ".", "=", "<", ">",
+];
+
+pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ExpressionError> {
+    let length = text.chars().count();
+    if length > MAX_EXPRESSION {
+        let message =
+            format!("the expression has {length} characters, and may have {MAX_EXPRESSION}");
+        return Err(ExpressionError::new(message, 0..text.len()));
+    }
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start();
+        let Some(first) = rest.chars().next() else {
+            return Ok(tokens);
+        };
+        let start = text.len() - rest.len();
+        let (kind, after) = if first.is_ascii_alphabetic() || first == '_' {
+            let (word, after) = split(rest, |c| c.is_ascii_alphanumeric() || c == '_');
+            (TokenKind::Word(word.to_owned()), after)
+        } else if first.is_ascii_digit() {
+            number(rest, start)?
+        } else if first == '\'' {
+            quoted(rest, start)?
+        } else if let Some((sign, after)) = sign(rest) {
+            (TokenKind::Sign(sign), after)
+        } else {
+            return Err(strange(first, start));
+        };
+        let end = text.len() - after.len();
+        tokens.push(Token {
+            kind,
+            span: start..end,
+        });
+        rest = after;
+    }
+}
+
+fn sign(text: &str) -> Option<(&'static str, &str)> {
+    let mut signs = SIGNS.iter();
+    signs.find_map(|sign| Some((*sign, text.strip_prefix(sign)?)))
+}
+
+fn split(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
+    let end = text.find(|c| !belongs(c)).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+fn number(text: &str, start: usize) -> Result<(TokenKind, &str), ExpressionError> {
+    let (whole, mut after) = split(text, |c| c.is_ascii_digit());
+    let mut length = whole.len();
+    if let Some(point) = after.strip_prefix('.') {
+        let (fraction, rest) = split(point, |c| c.is_ascii_digit());
+        length += 1 + fraction.len();
+        after = rest;
+    }
+    let written = text.get(..length).unwrap_or(text);
+    match written.parse() {
+        Ok(number) if !after.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') => {
+            Ok((TokenKind::Number(number), after))
+        }
+        _ => Err(
+            ExpressionError::new("this is no plain number", start..start + length)
+                .hint("write digits, and a point and more digits if need be, such as `12.50`"),
+        ),
+    }
+}
+
+/// `'it''s'`: a quote inside is doubled.
+fn quoted(text: &str, start: usize) -> Result<(TokenKind, &str), ExpressionError> {
+    let mut value = String::new();
+    let mut rest = text.strip_prefix('\'').unwrap_or(text);
+    loop {
+        let Some((part, after)) = rest.split_once('\'') else {
+            let span = start..start + text.len();
+            return Err(ExpressionError::new("the text has no closing quote", span)
+                .hint("close it with `'`; a quote inside a text is doubled: `'it''s'`"));
+        };
+        value.push_str(part);
+        if let Some(more) = after.strip_prefix('\'') {
+            value.push('\'');
+            rest = more;
+            continue;
+        }
+        // No store has U+0000 in its texts, or all would have to.
+        if value.contains('\0') {
+            let span = start..start + text.len() - after.len();
+            return Err(ExpressionError::new("a text cannot hold U+0000", span));
+        }
+        return Ok((TokenKind::Text(value), after));
+    }
+}
+
+fn strange(first: char, start: usize) -> ExpressionError {
+    let span = start..start + first.len_utf8();
+    let error = |message: &str| ExpressionError::new(message, span.clone());
+    match first {
+        '"' => error("texts stand in single quotes, and names in none")
+            .hint("write `'text'` or `name`"),
+        ';' => error("an expression is one value; `;` does not belong in it"),
+        '%' => error("there is no `%` here").hint("the arithmetic is `+ - * /`"),
+        _ => error("this character does not belong in an expression"),
+    }
+}

@@ -1,0 +1,495 @@
+//! Gives every part of an expression its datatype.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::coerce::{coerce, common, common_with, literal, wider};
+use super::formula::{Aggregated, Arithmetic, Formula, Literal, Node};
+use super::{
+    Comparison, ExpressionError, Function, MAX_ROUND_DIGITS, Operator, Syntax, SyntaxKind,
+};
+use crate::mapping::{AggregateOp, Datatype};
+
+/// A field of a record, or of one that its to-one relations lead to: `artist.Name`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Path(pub Vec<String>);
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("."))
+    }
+}
+
+/// Why a path leads nowhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownPath {
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// What the fields of a stream, and those its paths lead to, hold.
+pub trait FieldTypes {
+    /// The datatype of the field at the end of a path.
+    fn datatype(&self, path: &Path) -> Result<Datatype, UnknownPath>;
+}
+
+/// Types the expression of a computed field of that datatype.
+pub fn type_field(
+    syntax: &Syntax,
+    fields: &dyn FieldTypes,
+    datatype: Datatype,
+) -> Result<Formula<Path>, ExpressionError> {
+    let span = || syntax.span.clone();
+    let formula = match Typer(&RowLeaves(fields)).infer(syntax)? {
+        Inferred::Null => {
+            return Err(ExpressionError::new("this is always null", span()));
+        }
+        Inferred::Known(formula) => formula,
+    };
+    let mut reads = false;
+    formula.for_each_leaf(&mut |_| reads = true);
+    if !reads {
+        let message = "a computed field is computed from fields, and this names none";
+        return Err(ExpressionError::new(message, span()));
+    }
+    let found = formula.datatype;
+    coerce(formula, datatype).ok_or_else(|| {
+        ExpressionError::new(
+            format!("this is of datatype `{found}`, and the field is `{datatype}`"),
+            span(),
+        )
+        .hint(format!("write `datatype = \"{found}\"`"))
+    })
+}
+
+/// Types the expression of a measure.
+pub fn type_measure(
+    syntax: &Syntax,
+    fields: &dyn FieldTypes,
+) -> Result<Formula<Aggregated<Path>>, ExpressionError> {
+    let constant = || {
+        ExpressionError::new("a measure aggregates something", syntax.span.clone())
+            .hint("such as `sum(amount)` or `count()`")
+    };
+    let Inferred::Known(formula) = Typer(&GroupLeaves(fields)).infer(syntax)? else {
+        return Err(constant());
+    };
+    let mut reads = false;
+    formula.for_each_leaf(&mut |_| reads = true);
+    if reads { Ok(formula) } else { Err(constant()) }
+}
+
+/// What leaves are where an expression is typed.
+trait Leaves {
+    type Leaf;
+
+    fn path(
+        &self,
+        path: &Path,
+        span: &Range<usize>,
+    ) -> Result<Formula<Self::Leaf>, ExpressionError>;
+
+    fn aggregate(
+        &self,
+        op: AggregateOp,
+        arguments: &[Syntax],
+        span: &Range<usize>,
+    ) -> Result<Formula<Self::Leaf>, ExpressionError>;
+}
+
+/// In a computed field, leaves are fields.
+struct RowLeaves<'f>(&'f dyn FieldTypes);
+
+impl Leaves for RowLeaves<'_> {
+    type Leaf = Path;
+
+    fn path(&self, path: &Path, span: &Range<usize>) -> Result<Formula<Path>, ExpressionError> {
+        let datatype = self.0.datatype(path).map_err(|unknown| ExpressionError {
+            message: unknown.message,
+            hint: unknown.hint,
+            span: span.clone(),
+        })?;
+        if datatype == Datatype::Json {
+            let message = format!("`{path}` is `json`, and nothing is computed from that");
+            return Err(ExpressionError::new(message, span.clone()));
+        }
+        Ok(Formula::leaf(datatype, path.clone()))
+    }
+
+    fn aggregate(
+        &self,
+        op: AggregateOp,
+        _: &[Syntax],
+        span: &Range<usize>,
+    ) -> Result<Formula<Path>, ExpressionError> {
+        let message = format!("`{op}` needs many records, and a field is computed from one");
+        Err(ExpressionError::new(message, span.clone())
+            .hint("write it under `measures`; inside an aggregate there is no other"))
+    }
+}
+
+/// In a measure, leaves are aggregates.
+struct GroupLeaves<'f>(&'f dyn FieldTypes);
+
+impl Leaves for GroupLeaves<'_> {
+    type Leaf = Aggregated<Path>;
+
+    fn path(
+        &self,
+        path: &Path,
+        span: &Range<usize>,
+    ) -> Result<Formula<Self::Leaf>, ExpressionError> {
+        let message = format!("`{path}` has a value for each record, and a measure one for all");
+        Err(ExpressionError::new(message, span.clone())
+            .hint(format!("aggregate it, such as `sum({path})`")))
+    }
+
+    fn aggregate(
+        &self,
+        op: AggregateOp,
+        arguments: &[Syntax],
+        span: &Range<usize>,
+    ) -> Result<Formula<Self::Leaf>, ExpressionError> {
+        let wrong = |message: String| Err(ExpressionError::new(message, span.clone()));
+        let over = match arguments {
+            [] if op == AggregateOp::Count => None,
+            [one] => match Typer(&RowLeaves(self.0)).infer(one)? {
+                Inferred::Known(formula) => Some(formula),
+                Inferred::Null => return wrong(format!("`{op}` of null is nothing")),
+            },
+            _ => return wrong(format!("`{op}` takes one value")),
+        };
+        let of = over.as_ref().map(|it| it.datatype);
+        match of {
+            None if op == AggregateOp::Count => {}
+            None => return wrong(format!("`{op}` takes one value")),
+            Some(of) if of.aggregates().contains(&op) => {}
+            Some(of) => return wrong(format!("there is no `{op}` of `{of}`")),
+        }
+        let leaf = Aggregated { op, over };
+        Ok(Formula::leaf(leaf.datatype(), leaf))
+    }
+}
+
+/// A part whose datatype is known, or `null`, which fits any.
+enum Inferred<L> {
+    Null,
+    Known(Formula<L>),
+}
+
+struct Typer<'l, T: Leaves>(&'l T);
+
+impl<T: Leaves> Typer<'_, T> {
+    fn infer(&self, syntax: &Syntax) -> Result<Inferred<T::Leaf>, ExpressionError> {
+        let span = &syntax.span;
+        let formula = match &syntax.kind {
+            SyntaxKind::Null => return Ok(Inferred::Null),
+            SyntaxKind::Text(text) => literal(Datatype::String, Literal::Text(text.clone())),
+            SyntaxKind::Boolean(value) => literal(Datatype::Boolean, Literal::Boolean(*value)),
+            SyntaxKind::Number(number) => {
+                let datatype = if number.is_whole() {
+                    Datatype::Integer
+                } else {
+                    Datatype::Decimal
+                };
+                literal(datatype, Literal::Number(number.clone()))
+            }
+            SyntaxKind::Path(path) => self.0.path(&Path(path.clone()), span)?,
+            SyntaxKind::Negate(part) => self.negate(part)?,
+            SyntaxKind::Not(part) => Formula {
+                datatype: Datatype::Boolean,
+                node: Node::Not(Box::new(self.condition(part)?)),
+            },
+            SyntaxKind::IsNull { value, negated } => {
+                let is_null = Formula {
+                    datatype: Datatype::Boolean,
+                    node: Node::IsNull(Box::new(self.value(value)?)),
+                };
+                if *negated {
+                    Formula {
+                        datatype: Datatype::Boolean,
+                        node: Node::Not(Box::new(is_null)),
+                    }
+                } else {
+                    is_null
+                }
+            }
+            SyntaxKind::Binary {
+                operator,
+                left,
+                right,
+            } => self.binary(*operator, left, right, span)?,
+            SyntaxKind::Call {
+                function: Function::Aggregate(op),
+                arguments,
+            } => self.0.aggregate(*op, arguments, span)?,
+            SyntaxKind::Call {
+                function,
+                arguments,
+            } => return self.call(*function, arguments, span),
+        };
+        Ok(Inferred::Known(formula))
+    }
+
+    /// A part that is not the bare word `null`.
+    fn value(&self, syntax: &Syntax) -> Result<Formula<T::Leaf>, ExpressionError> {
+        match self.infer(syntax)? {
+            Inferred::Known(formula) => Ok(formula),
+            Inferred::Null => Err(ExpressionError::new(
+                "null alone has no datatype",
+                syntax.span.clone(),
+            )
+            .hint("ask with `is null`")),
+        }
+    }
+
+    fn condition(&self, syntax: &Syntax) -> Result<Formula<T::Leaf>, ExpressionError> {
+        let formula = self.value(syntax)?;
+        if formula.datatype == Datatype::Boolean {
+            return Ok(formula);
+        }
+        let message = format!("a condition goes here, and this is `{}`", formula.datatype);
+        Err(ExpressionError::new(message, syntax.span.clone()).hint("compare it with something"))
+    }
+
+    fn negate(&self, part: &Syntax) -> Result<Formula<T::Leaf>, ExpressionError> {
+        let right = self.numeric(part)?;
+        let datatype = right.datatype;
+        let zero = literal(datatype, Literal::Number(0.into()));
+        Ok(Formula {
+            datatype,
+            node: Node::Arithmetic {
+                op: Arithmetic::Subtract,
+                left: Box::new(zero),
+                right: Box::new(right),
+            },
+        })
+    }
+
+    fn numeric(&self, syntax: &Syntax) -> Result<Formula<T::Leaf>, ExpressionError> {
+        let formula = self.value(syntax)?;
+        if formula.datatype.is_numeric() {
+            return Ok(formula);
+        }
+        let message = format!("a number goes here, and this is `{}`", formula.datatype);
+        let error = ExpressionError::new(message, syntax.span.clone());
+        Err(if formula.datatype.is_text() {
+            error.hint("texts are joined with `||`")
+        } else {
+            error
+        })
+    }
+
+    fn binary(
+        &self,
+        operator: Operator,
+        left: &Syntax,
+        right: &Syntax,
+        span: &Range<usize>,
+    ) -> Result<Formula<T::Leaf>, ExpressionError> {
+        match operator {
+            Operator::And | Operator::Or => {
+                let parts = vec![self.condition(left)?, self.condition(right)?];
+                Ok(Formula {
+                    datatype: Datatype::Boolean,
+                    node: if operator == Operator::And {
+                        Node::All(parts)
+                    } else {
+                        Node::Any(parts)
+                    },
+                })
+            }
+            Operator::Concat => Ok(Formula {
+                datatype: Datatype::String,
+                node: Node::Concat(vec![self.text(left)?, self.text(right)?]),
+            }),
+            Operator::Arithmetic(op) => {
+                let (left, right) = (self.numeric(left)?, self.numeric(right)?);
+                let mut datatype = wider(left.datatype, right.datatype);
+                if op == Arithmetic::Divide && datatype == Datatype::Integer {
+                    datatype = Datatype::Decimal;
+                }
+                let operand = |it| coerce(it, datatype).map(Box::new);
+                match (operand(left), operand(right)) {
+                    (Some(left), Some(right)) => Ok(Formula {
+                        datatype,
+                        node: Node::Arithmetic { op, left, right },
+                    }),
+                    _ => Err(ExpressionError::new("these are not numbers", span.clone())),
+                }
+            }
+            Operator::Compare(comparison) => self.compare(comparison, left, right, span),
+        }
+    }
+
+    fn text(&self, syntax: &Syntax) -> Result<Formula<T::Leaf>, ExpressionError> {
+        let formula = self.value(syntax)?;
+        let found = formula.datatype;
+        coerce(formula, Datatype::String).ok_or_else(|| {
+            let message = format!("`||` joins texts and whole numbers, and this is `{found}`");
+            ExpressionError::new(message, syntax.span.clone())
+        })
+    }
+
+    fn compare(
+        &self,
+        comparison: Comparison,
+        left: &Syntax,
+        right: &Syntax,
+        span: &Range<usize>,
+    ) -> Result<Formula<T::Leaf>, ExpressionError> {
+        let (one, other) = (self.value(left)?, self.value(right)?);
+        let (from, to) = (one.datatype, other.datatype);
+        let is_order = !matches!(comparison, Comparison::Eq | Comparison::Ne);
+        let pair = common(&one, &other).and_then(|datatype| {
+            let left = coerce(one, datatype)?;
+            let right = coerce(other, datatype)?;
+            (!(is_order && datatype == Datatype::Boolean)).then_some((left, right))
+        });
+        let Some((left, right)) = pair else {
+            let message = format!(
+                "`{from}` cannot be compared with `{to}` by `{}`",
+                comparison.symbol()
+            );
+            return Err(ExpressionError::new(message, span.clone()));
+        };
+        Ok(Formula {
+            datatype: Datatype::Boolean,
+            node: Node::Compare {
+                comparison,
+                left: Box::new(left),
+                right: Box::new(right),
+            },
+        })
+    }
+
+    fn call(
+        &self,
+        function: Function,
+        arguments: &[Syntax],
+        span: &Range<usize>,
+    ) -> Result<Inferred<T::Leaf>, ExpressionError> {
+        let wrong = |message: &str| Err(ExpressionError::new(message, span.clone()));
+        match (function, arguments) {
+            (Function::Round, [value, rest @ ..]) if rest.len() < 2 => {
+                self.round(value, rest.first()).map(Inferred::Known)
+            }
+            (Function::Round, _) => wrong("`round` takes a number and how many digits to keep"),
+            (Function::If, [condition, then, otherwise]) => {
+                let condition = Box::new(self.condition(condition)?);
+                let Some((datatype, branches)) = self.unified(&[then, otherwise], span)? else {
+                    return wrong("both results are null");
+                };
+                let mut branches = branches.into_iter().map(Box::new);
+                match (branches.next(), branches.next()) {
+                    (Some(then), Some(otherwise)) => Ok(Inferred::Known(Formula {
+                        datatype,
+                        node: Node::If {
+                            condition,
+                            then,
+                            otherwise,
+                        },
+                    })),
+                    _ => wrong("`if` takes a condition and two results"),
+                }
+            }
+            (Function::If, _) => wrong("`if` takes a condition and two results"),
+            (_, [_, _, ..]) => {
+                let arguments: Vec<&Syntax> = arguments.iter().collect();
+                match self.unified(&arguments, span)? {
+                    None => wrong("all of these are null"),
+                    Some((datatype, parts)) => Ok(Inferred::Known(Formula {
+                        datatype,
+                        node: Node::Coalesce(parts),
+                    })),
+                }
+            }
+            _ => wrong("`coalesce` takes two values or more"),
+        }
+    }
+
+    fn round(
+        &self,
+        value: &Syntax,
+        digits: Option<&Syntax>,
+    ) -> Result<Formula<T::Leaf>, ExpressionError> {
+        let formula = self.numeric(value)?;
+        if formula.datatype == Datatype::Number {
+            let message = "stores round floating-point numbers in different ways";
+            return Err(ExpressionError::new(message, value.span.clone())
+                .hint("map the field as `decimal`"));
+        }
+        let digits = match digits {
+            None => 0,
+            Some(digits) => match &digits.kind {
+                SyntaxKind::Number(number) => number.to_i64().and_then(|it| u8::try_from(it).ok()),
+                _ => None,
+            }
+            .filter(|it| *it <= MAX_ROUND_DIGITS)
+            .ok_or_else(|| {
+                let message = format!("the digits to keep are 0 to {MAX_ROUND_DIGITS}");
+                ExpressionError::new(message, digits.span.clone())
+            })?,
+        };
+        Ok(Formula {
+            datatype: formula.datatype,
+            node: Node::Round {
+                value: Box::new(formula),
+                digits,
+            },
+        })
+    }
+
+    /// These parts in one datatype that fits all; `None` where all are null.
+    #[expect(clippy::type_complexity, reason = "a datatype and the parts in it")]
+    fn unified(
+        &self,
+        parts: &[&Syntax],
+        span: &Range<usize>,
+    ) -> Result<Option<(Datatype, Vec<Formula<T::Leaf>>)>, ExpressionError> {
+        let parts: Vec<Inferred<T::Leaf>> = parts
+            .iter()
+            .map(|part| self.infer(part))
+            .collect::<Result<_, _>>()?;
+        let mut datatype: Option<Datatype> = None;
+        // What is no constant decides whether a text is a date.
+        for want_literals in [false, true] {
+            for part in &parts {
+                let Inferred::Known(part) = part else {
+                    continue;
+                };
+                let is_literal = matches!(part.node, Node::Literal(_));
+                if is_literal != want_literals {
+                    continue;
+                }
+                let together = match datatype {
+                    None => Some(part.datatype),
+                    Some(so_far) => common_with(so_far, part),
+                };
+                let Some(together) = together else {
+                    let message = format!(
+                        "`{}` and `{}` have no datatype in common",
+                        datatype.unwrap_or(part.datatype),
+                        part.datatype
+                    );
+                    return Err(ExpressionError::new(message, span.clone()));
+                };
+                datatype = Some(together);
+            }
+        }
+        let Some(datatype) = datatype else {
+            return Ok(None);
+        };
+        let parts = parts.into_iter().map(|part| match part {
+            Inferred::Null => Some(literal(datatype, Literal::Null)),
+            Inferred::Known(part) => coerce(part, datatype),
+        });
+        let parts = parts.collect::<Option<Vec<_>>>();
+        parts.map(|parts| Some((datatype, parts))).ok_or_else(|| {
+            let message = format!("not all of these are `{datatype}`");
+            ExpressionError::new(message, span.clone())
+        })
+    }
+}

@@ -1,0 +1,154 @@
+//! Metrics as aggregates, and columns computed from them.
+
+use std::sync::Arc;
+
+use wayleave_model::expression::{Aggregated, Formula, Node, Path};
+use wayleave_model::mapping::{AggregateOp, Datatype};
+
+use super::invalid;
+use crate::filter;
+use crate::layout::named_column;
+use crate::plan::{Aggregate, Column, ColumnOrigin, Predicate};
+use crate::refusal::{Code, Refusal, quoted};
+use crate::request::{Metric, MetricKind};
+use crate::scope::PathScope;
+use crate::view::{FieldView, MeasureView};
+
+/// The aggregates of a read, each once.
+pub(super) struct Aggregates {
+    /// How many keys come before them.
+    keys: usize,
+    all: Vec<Aggregate>,
+}
+
+impl Aggregates {
+    pub(super) fn new(keys: usize) -> Self {
+        Self {
+            keys,
+            all: Vec::new(),
+        }
+    }
+
+    pub(super) fn into_vec(self) -> Vec<Aggregate> {
+        self.all
+    }
+
+    /// What a group gives for a metric.
+    pub(super) fn measure(
+        &mut self,
+        scope: &mut PathScope<'_>,
+        metric: &Metric,
+    ) -> Result<Column, Refusal> {
+        let filter = match &metric.filter {
+            None => Predicate::True,
+            Some(filter) => filter::of_caller_at(scope, filter, "metrics.filter")?,
+        };
+        match &metric.kind {
+            MetricKind::Aggregate { op, field: None } => {
+                Ok(self.add(*op, None, filter, Datatype::Integer, &metric.label()))
+            }
+            MetricKind::Aggregate {
+                op,
+                field: Some(name),
+            } => {
+                let named = named_column(scope, name, "metrics.field")?;
+                if !named.field.aggregates().contains(op) {
+                    let fields = scope.stream().fields();
+                    let fitting = fields.filter(|field| field.aggregates().contains(op));
+                    let message = format!("`{op}` of `{name}` cannot be asked for");
+                    return Err(
+                        invalid(message, "metrics.field").allowed(fitting.map(FieldView::name))
+                    );
+                }
+                let datatype = result(*op, named.column.datatype);
+                Ok(self.add(*op, Some(named.column), filter, datatype, &metric.label()))
+            }
+            MetricKind::Measure(name) => {
+                let Some(measure) = scope.stream().measure(name) else {
+                    return Err(unknown_measure(scope, name));
+                };
+                self.computed(scope, measure, &filter, &metric.label())
+            }
+        }
+    }
+
+    /// The value of a group that a measure's formula gives.
+    fn computed(
+        &mut self,
+        scope: &mut PathScope<'_>,
+        measure: &MeasureView,
+        filter: &Predicate,
+        label: &str,
+    ) -> Result<Column, Refusal> {
+        let formula = measure.formula();
+        let formula = formula.try_replace(&mut |leaf: &Aggregated<Path>| {
+            let over = match &leaf.over {
+                None => None,
+                Some(over) => Some(scope.computed(label, over).ok_or(())?),
+            };
+            let column = self.add(leaf.op, over, filter.clone(), leaf.datatype(), label);
+            Ok::<_, ()>(Formula::leaf(column.datatype, column))
+        });
+        // A measure that is in the view leads through what is granted.
+        let formula = formula.map_err(|()| unknown_measure(scope, measure.name()))?;
+        if let Node::Leaf(column) = formula.node {
+            return Ok(column);
+        }
+        Ok(Column {
+            datatype: formula.datatype,
+            origin: ColumnOrigin::Computed {
+                label: label.to_owned(),
+                formula: Arc::new(formula),
+            },
+            many: false,
+        })
+    }
+
+    fn add(
+        &mut self,
+        op: AggregateOp,
+        column: Option<Column>,
+        filter: Predicate,
+        datatype: Datatype,
+        label: &str,
+    ) -> Column {
+        let aggregate = Aggregate { op, column, filter };
+        let known = self.all.iter().position(|it| *it == aggregate);
+        let index = known.unwrap_or_else(|| {
+            self.all.push(aggregate);
+            self.all.len() - 1
+        });
+        Column::of_group(self.keys + index, label, datatype)
+    }
+}
+
+/// What an aggregate of values of a datatype gives.
+fn result(op: AggregateOp, of: Datatype) -> Datatype {
+    match op {
+        AggregateOp::Avg if of == Datatype::Integer => Datatype::Decimal,
+        AggregateOp::Sum | AggregateOp::Avg | AggregateOp::Min | AggregateOp::Max => of,
+        _ => Datatype::Integer,
+    }
+}
+
+fn unknown_measure(scope: &PathScope<'_>, name: &str) -> Refusal {
+    let stream = scope.stream();
+    let names = stream.measures().iter().map(|it| it.name().to_owned());
+    let mut allowed: Vec<String> = names.collect();
+    allowed.extend(
+        [
+            "count",
+            "count_distinct:field",
+            "sum:field",
+            "avg:field",
+            "min:field",
+            "max:field",
+        ]
+        .map(str::to_owned),
+    );
+    let message = format!("stream `{}` has no measure {}", stream.name(), quoted(name));
+    Refusal::new(Code::UnknownField, message)
+        .param("metrics")
+        .allowed(allowed)
+        .near(name)
+}

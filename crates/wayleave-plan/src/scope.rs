@@ -1,0 +1,467 @@
+//! The tables of one read: what a name means there, and which to-one relations it follows.
+//!
+//! A name is a field of the stream, or a path along its relations: `album.artist.Name`. Every hop is
+//! bound by the grant. A stream, field or relation that is not granted is not there, so a path
+//! through it is no field; a related record that its own grant hides is absent, so that what a path
+//! finds there is NULL.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use wayleave_model::expression::{Formula, MAX_FOLLOWED_RELATIONS, MAX_HOPS, Node, Path};
+use wayleave_model::mapping::{Datatype, Relation};
+
+use crate::plan::{Column, ColumnOrigin, JoinedTable, Predicate, TARGET};
+use crate::refusal::{Code, Refusal};
+use crate::view::{ConnectionView, FieldView, StreamView};
+
+/// Maximum number of tables of one read. A statement of MySQL joins at most 61. What a stream computes
+/// follows at most [`MAX_FOLLOWED_RELATIONS`] of them, so no ratified mapping reaches it by itself.
+const MAX_TABLES: u16 = 48;
+const _: () = assert!(
+    MAX_FOLLOWED_RELATIONS + MAX_HOPS < MAX_TABLES as usize,
+    "a path to a stream, and all that is computed in it, are one read"
+);
+
+/// A field, as some read names it.
+#[derive(Debug, Clone)]
+pub(crate) struct NamedColumn {
+    /// As the caller wrote it: a field's name, or a path.
+    pub(crate) name: String,
+    /// The field at the end of the path.
+    pub(crate) field: FieldView,
+    /// What a store reads for it.
+    pub(crate) column: Column,
+    /// Whether it may be NULL although every record of its stream has it: a path may lead nowhere.
+    pub(crate) is_path: bool,
+}
+
+/// The tables of a read: that of a stream, and those its to-one relations lead to.
+#[derive(Debug)]
+pub(crate) struct PathScope<'v> {
+    connection: &'v ConnectionView,
+    stream: &'v StreamView,
+    table: u16,
+    joins: Vec<JoinedTable>,
+    reached: Vec<Reached<'v>>,
+    /// The number of the next table, whichever part of the read it is in.
+    next: Rc<Cell<u16>>,
+}
+
+/// A relation that is followed.
+#[derive(Debug)]
+struct Reached<'v> {
+    from: u16,
+    relation: String,
+    table: u16,
+    stream: &'v StreamView,
+}
+
+impl<'v> PathScope<'v> {
+    /// The scope of a read of a stream.
+    pub(crate) fn new(connection: &'v ConnectionView, stream: &'v StreamView) -> Self {
+        Self {
+            connection,
+            stream,
+            table: TARGET,
+            joins: Vec::new(),
+            reached: Vec::new(),
+            next: Rc::new(Cell::new(TARGET + 1)),
+        }
+    }
+
+    /// The stream that is read.
+    pub(crate) fn stream(&self) -> &'v StreamView {
+        self.stream
+    }
+
+    /// Refuses a read that follows more relations than a statement can join.
+    pub(crate) fn check_size(&self) -> Result<(), Refusal> {
+        if self.next.get() <= MAX_TABLES {
+            return Ok(());
+        }
+        let message = format!(
+            "this follows more than {} relations at once; ask for less in one call",
+            MAX_TABLES - 1
+        );
+        Err(Refusal::new(Code::InvalidRequest, message))
+    }
+
+    /// The tables that relations lead to, once all names are known.
+    pub(crate) fn into_joins(self) -> Arc<Vec<JoinedTable>> {
+        Arc::new(self.joins)
+    }
+
+    /// The field that a caller means by a name, wherever a request names one: in a projection, a
+    /// filter, a sort, a group, a measure or a search. Nothing else gives a caller's text a field.
+    pub(crate) fn resolve(&mut self, name: &str) -> Option<NamedColumn> {
+        let mut hops: Vec<&str> = name.split('.').collect();
+        let last = hops.pop()?;
+        if hops.len() > MAX_HOPS {
+            return None;
+        }
+        // Look at the whole path first, so that one that leads nowhere joins nothing.
+        let (_, end) = self.walk(self.stream, &hops)?;
+        let field = end.field(last)?.clone();
+        let (table, end) = self.follow(self.table, self.stream, &hops)?;
+        let column = self.column(table, end, &field)?;
+        Some(NamedColumn {
+            name: name.to_owned(),
+            field,
+            column,
+            is_path: !hops.is_empty(),
+        })
+    }
+
+    /// A visible field of the stream itself.
+    pub(crate) fn own(&mut self, field: &FieldView) -> Option<NamedColumn> {
+        Some(NamedColumn {
+            name: field.name().to_owned(),
+            field: field.clone(),
+            column: self.column(self.table, self.stream, field)?,
+            is_path: false,
+        })
+    }
+
+    /// Whether a path along to-one relations ends in a relation that is one too.
+    pub(crate) fn leads_to_one(&self, path: &str) -> bool {
+        let hops: Vec<&str> = path.split('.').collect();
+        hops.len() <= MAX_HOPS && self.walk(self.stream, &hops).is_some()
+    }
+
+    /// How far a path leads: the last stream it reaches, the part of the path up to there with its
+    /// dot, and the rest.
+    pub(crate) fn longest<'n>(&self, path: &'n str) -> (&'v StreamView, &'n str, &'n str) {
+        let mut found = (self.stream, "", path);
+        for (at, _) in path.match_indices('.').take(MAX_HOPS) {
+            let (hops, rest) = path.split_at(at);
+            let hops: Vec<&str> = hops.split('.').collect();
+            let Some((_, stream)) = self.walk(self.stream, &hops) else {
+                break;
+            };
+            let prefix = path.get(..=at).unwrap_or("");
+            found = (stream, prefix, rest.trim_start_matches('.'));
+        }
+        found
+    }
+
+    /// The stream that a path ends in, of to-one relations but for the last, and the last relation.
+    pub(crate) fn relation(&self, path: &str) -> Option<(&'v StreamView, &'v Relation)> {
+        let mut hops: Vec<&str> = path.split('.').collect();
+        if hops.len() > MAX_HOPS {
+            return None;
+        }
+        let last = hops.pop()?;
+        let (_, from) = self.walk(self.stream, &hops)?;
+        let relation = from.relation(last)?;
+        Some((self.connection.stream(&relation.to)?, relation))
+    }
+
+    /// The scope of the records that a relation, at the end of a path, leads to, for a condition on
+    /// them, and what joins them.
+    pub(crate) fn related(&mut self, path: &str) -> Option<(JoinedTable, Self)> {
+        let mut hops: Vec<&str> = path.split('.').collect();
+        let last = hops.pop()?;
+        let (from, stream) = self.follow(self.table, self.stream, &hops)?;
+        let relation = stream.relation(last)?;
+        let target = self.connection.stream(&relation.to)?;
+        let table = self.number();
+        let joined = joined_table(from, stream, relation, table, target)?;
+        let inner = Self {
+            connection: self.connection,
+            stream: target,
+            table,
+            joins: Vec::new(),
+            reached: Vec::new(),
+            next: Rc::clone(&self.next),
+        };
+        Some((joined, inner))
+    }
+
+    /// What to-one relations lead to, for a condition on related records.
+    pub(crate) fn take_joins(self) -> Vec<JoinedTable> {
+        self.joins
+    }
+
+    fn number(&self) -> u16 {
+        let number = self.next.get();
+        self.next.set(number.saturating_add(1));
+        number
+    }
+
+    /// Where a path along to-one relations ends, without following it.
+    fn walk(&self, from: &'v StreamView, hops: &[&str]) -> Option<(usize, &'v StreamView)> {
+        let mut stream = from;
+        for hop in hops {
+            let relation = stream.relation(hop)?;
+            if !stream.mapping.is_to_one(relation) {
+                return None;
+            }
+            stream = self.connection.stream(&relation.to)?;
+        }
+        Some((hops.len(), stream))
+    }
+
+    /// Follows a path along to-one relations.
+    fn follow(
+        &mut self,
+        table: u16,
+        stream: &'v StreamView,
+        hops: &[&str],
+    ) -> Option<(u16, &'v StreamView)> {
+        let (mut table, mut stream) = (table, stream);
+        for hop in hops {
+            let known = self
+                .reached
+                .iter()
+                .find(|it| it.from == table && it.relation == *hop);
+            (table, stream) = match known {
+                Some(known) => (known.table, known.stream),
+                None => self.join(table, stream, hop)?,
+            };
+        }
+        Some((table, stream))
+    }
+
+    fn join(
+        &mut self,
+        from: u16,
+        stream: &'v StreamView,
+        name: &str,
+    ) -> Option<(u16, &'v StreamView)> {
+        let relation = stream.relation(name)?;
+        if !stream.mapping.is_to_one(relation) {
+            return None;
+        }
+        let target = self.connection.stream(&relation.to)?;
+        let table = self.number();
+        let mut joined = joined_table(from, stream, relation, table, target)?;
+        let ordered = |it: &&FieldView| !it.is_many() && it.datatype() != Datatype::Json;
+        let ordered = target.fields().filter(ordered);
+        joined.first_by = ordered.filter_map(|it| it.stored(table)).collect();
+        self.joins.push(joined);
+        self.reached.push(Reached {
+            from,
+            relation: name.to_owned(),
+            table,
+            stream: target,
+        });
+        Some((table, target))
+    }
+
+    /// What a store reads for a field of one of the tables.
+    fn column(&mut self, table: u16, stream: &'v StreamView, field: &FieldView) -> Option<Column> {
+        if let Some(column) = field.stored(table) {
+            return Some(column);
+        }
+        self.computed_at(table, stream, field.name(), field.formula()?)
+    }
+
+    /// What a store computes for a formula over the stream's fields.
+    pub(crate) fn computed(&mut self, label: &str, formula: &Formula<Path>) -> Option<Column> {
+        self.computed_at(self.table, self.stream, label, formula)
+    }
+
+    fn computed_at(
+        &mut self,
+        table: u16,
+        stream: &'v StreamView,
+        label: &str,
+        formula: &Formula<Path>,
+    ) -> Option<Column> {
+        let formula = formula.try_replace(&mut |path: &Path| {
+            let leaf = self.leaf(table, stream, path).ok_or(())?;
+            Ok::<_, ()>(Formula::leaf(leaf.datatype, leaf))
+        });
+        let formula = formula.ok()?;
+        if let Node::Leaf(column) = formula.node {
+            return Some(column);
+        }
+        Some(Column {
+            datatype: formula.datatype,
+            origin: ColumnOrigin::Computed {
+                label: label.to_owned(),
+                formula: Arc::new(formula),
+            },
+            many: false,
+        })
+    }
+
+    /// A stored field that a computed one names. The record's own need not be granted: whoever
+    /// granted the computed field granted what it tells of them.
+    fn leaf(&mut self, table: u16, stream: &'v StreamView, path: &Path) -> Option<Column> {
+        let (last, hops) = path.0.split_last()?;
+        if hops.is_empty() {
+            return FieldView::mapped(stream, last)?.stored(table);
+        }
+        let hops: Vec<&str> = hops.iter().map(String::as_str).collect();
+        let (table, end) = self.follow(table, stream, &hops)?;
+        end.field(last)?.stored(table)
+    }
+}
+
+/// Whether every path of a computed field leads through what is granted. The record's own fields
+/// need not be: whoever granted the computed one granted what it tells of them.
+pub(crate) fn is_computable(
+    streams: &[StreamView],
+    stream: &StreamView,
+    formula: &Formula<Path>,
+) -> bool {
+    leads(streams, stream, formula, false)
+}
+
+/// Whether everything that is measured is granted. A grant names no measures, so it cannot have
+/// agreed to what one tells of a field that it hides.
+pub(crate) fn is_measurable(
+    streams: &[StreamView],
+    stream: &StreamView,
+    formula: &Formula<Path>,
+) -> bool {
+    leads(streams, stream, formula, true)
+}
+
+fn leads(
+    streams: &[StreamView],
+    stream: &StreamView,
+    formula: &Formula<Path>,
+    own_too: bool,
+) -> bool {
+    let mut all = true;
+    formula.for_each_leaf(&mut |path: &Path| {
+        let Some((last, hops)) = path.0.split_last() else {
+            all = false;
+            return;
+        };
+        let end = on_the_way(streams, stream, hops).last().flatten();
+        let is_own = hops.is_empty() && !own_too;
+        all &= is_own || end.is_some_and(|end| end.field(last).is_some());
+    });
+    all
+}
+
+/// Whether a computed field is computed from the same records whoever asks: the grant shows all of
+/// the streams that its paths lead through.
+pub(crate) fn leads_through_whole(
+    streams: &[StreamView],
+    stream: &StreamView,
+    formula: &Formula<Path>,
+) -> bool {
+    let mut all = true;
+    formula.for_each_leaf(&mut |path: &Path| {
+        let hops = path.0.split_last().map_or(&[][..], |(_, hops)| hops);
+        let mut reached = on_the_way(streams, stream, hops).skip(1);
+        all &= reached.all(|it| it.is_some_and(StreamView::is_whole));
+    });
+    all
+}
+
+/// A stream and those that a path leads to, one for each hop; `None` from where it leads on nowhere.
+fn on_the_way<'s>(
+    streams: &'s [StreamView],
+    stream: &'s StreamView,
+    hops: &'s [String],
+) -> impl Iterator<Item = Option<&'s StreamView>> {
+    let named = |name: &str| streams.iter().find(|it| it.name() == name);
+    let mut end = Some(stream);
+    let reached = hops.iter().map(move |hop| {
+        let relation = end.and_then(|it| it.relation(hop));
+        end = relation.and_then(|relation| named(&relation.to));
+        end
+    });
+    std::iter::once(Some(stream)).chain(reached)
+}
+
+/// The table that a relation leads to, and which of its rows there are.
+fn joined_table(
+    from: u16,
+    stream: &StreamView,
+    relation: &Relation,
+    table: u16,
+    target: &StreamView,
+) -> Option<JoinedTable> {
+    let mut on = Vec::with_capacity(relation.on.len());
+    for join in &relation.on {
+        let theirs = target.field(&join.field)?.stored(table)?;
+        let ours = joining(from, stream, &join.column, theirs.datatype);
+        on.push((ours, theirs));
+    }
+    let rows = target.base();
+    Some(JoinedTable {
+        table,
+        schema: target.target.schema.clone(),
+        name: target.target.table.clone(),
+        on,
+        rows: rows.of_table(table),
+        first_by: Vec::new(),
+    })
+}
+
+/// A column that a relation starts from. One that is no field holds what it is compared with.
+pub(crate) fn joining(table: u16, stream: &StreamView, column: &str, datatype: Datatype) -> Column {
+    let field = stream.field_of_column(column);
+    let field = field.and_then(|field| field.stored(table));
+    field.unwrap_or_else(|| Column::stored(table, column, datatype))
+}
+
+impl Predicate {
+    /// The same of the rows of another table. Only for what a grant says, which names stored columns
+    /// of one table.
+    fn of_table(self, table: u16) -> Self {
+        let moved = |mut column: Column| {
+            if let ColumnOrigin::Stored { table: at, .. } = &mut column.origin {
+                *at = table;
+            }
+            column
+        };
+        let each = |parts: Vec<Self>| parts.into_iter().map(|it| it.of_table(table)).collect();
+        match self {
+            Self::True | Self::False | Self::Exists { .. } => self,
+            Self::And(parts) => Self::And(each(parts)),
+            Self::Or(parts) => Self::Or(each(parts)),
+            Self::Granted(inner) => Self::Granted(Box::new(inner.of_table(table))),
+            Self::Compare {
+                column,
+                comparison,
+                value,
+            } => Self::Compare {
+                column: moved(column),
+                comparison,
+                value,
+            },
+            Self::CompareColumns {
+                left,
+                comparison,
+                right,
+            } => Self::CompareColumns {
+                left: moved(left),
+                comparison,
+                right: moved(right),
+            },
+            Self::In {
+                column,
+                values,
+                negated,
+            } => Self::In {
+                column: moved(column),
+                values,
+                negated,
+            },
+            Self::Like {
+                column,
+                text,
+                place,
+                fold,
+            } => Self::Like {
+                column: moved(column),
+                text,
+                place,
+                fold,
+            },
+            Self::IsNull { column, negated } => Self::IsNull {
+                column: moved(column),
+                negated,
+            },
+        }
+    }
+}

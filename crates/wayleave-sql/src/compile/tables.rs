@@ -1,0 +1,274 @@
+//! The tables of a statement, and how their columns are named and computed in it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use wayleave_model::expression::Formula;
+use wayleave_model::mapping::Datatype;
+use wayleave_plan::plan::{Column, ColumnOrigin, JoinedTable, TARGET};
+use wayleave_store::StoreError;
+
+use super::dialect::Dialect;
+use super::formula;
+use super::shape::{NativeColumn, NativeKind, Shape};
+use super::sql::Sql;
+use crate::plan_columns::read_of;
+use crate::plan_parts::PlanParts;
+
+/// The tables of a statement by their numbers, and the values of its groups.
+#[derive(Debug, Clone)]
+pub(crate) struct Tables<K> {
+    shapes: Vec<(u16, Arc<Shape<K>>)>,
+    /// The joined tables of which nothing keeps several rows from meeting a join, and the columns that
+    /// are read of each.
+    multiple: Vec<(u16, Vec<String>)>,
+    /// The keys and aggregates of a group, as they are computed with; only where there are groups.
+    groups: Vec<(Sql, NativeColumn<K>)>,
+}
+
+/// A column as a statement names it, and what the store says of it.
+pub(crate) type Named<'t, K> = (Sql, Cow<'t, NativeColumn<K>>);
+
+/// The name every statement gives a table it reads, so that each column is written with it: a
+/// qualified name is never anything but a column.
+pub(super) fn alias(table: u16) -> Cow<'static, str> {
+    match table {
+        TARGET => Cow::Borrowed("t"),
+        other => Cow::Owned(format!("t{other}")),
+    }
+}
+
+impl<K: NativeKind> Tables<K> {
+    /// The target's own table.
+    pub(crate) fn new(target: Arc<Shape<K>>) -> Self {
+        Self {
+            shapes: vec![(TARGET, target)],
+            multiple: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+
+    /// Adds a table that a relation leads to.
+    pub(crate) fn join(&mut self, plan: PlanParts<'_>, join: &JoinedTable, shape: Arc<Shape<K>>) {
+        if join.is_to_one() && !shape.is_single(join) {
+            self.multiple.push((join.table, read_of(plan, join.table)));
+        }
+        self.shapes.push((join.table, shape));
+    }
+
+    /// The columns that are read of a joined table, where several of its rows may meet the join.
+    pub(super) fn multiple(&self, table: u16) -> Option<&[String]> {
+        let mut found = self.multiple.iter();
+        let found = found.find(|(number, _)| *number == table);
+        found.map(|(_, columns)| columns.as_slice())
+    }
+
+    /// With the values of groups.
+    pub(super) fn with_groups(&self, groups: Vec<(Sql, NativeColumn<K>)>) -> Self {
+        Self {
+            shapes: self.shapes.clone(),
+            multiple: self.multiple.clone(),
+            groups,
+        }
+    }
+
+    /// What the store says of a column of the target's own table.
+    pub(crate) fn own(&self, column: &Column) -> Option<&NativeColumn<K>> {
+        self.target().ok()?.columns.get(column.own_name()?)
+    }
+
+    /// The target's own table.
+    pub(crate) fn target(&self) -> Result<&Shape<K>, StoreError> {
+        self.shape(TARGET)
+    }
+
+    pub(super) fn shape(&self, table: u16) -> Result<&Shape<K>, StoreError> {
+        let mut shapes = self.shapes.iter();
+        let found = shapes.find(|(number, _)| *number == table);
+        let found = found.map(|(_, shape)| shape.as_ref());
+        found.ok_or_else(crate::values::not_as_selected)
+    }
+
+    /// What the store says of a column, or of what a formula gives.
+    pub(crate) fn column<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+    ) -> Result<Cow<'_, NativeColumn<K>>, StoreError> {
+        match &column.origin {
+            ColumnOrigin::Stored { table, name } => {
+                let native = self.shape(*table)?.stored(name, column)?;
+                Ok(in_table(*table, native))
+            }
+            ColumnOrigin::Computed { formula, .. } => {
+                Ok(Cow::Owned(self.computed(dialect, column, formula)?))
+            }
+            ColumnOrigin::Group { index, .. } => {
+                let group = self.groups.get(*index);
+                let (_, native) = group.ok_or_else(crate::values::not_as_selected)?;
+                Ok(Cow::Borrowed(native))
+            }
+        }
+    }
+
+    /// What a store would say of a column that holds what a formula gives.
+    fn computed<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+        formula: &Formula<Column>,
+    ) -> Result<NativeColumn<K>, StoreError> {
+        let kind = dialect.formula_kind(formula, &mut |column| self.kind(dialect, column))?;
+        Ok(computed(column.datatype, kind))
+    }
+
+    /// What a column holds, by the store's word.
+    pub(super) fn kind<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+    ) -> Result<K, StoreError> {
+        Ok(self.column(dialect, column)?.kind.clone())
+    }
+
+    /// The column, quoted and qualified, or the expression that computes it.
+    pub(crate) fn name<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+    ) -> Result<Sql, StoreError> {
+        self.named(dialect, column).map(|(name, _)| name)
+    }
+
+    /// The same, and what the store says of it.
+    pub(crate) fn named<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+    ) -> Result<Named<'_, K>, StoreError> {
+        match &column.origin {
+            ColumnOrigin::Stored { table, name } => {
+                let shape = self.shape(*table)?;
+                let native = shape.stored(name, column)?;
+                let alias = alias(*table);
+                let mut sql = String::with_capacity(alias.len() + name.len() + 4);
+                sql.push_str(&alias);
+                sql.push('.');
+                shape.quote(dialect, name, &mut sql)?;
+                Ok((Sql::text(sql), in_table(*table, native)))
+            }
+            ColumnOrigin::Computed { formula, .. } => {
+                let sql = formula::value(dialect, self, formula)?;
+                Ok((sql, Cow::Owned(self.computed(dialect, column, formula)?)))
+            }
+            ColumnOrigin::Group { index, .. } => {
+                let group = self.groups.get(*index);
+                let (sql, native) = group.ok_or_else(crate::values::not_as_selected)?;
+                Ok((sql.clone(), Cow::Borrowed(native)))
+            }
+        }
+    }
+
+    /// The target's table, quoted, qualified and named.
+    pub(crate) fn from<D: Dialect<Kind = K>>(&self, dialect: &D) -> Result<Sql, StoreError> {
+        self.table(dialect, TARGET)
+    }
+
+    /// A table, quoted, qualified and named.
+    pub(crate) fn table<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        table: u16,
+    ) -> Result<Sql, StoreError> {
+        self.shape(table)?.from(dialect, &alias(table))
+    }
+
+    /// A condition for values of a column that are of its datatype, NULL apart; of a computed one,
+    /// for those it is computed from. `None` where the store keeps all others out.
+    pub(crate) fn well_formed<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+        comparison: Option<wayleave_plan::plan::Comparison>,
+    ) -> Result<Option<Sql>, StoreError> {
+        if let ColumnOrigin::Stored { .. } = &column.origin {
+            let (name, native) = self.named(dialect, column)?;
+            return Ok(dialect.well_formed(column, &native.kind, &name, comparison));
+        }
+        let mut stored = Vec::new();
+        column.for_each_stored(&mut |leaf| stored.push(leaf));
+        let mut conditions: Vec<Sql> = Vec::new();
+        for leaf in stored {
+            let (name, native) = self.named(dialect, leaf)?;
+            if let Some(fits) = dialect.well_formed(leaf, &native.kind, &name, None) {
+                let fits = Sql::joined([name.within("", " IS NULL"), fits], " OR ");
+                let fits = fits.within("(", ")");
+                if !conditions.contains(&fits) {
+                    conditions.push(fits);
+                }
+            }
+        }
+        Ok(if conditions.is_empty() {
+            None
+        } else {
+            Some(Sql::joined(conditions, " AND ").within("(", ")"))
+        })
+    }
+
+    /// Selects NULL of a stored column's own type, so that the answer's types show whether the column
+    /// still has the type that the statement was compiled for.
+    pub(crate) fn witness<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+    ) -> Result<Sql, StoreError> {
+        let table = column.tables().first().copied().unwrap_or(TARGET);
+        let mut sql = self.name(dialect, column)?.within("(SELECT ", " FROM ");
+        sql.add(self.table(dialect, table)?);
+        sql.push(" LIMIT 0)");
+        Ok(sql)
+    }
+
+    /// Compares the types of an answer with the cached shapes.
+    pub(crate) fn check_witnesses<T>(
+        &self,
+        witnesses: &[(usize, &Column)],
+        types: &[T],
+        is_same: impl Fn(&NativeColumn<K>, &T) -> bool,
+    ) -> Result<(), StoreError> {
+        for (place, column) in witnesses {
+            let ColumnOrigin::Stored { table, name } = &column.origin else {
+                continue;
+            };
+            let shape = self.shape(*table)?;
+            let native = shape.stored(name, column)?;
+            if !types.get(*place).is_some_and(|told| is_same(native, told)) {
+                return Err(shape.drift(Some(name)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the store says of a column: of a joined table's, that it may be NULL, as where nothing is
+/// joined.
+fn in_table<K: Clone>(table: u16, native: &NativeColumn<K>) -> Cow<'_, NativeColumn<K>> {
+    if table == TARGET || !native.not_null {
+        return Cow::Borrowed(native);
+    }
+    Cow::Owned(NativeColumn {
+        not_null: false,
+        ..native.clone()
+    })
+}
+
+/// What a store would say of a column that holds what is computed.
+pub(super) const fn computed<K>(datatype: Datatype, kind: K) -> NativeColumn<K> {
+    NativeColumn {
+        kind,
+        datatype,
+        many: false,
+        not_null: false,
+        type_id: None,
+    }
+}

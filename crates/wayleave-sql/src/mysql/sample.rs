@@ -1,0 +1,65 @@
+//! Reads the distinct values of columns.
+
+use wayleave_model::propose::{ColumnSample, SampledColumn};
+use wayleave_store::{Limits, StoreError, Unsampled};
+
+use super::connect::Session;
+use crate::dsn::Server;
+use crate::sample::{SampleClock, SampleDialect, SampleStatements, first_rows, unsampled};
+
+const DIALECT: SampleDialect = SampleDialect {
+    quote: '`',
+    // The collation of the column may hold different texts for equal.
+    text: |name, chars| format!("CAST(CONVERT(LEFT({name}, {chars}) USING utf8mb4) AS BINARY)"),
+};
+
+/// Reads each column, within the time for all. A failure leaves a session in an unknown state, so
+/// the next column gets a new one.
+pub(super) async fn columns(
+    server: &Server,
+    limits: Limits,
+    schema: Option<&str>,
+    columns: &[SampledColumn],
+) -> Result<Vec<Result<ColumnSample, Unsampled>>, StoreError> {
+    let clock = SampleClock::start(limits);
+    let mut session = Some(Session::open(server, limits).await?);
+    let mut read = Vec::with_capacity(columns.len());
+    for column in columns {
+        let statements = SampleStatements::new(&DIALECT, schema, column);
+        let outcome = match (statements, session.as_mut()) {
+            _ if clock.is_over() => Err(Unsampled::OutOfTime),
+            (Some(statements), Some(session)) => one(session, &statements).await,
+            _ => Err(Unsampled::Unreadable),
+        };
+        if outcome.is_err() && session.is_some() && !clock.is_over() {
+            session = Session::open(server, limits).await.ok();
+        }
+        read.push(outcome);
+    }
+    if let Some(session) = session {
+        session.close().await;
+    }
+    Ok(read)
+}
+
+async fn one(
+    session: &mut Session<'_>,
+    statements: &SampleStatements,
+) -> Result<ColumnSample, Unsampled> {
+    let doing = "sampling a column";
+    let failed = |error: StoreError| unsampled(&error);
+    let counted = session.sample::<(Vec<u8>, u64)>(doing, &statements.first);
+    let counted = counted.await.map_err(failed)?.into_iter();
+    let counted = counted.map(|(value, rows)| Ok((text(value)?, rows)));
+    let (mut sample, is_partial) = first_rows(counted.collect::<Result<_, _>>()?);
+    if is_partial {
+        let values = session.sample::<Vec<u8>>(doing, &statements.all);
+        let values = values.await.map_err(failed)?.into_iter();
+        sample.values = values.map(text).collect::<Result<_, _>>()?;
+    }
+    Ok(sample)
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, Unsampled> {
+    String::from_utf8(bytes).map_err(|_| Unsampled::Unreadable)
+}

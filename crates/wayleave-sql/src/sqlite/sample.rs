@@ -1,0 +1,43 @@
+//! Reads the distinct values of columns.
+
+use wayleave_model::propose::{ColumnSample, SampledColumn};
+use wayleave_store::{Limits, StoreError, Unsampled};
+
+use super::connect::Session;
+use crate::sample::{SampleClock, SampleDialect, SampleStatements, first_rows, unsampled};
+
+const DIALECT: SampleDialect = SampleDialect {
+    quote: '"',
+    // The collation of the column may hold different texts for equal.
+    text: |name, chars| format!("substr({name}, 1, {chars}) COLLATE BINARY"),
+};
+
+/// Reads each column, within the time for all.
+pub(super) fn columns(
+    session: &mut Session,
+    limits: Limits,
+    columns: &[SampledColumn],
+) -> Vec<Result<ColumnSample, Unsampled>> {
+    let clock = SampleClock::start(limits);
+    let read = |column: &SampledColumn| {
+        if clock.is_over() {
+            return Err(Unsampled::OutOfTime);
+        }
+        let statements = SampleStatements::new(&DIALECT, Some("main"), column);
+        let statements = statements.ok_or(Unsampled::Unreadable)?;
+        one(session, &statements).map_err(|error| unsampled(&error))
+    };
+    columns.iter().map(read).collect()
+}
+
+fn one(session: &mut Session, statements: &SampleStatements) -> Result<ColumnSample, StoreError> {
+    let doing = "sampling a column";
+    let counted = session.sample(doing, &statements.first, |row| {
+        Ok((row.get(0)?, u64::from(row.get::<_, u32>(1)?)))
+    })?;
+    let (mut sample, is_partial) = first_rows(counted);
+    if is_partial {
+        sample.values = session.sample(doing, &statements.all, |row| row.get(0))?;
+    }
+    Ok(sample)
+}

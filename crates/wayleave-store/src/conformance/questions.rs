@@ -1,0 +1,150 @@
+//! Questions as analysts ask them: paths, related records, computed fields, measures, conditions on
+//! groups, and walks of groups. Each is answered as the reference interpreter answers it.
+
+mod draw;
+mod names;
+
+use serde_json::{Map, Value as Json, json};
+use wayleave_model::mapping::SourceKind;
+
+use self::names::COMPUTED;
+use super::dice::Dice;
+use super::fixture;
+use super::run::{ConformanceError, Exclusion, Options, ServedMapping, Suite};
+use crate::Store;
+
+/// How far a walk of groups or pages goes.
+const PAGES: usize = 4;
+
+/// What was asked and answered alike.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QuestionsReport {
+    /// Questions asked.
+    pub questions: usize,
+    /// Questions that policy refused before any store was asked.
+    pub refused: usize,
+    /// Pages of records compared.
+    pub pages: usize,
+    /// Pages of groups compared.
+    pub groups: usize,
+    /// Groups that a walk went on after.
+    pub walked: usize,
+    /// Questions that differed as an exclusion allows.
+    pub excluded: usize,
+}
+
+/// Asks a store that holds [`fixture::rows`] what analysts ask.
+pub async fn run_questions(
+    store: &dyn Store,
+    options: Options,
+    exclusions: &[Exclusion],
+) -> Result<QuestionsReport, ConformanceError> {
+    let kind: SourceKind = store.capabilities().kind;
+    let served = ServedMapping::new(&(fixture::mapping(kind) + COMPUTED))?;
+    let tables = fixture::rows();
+    let suite = Suite::new(store, served, &tables);
+    let mut analyst = Analyst {
+        dice: Dice::new(options.seed),
+        suite: &suite,
+        report: QuestionsReport::default(),
+    };
+    let mut needed = vec![false; exclusions.len()];
+    for _ in 0..options.requests {
+        let samples = analyst.dice.percent(55);
+        let aggregates = analyst.dice.percent(50);
+        let question = analyst.question(samples, aggregates);
+        analyst.report.questions += 1;
+        let tool = if aggregates {
+            "aggregate"
+        } else {
+            "query_records"
+        };
+        let asked = json!({tool: question});
+        let outcome = if aggregates {
+            analyst.aggregate(question, &asked).await
+        } else {
+            analyst.query(question, &asked).await
+        };
+        if let Err(error) = outcome {
+            let excluded = exclusions.iter().position(|it| (it.applies)(&asked));
+            match excluded.and_then(|index| needed.get_mut(index)) {
+                Some(needed) => *needed = true,
+                None => return Err(error),
+            }
+            analyst.report.excluded += 1;
+        }
+    }
+    let unneeded = exclusions.iter().zip(needed).find(|(_, needed)| !needed);
+    if let Some((exclusion, _)) = unneeded {
+        let reason = exclusion.reason;
+        return Err(ConformanceError::Unneeded { reason });
+    }
+    let report = analyst.report;
+    if report.refused * 10 > report.questions {
+        let reason = format!("policy refused too much: {report:?}");
+        return Err(ConformanceError::Broken { reason });
+    }
+    Ok(report)
+}
+
+struct Analyst<'s, 'a> {
+    dice: Dice,
+    suite: &'s Suite<'a>,
+    report: QuestionsReport,
+}
+
+impl Analyst<'_, '_> {
+    async fn query(
+        &mut self,
+        mut question: Map<String, Json>,
+        asked: &Json,
+    ) -> Result<(), ConformanceError> {
+        for _ in 0..PAGES {
+            let Some(plan) = self.suite.served().query(&question) else {
+                self.report.refused += 1;
+                return Ok(());
+            };
+            let rows = self.suite.same("rows", plan.rows(), asked).await?;
+            self.report.pages += 1;
+            if let Some(count) = plan.count() {
+                self.suite.same("counts", count, asked).await?;
+            }
+            let page = plan.page(&rows);
+            let shown = page.records().len();
+            match page.next_cursor(shown, self.suite.served().seal()) {
+                Some(cursor) => question.insert("cursor".to_owned(), Json::String(cursor)),
+                None => return Ok(()),
+            };
+        }
+        Ok(())
+    }
+
+    async fn aggregate(
+        &mut self,
+        mut question: Map<String, Json>,
+        asked: &Json,
+    ) -> Result<(), ConformanceError> {
+        for _ in 0..PAGES {
+            let Some(plan) = self.suite.served().aggregate(&question) else {
+                self.report.refused += 1;
+                return Ok(());
+            };
+            let rows = self.suite.same("groups", plan.groups(), asked).await?;
+            self.report.groups += 1;
+            if let Some(totals) = plan.totals() {
+                self.suite.same("totals", totals, asked).await?;
+            }
+            let (shown, more) = plan.answer(&rows);
+            let cursor = shown
+                .last()
+                .filter(|_| more)
+                .and_then(|last| plan.cursor(last, self.suite.served().seal()));
+            match cursor {
+                Some(cursor) => question.insert("cursor".to_owned(), Json::String(cursor)),
+                None => return Ok(()),
+            };
+            self.report.walked += 1;
+        }
+        Ok(())
+    }
+}

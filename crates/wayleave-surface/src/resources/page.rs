@@ -23,6 +23,7 @@ const LIMIT: NumberParameter = NumberParameter {
     default: PAGE_RECORDS,
     min: 1,
     max: MAX_RECORDS,
+    hint: "",
 };
 
 const OFFSET: NumberParameter = NumberParameter {
@@ -30,6 +31,7 @@ const OFFSET: NumberParameter = NumberParameter {
     default: 0,
     min: 0,
     max: MAX_OFFSET,
+    hint: "; `query_records` reads on by cursors, however far",
 };
 
 /// Reads a page.

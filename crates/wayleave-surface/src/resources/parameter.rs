@@ -50,6 +50,8 @@ pub(super) struct NumberParameter {
     pub(super) default: u32,
     pub(super) min: u32,
     pub(super) max: u32,
+    /// What to do about a number beyond the maximum, after the message.
+    pub(super) hint: &'static str,
 }
 
 impl NumberParameter {
@@ -70,8 +72,14 @@ impl NumberParameter {
     }
 
     fn refused(&self, reason: &'static str) -> InvalidParameter {
-        let Self { name, min, max, .. } = self;
-        let message = format!("`{name}` is a whole number from {min} to {max}");
+        let Self {
+            name,
+            min,
+            max,
+            hint,
+            ..
+        } = self;
+        let message = format!("`{name}` is a whole number from {min} to {max}{hint}");
         InvalidParameter::new(name, reason, message)
             .with("expected_datatype", "integer")
             .with("minimum", *min)

@@ -31,6 +31,7 @@ const LIMIT: NumberParameter = NumberParameter {
     default: WINDOW,
     min: 1,
     max: MAX_WINDOW,
+    hint: "",
 };
 
 const OFFSET: NumberParameter = NumberParameter {
@@ -38,6 +39,7 @@ const OFFSET: NumberParameter = NumberParameter {
     default: 0,
     min: 0,
     max: u32::MAX,
+    hint: "",
 };
 
 /// Reads a record as JSON-LD.

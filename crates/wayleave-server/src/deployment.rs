@@ -1,6 +1,7 @@
 //! A served project: its active datasets, its stores, and the server agents connect to.
 
 mod change_limit;
+mod health;
 mod listen;
 mod serving;
 mod tools;
@@ -35,6 +36,7 @@ use wayleave_surface::{
     Extent, ReadLimits, ReadService, Searchable,
     access::{self, Access},
     datasets::{Datasets, Offer},
+    resources::doctor,
     workup,
 };
 
@@ -274,7 +276,7 @@ impl Deployment {
     }
 }
 
-/// The tools that exist independently of live datasets.
+/// The tools, and the resource, that exist independently of live datasets.
 fn static_tools(serving: &Arc<ServingContext>) -> Result<Batch, SchemaError> {
     let package_for = |caller: &Caller| Arc::clone(&Access::from_caller(caller).package);
     let reading = wayleave_surface::tools(&serving.service, package_for)?;
@@ -288,5 +290,6 @@ fn static_tools(serving: &Arc<ServingContext>) -> Result<Batch, SchemaError> {
     Ok(batch
         .fold(Batch::new(), Batch::add_tool)
         .add_tool(workup::tool(&serving.service)?)
-        .add_tool(workup::check_citations(&serving.service)?))
+        .add_tool(workup::check_citations(&serving.service)?)
+        .add_resource(doctor::resource(&serving.service, serving.clone())))
 }

@@ -32,7 +32,7 @@ mod query;
 mod related;
 mod repair;
 mod reply;
-mod resources;
+pub mod resources;
 mod search;
 mod service;
 mod stream_index;

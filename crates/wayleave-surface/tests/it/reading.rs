@@ -16,4 +16,5 @@ mod mistakes;
 mod narrowing;
 mod patience;
 mod records;
+mod resources;
 mod search;

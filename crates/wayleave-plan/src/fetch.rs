@@ -20,6 +20,7 @@ pub struct FetchPlan {
     id: RecordId,
     stream: StreamView,
     label: String,
+    key_text: String,
     layout: Layout,
     rows: AuthorizedPlan,
     expansions: Vec<Expansion>,
@@ -67,6 +68,7 @@ impl FetchPlan {
         let values = values
             .filter(|_| keys.len() == id.key.len() && !id.key.iter().any(|k| k.contains('\0')))
             .ok_or_else(|| missing(&id))?;
+        let key_text = RecordId::key_text(&values);
         let key = keys
             .iter()
             .zip(values)
@@ -82,6 +84,7 @@ impl FetchPlan {
         Ok(Self {
             stream: stream.clone(),
             label: connection.label.clone(),
+            key_text,
             rows: AuthorizedPlan::new(
                 stream.target(),
                 scope.into_joins(),
@@ -104,6 +107,11 @@ impl FetchPlan {
     /// The connection that is read.
     pub fn connection_id(&self) -> &str {
         &self.id.connection_id
+    }
+
+    /// The key as the record's own id has it.
+    pub fn key_text(&self) -> &str {
+        &self.key_text
     }
 
     /// The connection's label.

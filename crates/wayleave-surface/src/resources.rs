@@ -22,6 +22,7 @@ use wayleave_plan::view::{ConnectionView, StreamView, View};
 
 use crate::access::Access;
 use crate::call_context::CallContext;
+use crate::live::LiveOptions;
 use crate::service::ReadService;
 use crate::{escape, ids, url};
 
@@ -52,18 +53,28 @@ pub(crate) fn type_uri(type_name: &str) -> String {
 }
 
 /// The resource for the first page of a type.
-pub(crate) fn of_type(service: &ReadService, type_name: &str, who: Visibility) -> Resource {
+pub(crate) fn of_type(
+    service: &ReadService,
+    type_name: &str,
+    who: Visibility,
+    live: Option<LiveOptions>,
+) -> Resource {
     let (service, wanted) = (service.clone(), type_name.to_owned());
-    Resource::new(type_uri(type_name), type_name, move |read| {
+    let note = live.map_or_else(String::new, |live| format!(" {}", live.note()));
+    let resource = Resource::new(type_uri(type_name), type_name, move |read| {
         let (service, wanted) = (service.clone(), wanted.clone());
         async move { page(&service, &read, &wanted).await }
     })
     .describe(format!(
         "The first {USUAL} records of type {type_name}: iri and label of each. A read costs one \
-         query a connection; more by limit and offset."
+         query a connection; more by limit and offset.{note}"
     ))
     .of_type("application/json")
-    .visible(who)
+    .visible(who);
+    match live {
+        Some(_) => resource.subscribable(),
+        None => resource,
+    }
 }
 
 /// The template for pages of every type.
@@ -87,7 +98,11 @@ pub(crate) fn pages(
              {FARTHEST}."
         ))
         .of_type("application/json")
-        .visible(who))
+        .visible(who)
+        .subscribable(|uri, _| {
+            let whole = uri.split_once('?').map_or(uri, |(whole, _)| whole);
+            Err(RpcError::query_not_subscribable(whole))
+        }))
 }
 
 /// The template for the records of a type, each by its id.
@@ -95,6 +110,7 @@ pub(crate) fn records(
     service: &ReadService,
     type_name: &str,
     who: Visibility,
+    live: Option<LiveOptions>,
 ) -> Result<ResourceTemplate, TemplateError> {
     let (service, wanted) = (service.clone(), type_name.to_owned());
     let uri_template = record_template_of(type_name);
@@ -102,10 +118,14 @@ pub(crate) fn records(
         let (service, wanted) = (service.clone(), wanted.clone());
         async move { record(&service, &read, &wanted).await }
     })?;
-    Ok(template
+    let template = template
         .describe(format!("One {type_name} as JSON-LD, by its id."))
         .of_type("application/ld+json")
-        .visible(who))
+        .visible(who);
+    Ok(match live {
+        Some(_) => template.subscribable(|_, _| Ok(())),
+        None => template,
+    })
 }
 
 /// The visible streams of a type, in the order of their connections.

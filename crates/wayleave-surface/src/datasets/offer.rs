@@ -17,6 +17,7 @@ use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::{Grants, Package};
 
 use crate::access::{self, Access};
+use crate::live::LiveOptions;
 use crate::service::ReadService;
 use crate::{completions, prompts, resources};
 
@@ -39,6 +40,8 @@ type Holders = BTreeMap<String, Live>;
 /// The items offered now.
 pub struct Offer {
     service: ReadService,
+    /// How subscriptions work, where clients can subscribe.
+    live: Option<LiveOptions>,
     datasets: BTreeMap<String, Live>,
     types: BTreeMap<String, Holders>,
 }
@@ -48,9 +51,17 @@ impl Offer {
     pub fn new(service: &ReadService) -> Self {
         Self {
             service: service.clone(),
+            live: None,
             datasets: BTreeMap::new(),
             types: BTreeMap::new(),
         }
+    }
+
+    /// Lets clients subscribe to types and records.
+    #[must_use]
+    pub fn with_live(mut self, live: Option<LiveOptions>) -> Self {
+        self.live = live;
+        self
     }
 
     /// The changes from the current offer to what these datasets offer.
@@ -161,8 +172,13 @@ impl Offer {
             })
         });
         Ok(batch
-            .add_resource(resources::of_type(&self.service, name, who.clone()))
-            .add_template(resources::records(&self.service, name, who)?)
+            .add_resource(resources::of_type(
+                &self.service,
+                name,
+                who.clone(),
+                self.live,
+            ))
+            .add_template(resources::records(&self.service, name, who, self.live)?)
             .add_completion(completions::of_records(&self.service, name)))
     }
 

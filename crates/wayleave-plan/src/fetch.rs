@@ -20,7 +20,7 @@ pub struct FetchPlan {
     id: RecordId,
     stream: StreamView,
     label: String,
-    key_text: String,
+    key: Vec<Value>,
     layout: Layout,
     rows: AuthorizedPlan,
     expansions: Vec<Expansion>,
@@ -68,10 +68,9 @@ impl FetchPlan {
         let values = values
             .filter(|_| keys.len() == id.key.len() && !id.key.iter().any(|k| k.contains('\0')))
             .ok_or_else(|| missing(&id))?;
-        let key_text = RecordId::key_text(&values);
         let key = keys
             .iter()
-            .zip(values)
+            .zip(values.clone())
             .map(|(field, value)| Predicate::Compare {
                 column: field.own_column(),
                 comparison: Comparison::Eq,
@@ -84,7 +83,7 @@ impl FetchPlan {
         Ok(Self {
             stream: stream.clone(),
             label: connection.label.clone(),
-            key_text,
+            key: values,
             rows: AuthorizedPlan::new(
                 stream.target(),
                 scope.into_joins(),
@@ -109,9 +108,14 @@ impl FetchPlan {
         &self.id.connection_id
     }
 
+    /// The values of its key, in key order.
+    pub fn key(&self) -> &[Value] {
+        &self.key
+    }
+
     /// The key as the record's own id has it.
-    pub fn key_text(&self) -> &str {
-        &self.key_text
+    pub fn key_text(&self) -> String {
+        RecordId::key_text(&self.key)
     }
 
     /// The connection's label.

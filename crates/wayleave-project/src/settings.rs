@@ -15,8 +15,8 @@ use wayleave_model::{
     nearest::nearest,
 };
 
-pub use live::Live;
 pub use issuer::{Algorithm, Issuer, PackageRule, UnknownAlgorithm, endpoint};
+pub use live::Live;
 use raw::RawSettings;
 
 /// The file's name in a project folder.

@@ -5,6 +5,8 @@
 //! of a record, field or row that a read would not show.
 
 mod digests;
+mod group;
+mod local;
 mod reader;
 mod refusal;
 mod subscriber;
@@ -16,6 +18,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use serde_json::Value as Json;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +28,7 @@ use wayleave_plan::package::Package;
 use wayleave_plan::request::FetchRequest;
 
 pub use digests::ChangeKind;
+pub use local::{LocalWatch, SeenChanges, WatchError};
 pub use watcher::RecordChange;
 
 use crate::resources;
@@ -64,7 +68,8 @@ impl LiveOptions {
     pub(crate) fn note(&self) -> String {
         format!(
             "Subscribable: while anyone is subscribed its source is read about every {} s for all \
-             subscribers together; up to {} records a stream.",
+             subscribers together. Streams of more than {} records need an `updated` field, and \
+             tell of a deletion only by their mark of it; a single record is watched in any case.",
             self.interval.as_secs_f64(),
             self.max_records
         )
@@ -76,6 +81,15 @@ impl LiveOptions {
 pub(crate) struct StreamKey {
     pub(crate) connection_id: String,
     pub(crate) stream: String,
+}
+
+/// The key of a record that is watched by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WatchedKey {
+    /// As the record's id has it.
+    pub(crate) text: Box<str>,
+    /// Its value, where the key is one field.
+    pub(crate) value: Option<Json>,
 }
 
 /// The change feed of a deployment. Clones are the same feed.
@@ -105,7 +119,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What a URI names.
 enum Watched {
     Type(String, Vec<StreamKey>),
-    Record(StreamKey, Box<str>),
+    Record(StreamKey, WatchedKey),
 }
 
 impl ChangeFeed {
@@ -201,7 +215,7 @@ impl ChangeFeed {
                 connection_id: plan.connection_id().to_owned(),
                 stream: plan.stream().to_owned(),
             };
-            Watched::Record(key, plan.key_text().into())
+            Watched::Record(key, watched_key(&plan))
         })
     }
 
@@ -219,14 +233,19 @@ impl ChangeFeed {
             is_over: subscribed.over(),
             done,
         };
+        subscribed.notify_when_over(self.join(key, joining));
+        answered
+    }
+
+    /// Adds an interest; the returned wakes the watcher when it is over.
+    fn join(&self, key: StreamKey, joining: Joining) -> Arc<Notify> {
         let mut watchers = locked(&self.0.watchers);
         let handle = watchers
             .entry(key.clone())
             .or_insert_with(|| self.begin_watcher(key));
-        subscribed.notify_when_over(&handle.left);
         // It ends only when it has been removed, under this lock.
         let _ = handle.joining.send(joining);
-        answered
+        Arc::clone(&handle.left)
     }
 
     fn begin_watcher(&self, key: StreamKey) -> WatcherHandle {
@@ -290,12 +309,25 @@ impl ChangeFeed {
             answers.push(self.watch(key, &subscribed, interest.clone()));
         }
         for answer in answers {
-            answer.await.unwrap_or_else(|_| Err(refusal::not_served()))?;
+            answer
+                .await
+                .unwrap_or_else(|_| Err(refusal::not_served()))?;
         }
         if subscribed.type_name().is_some() {
             locked(&self.0.types).push(Arc::downgrade(&subscribed));
         }
         Ok(Box::new(guard))
+    }
+}
+
+fn watched_key(plan: &FetchPlan) -> WatchedKey {
+    let value = match plan.key() {
+        [only] => Some(only.to_json()),
+        _ => None,
+    };
+    WatchedKey {
+        text: plan.key_text().into(),
+        value,
     }
 }
 

@@ -4,11 +4,7 @@
 use std::collections::HashMap;
 
 use futures::FutureExt as _;
-use rmcp::{
-    RoleServer,
-    model::RequestId,
-    service::RxJsonRpcMessage,
-};
+use rmcp::{RoleServer, model::RequestId, service::RxJsonRpcMessage};
 use tokio::{
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     task::{AbortHandle, JoinSet},

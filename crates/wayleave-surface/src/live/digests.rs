@@ -1,6 +1,6 @@
 //! What a caller sees of a stream, reduced to one number a record.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::LazyLock;
 
@@ -29,6 +29,9 @@ impl ChangeKind {
     }
 }
 
+/// The digest of a record that is marked as deleted.
+const GONE: u64 = 0;
+
 /// The records of a stream that a caller sees: the key of each, and a digest of its granted fields.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct RecordDigests(HashMap<Box<str>, u64>);
@@ -37,42 +40,40 @@ pub(super) struct RecordDigests(HashMap<Box<str>, u64>);
 pub(super) type Changes = HashMap<Box<str>, ChangeKind>;
 
 impl RecordDigests {
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Adds a record. One whose key is not of its datatype has no identity and is left out.
     pub(super) fn insert(&mut self, record: &Record) {
         if !record.key().any(|value| *value == Value::Malformed) {
-            self.0.insert(record.key_text().into(), digest(record));
+            let digest = if record.deleted { GONE } else { digest(record) };
+            self.0.insert(record.key_text().into(), digest);
         }
     }
 
-    /// Adds a record of a walk of changes, and tells what happened to it.
-    pub(super) fn apply(&mut self, record: &Record) -> Option<(Box<str>, ChangeKind)> {
-        if record.key().any(|value| *value == Value::Malformed) {
-            return None;
-        }
-        let key: Box<str> = record.key_text().into();
-        if record.deleted {
-            let was_there = self.0.remove(&key).is_some();
-            return was_there.then_some((key, ChangeKind::Deleted));
-        }
-        let now = digest(record);
-        let kind = match self.0.insert(key.clone(), now) {
-            None => ChangeKind::Created,
-            Some(before) if before != now => ChangeKind::Updated,
-            Some(_) => return None,
-        };
-        Some((key, kind))
+    /// What a walk of changes tells that an earlier walk, `self`, did not: it may read records
+    /// again that the earlier one has read.
+    pub(super) fn news_in(&self, walk: &Self) -> Changes {
+        let news = walk.0.iter();
+        news.filter(|(key, digest)| self.0.get(*key) != Some(digest))
+            .map(|(key, digest)| {
+                let kind = match *digest {
+                    GONE => ChangeKind::Deleted,
+                    _ => ChangeKind::Updated,
+                };
+                (key.clone(), kind)
+            })
+            .collect()
+    }
+
+    /// The changes of records that are in `keys`.
+    pub(super) fn changes_among(&self, next: &Self, keys: &BTreeSet<Box<str>>) -> Changes {
+        let mut changes = self.changes_to(next);
+        changes.retain(|key, _| keys.contains(key));
+        changes
     }
 
     /// What changed from this state to `next`.
     pub(super) fn changes_to(&self, next: &Self) -> Changes {
         let gone = self.0.keys().filter(|key| !next.0.contains_key(*key));
-        let mut changes: Changes = gone
-            .map(|key| (key.clone(), ChangeKind::Deleted))
-            .collect();
+        let mut changes: Changes = gone.map(|key| (key.clone(), ChangeKind::Deleted)).collect();
         for (key, digest) in &next.0 {
             match self.0.get(key) {
                 Some(before) if before == digest => {}

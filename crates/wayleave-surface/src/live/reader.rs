@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use serde_json::{Map, Value as Json};
 use tokio_util::sync::CancellationToken;
 use wayleave_plan::package::Package;
 use wayleave_plan::query::QueryPlan;
-use wayleave_plan::refusal::Refusal;
+use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::request::{CountKind, QueryRequest};
 use wayleave_plan::value::Value;
 use wayleave_plan::{AuthorizedPlan, Record};
 use wayleave_store::{CallerKey, OnMalformed, ReadContext, Rows, StoreError};
 
 use super::digests::RecordDigests;
-use super::{LiveOptions, StreamKey};
+use super::{LiveOptions, StreamKey, WatchedKey};
 use crate::service::ReadService;
 
 /// Maximum time of one read.
@@ -27,12 +28,43 @@ pub(super) enum ReadFailure {
     /// It has more records or bytes than are compared.
     #[error("it is too large to be compared")]
     TooLarge,
+    /// It is too large to be compared, and nothing tells which records changed.
+    #[error("it is too large to be compared, and its changes cannot be followed")]
+    NotFollowed,
+    /// It is too large to be compared, and its key is more than one field.
+    #[error("it is too large to be compared, and its key is more than one field")]
+    NotKeyed,
     /// It is not served any more, or not to this caller.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// Its store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl ReadFailure {
+    /// Whether reading again cannot help.
+    pub(super) fn is_final(&self) -> bool {
+        match self {
+            Self::TooLarge | Self::NotFollowed | Self::NotKeyed | Self::Refused(_) => true,
+            Self::Store(error) => matches!(error, StoreError::SchemaDrift { .. }),
+        }
+    }
+}
+
+/// The bookmark before all changes.
+pub(super) const BEGINNING: &str = "beginning";
+/// How many records one statement reads by their keys.
+const KEYS_PER_READ: usize = 50;
+
+/// What changed since a bookmark.
+#[derive(Default)]
+pub(super) struct Walk {
+    pub(super) records: RecordDigests,
+    /// Where the next walk begins.
+    pub(super) bookmark: String,
+    /// Whether more changed than is read at once.
+    pub(super) is_cut: bool,
 }
 
 /// Reads one stream.
@@ -85,6 +117,72 @@ impl StreamReader {
                 return Err(ReadFailure::TooLarge);
             }
             with_record(plan, row, |record| digests.insert(record));
+        }
+        Ok(digests)
+    }
+
+    /// What changed since a bookmark, in the order of change.
+    pub(super) async fn walk(&self, package: &Package, since: &str) -> Result<Walk, ReadFailure> {
+        let view = self.service.view(package);
+        let request = self.request(Some(since.to_owned()));
+        let plan = match QueryPlan::new(&view, &request, self.service.seal()) {
+            Err(refusal) if refusal.code == Code::ChangesUnavailable => {
+                return Err(ReadFailure::NotFollowed);
+            }
+            plan => plan?,
+        };
+        let horizon = plan.horizon().ok_or(ReadFailure::NotFollowed)?;
+        let mut walk = Walk {
+            bookmark: since.to_owned(),
+            ..Walk::default()
+        };
+        let plan = match self.rows(horizon).await?.into_value().await? {
+            Value::Null => return Ok(walk),
+            Value::Malformed => return Err(ReadFailure::NotFollowed),
+            horizon => plan.within(horizon),
+        };
+        let bookmark = plan.page(&[]).next_changes_since(0, self.service.seal());
+        walk.bookmark = bookmark.ok_or(ReadFailure::NotFollowed)?;
+        if since == BEGINNING {
+            return Ok(walk);
+        }
+        let mut count = 0;
+        let mut rows = self.rows(plan.rows()).await?;
+        while let Some(row) = rows.next().await {
+            let row = row?;
+            count += 1;
+            if count > self.options.max_records {
+                walk.is_cut = true;
+                break;
+            }
+            with_record(&plan, row, |record| walk.records.insert(record));
+        }
+        Ok(walk)
+    }
+
+    /// Reads the records with these keys. Only streams with a key of one field can be asked so.
+    pub(super) async fn keyed(
+        &self,
+        package: &Package,
+        keys: &[WatchedKey],
+    ) -> Result<RecordDigests, ReadFailure> {
+        let mut digests = RecordDigests::default();
+        let view = self.service.view(package);
+        for some in keys.chunks(KEYS_PER_READ) {
+            let values: Option<Vec<Json>> = some.iter().map(|key| key.value.clone()).collect();
+            let values = values.ok_or(ReadFailure::NotKeyed)?;
+            let mut request = self.request(None);
+            let plan = QueryPlan::new(&view, &request, self.service.seal())?;
+            let [field] = plan.view().key_fields() else {
+                return Err(ReadFailure::NotKeyed);
+            };
+            let name = field.name().to_owned();
+            request.filter = Some(Map::from_iter([(name, Json::Array(values))]));
+            let plan = QueryPlan::new(&view, &request, self.service.seal())?;
+            let mut rows = self.rows(plan.rows()).await?;
+            while let Some(row) = rows.next().await {
+                with_record(&plan, row?, |record| digests.insert(record));
+            }
         }
         Ok(digests)
     }

@@ -31,13 +31,22 @@ pub(super) fn too_many(limit: u32) -> RpcError {
 pub(super) fn unwatched(key: &StreamKey, failure: &ReadFailure, options: LiveOptions) -> RpcError {
     let stream = format!("`{}` of `{}`", key.stream, key.connection_id);
     match failure {
-        ReadFailure::TooLarge => refused(
+        ReadFailure::TooLarge | ReadFailure::NotFollowed => refused(
             "too_large_to_watch",
             format!(
                 "{stream} cannot be subscribed to: it has more than {} records or {} MiB, too much \
-                 to be compared at every interval",
+                 to be compared at every interval, and no `updated` field that you may see tells \
+                 what changed; subscribe to single records",
                 options.max_records,
                 options.max_bytes / (1024 * 1024),
+            ),
+        ),
+        ReadFailure::NotKeyed => refused(
+            "too_large_to_watch",
+            format!(
+                "single records of {stream} cannot be subscribed to: it has more than {} records, \
+                 and its key is more than one field; subscribe to its type",
+                options.max_records,
             ),
         ),
         ReadFailure::Refused(_) | ReadFailure::Store(StoreError::SchemaDrift { .. }) => {

@@ -65,8 +65,8 @@ impl Subscribed {
         is_new
     }
 
-    pub(super) fn notify_when_over(&self, left: &Arc<Notify>) {
-        self.streams().left.push(Arc::clone(left));
+    pub(super) fn notify_when_over(&self, left: Arc<Notify>) {
+        self.streams().left.push(left);
     }
 
     fn end(&self) {

@@ -14,17 +14,17 @@ use tokio::time::Instant;
 use wayleave_mcp::RpcError;
 use wayleave_plan::package::Package;
 use wayleave_plan::query::QueryPlan;
-use wayleave_store::StoreError;
 
-use super::digests::{ChangeKind, Changes, RecordDigests};
+use super::digests::{ChangeKind, RecordDigests};
+use super::group::{Group, News, Wanted};
 use super::reader::{ReadFailure, StreamReader};
-use super::{StreamKey, refusal};
+use super::{StreamKey, WatchedKey, refusal};
 
 /// The longest time between two attempts to read a source that fails.
 const MAX_BACKOFF: Duration = Duration::from_mins(1);
 
 /// A change of a record, as one subscriber sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordChange {
     /// The record's id.
     pub id: String,
@@ -47,8 +47,8 @@ pub(super) trait Subscriber: Send + Sync {
 pub(super) enum Interest {
     /// All records.
     Records,
-    /// The record with this key.
-    Record(Box<str>),
+    /// One record.
+    Record(WatchedKey),
 }
 
 /// A new subscriber of a stream.
@@ -69,14 +69,6 @@ struct Member {
     seen: Option<(Arc<Package>, u64)>,
     group: Option<u64>,
     done: Option<oneshot::Sender<Result<(), RpcError>>>,
-}
-
-/// Subscribers who see the same.
-struct Group {
-    id: u64,
-    plan: QueryPlan,
-    /// What they saw last.
-    records: Option<RecordDigests>,
 }
 
 pub(super) struct Watcher {
@@ -147,11 +139,14 @@ impl Watcher {
             }
             self.members
                 .retain(|member| !member.is_over.load(Ordering::Acquire));
-            if !matches!(reason, Reason::Left) {
+            let joins = self.members.iter().any(|member| member.done.is_some());
+            if joins || !matches!(reason, Reason::Left) {
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    () = self.look() => {}
+                    () = self.look(&reason) => {}
                 }
+            }
+            if matches!(reason, Reason::Interval) {
                 next = Instant::now() + self.pause();
             }
             if self.members.is_empty() && retire(&self.joining) {
@@ -177,53 +172,66 @@ impl Watcher {
     fn pause(&self) -> Duration {
         let interval = self.reader.options.interval;
         let factor = 1_u32 << self.failures.min(6);
-        interval.saturating_mul(factor).min(MAX_BACKOFF.max(interval))
+        interval
+            .saturating_mul(factor)
+            .min(MAX_BACKOFF.max(interval))
     }
 
     /// Compares the stream with what each group saw last, and tells what changed.
-    async fn look(&mut self) {
+    async fn look(&mut self, reason: &Reason) {
         self.regroup();
-        let joins = self.members.iter().any(|member| member.done.is_some());
         let Some(first) = self.groups.first() else {
             return;
         };
         // Read before the rows, so that a change made meanwhile is looked for again.
         let token = self.reader.change_token(first.plan.rows()).await;
-        let is_new = self.groups.iter().any(|group| group.records.is_none());
-        if token.is_some() && token == self.token && !is_new {
-            self.admit();
+        let is_known = self.groups.iter().all(Group::is_known);
+        if token.is_some() && token == self.token && is_known && !self.has_new_keys() {
+            self.admit(None);
             return;
         }
         self.token = None;
-        let changed = joins || self.has_changed().await;
-        let mut failed = None;
-        for at in 0..self.groups.len() {
-            let Some(group) = self.groups.get(at) else {
-                break;
-            };
-            // A row filter may follow relations, so such a group is always read.
-            let is_joined = !group.plan.rows().joins().is_empty();
-            if !changed && !is_joined && group.records.is_some() {
-                continue;
-            }
-            if let Err(failure) = self.compare(at).await {
-                failed = Some(failure);
+        let is_whole = matches!(reason, Reason::Interval) || token.is_some();
+        let changed = is_whole && self.has_changed().await;
+        let mut is_complete = true;
+        let ids: Vec<u64> = self.groups.iter().map(|group| group.id).collect();
+        for id in ids {
+            if changed || self.is_needed(id, is_whole) {
+                is_complete &= self.compare(id).await;
             }
         }
-        match failed {
-            None => {
-                self.failures = 0;
-                self.token = token;
-                self.admit();
-            }
-            Some(failure) => self.fail(&failure),
+        if is_complete {
+            self.failures = 0;
+            self.token = token;
+        } else {
+            // The next look must not take the stream for unchanged.
+            self.whole = None;
+            self.failures = self.failures.saturating_add(1);
         }
+    }
+
+    /// Whether a group has to be read although nothing of the stream is known to have changed.
+    fn is_needed(&self, id: u64, is_whole: bool) -> bool {
+        let Some(group) = self.groups.iter().find(|group| group.id == id) else {
+            return false;
+        };
+        // A row filter may follow relations to other streams.
+        let is_joined = is_whole && !group.plan.rows().joins().is_empty();
+        let mut members = self.members.iter();
+        let joins = members.any(|it| it.group == Some(group.id) && it.done.is_some());
+        is_joined || joins || !group.is_known()
+    }
+
+    /// Whether a member that joins watches a record of a stream that is not read whole.
+    fn has_new_keys(&self) -> bool {
+        self.groups.iter().any(Group::is_followed)
+            && self.members.iter().any(|member| member.done.is_some())
     }
 
     /// Whether anything of the stream changed, where that is cheaper to find out than to compare
     /// every group.
     async fn has_changed(&mut self) -> bool {
-        if self.groups.len() < 2 {
+        if self.groups.len() < 2 || self.groups.iter().any(Group::is_followed) {
             self.whole = None;
             return true;
         }
@@ -243,46 +251,61 @@ impl Watcher {
         }
     }
 
-    /// Reads a group and tells its members what changed.
-    async fn compare(&mut self, at: usize) -> Result<(), ReadFailure> {
-        let Some(group) = self.groups.get(at) else {
-            return Ok(());
-        };
-        let now = self.reader.digests(&group.plan).await;
-        if now.is_err() {
-            // The next look must not take the stream for unchanged.
-            self.whole = None;
+    /// Reads a group and tells its members what changed. Returns whether it could be read.
+    async fn compare(&mut self, id: u64) -> bool {
+        // Once more where some members had to go: the others can be told nevertheless.
+        for _ in 0..2 {
+            let wanted = self.wanted(id);
+            let Some(group) = self.groups.iter_mut().find(|group| group.id == id) else {
+                return true;
+            };
+            match group.look(&self.reader, &wanted).await {
+                Ok(news) => {
+                    self.tell(id, &news);
+                    self.admit(Some(id));
+                    return true;
+                }
+                Err(failure) => {
+                    if !self.fail(id, &failure) {
+                        return false;
+                    }
+                }
+            }
         }
-        let now = now?;
-        let Some(group) = self.groups.get_mut(at) else {
-            return Ok(());
-        };
-        let before = group.records.replace(now);
-        if let (Some(before), Some(now)) = (before, &group.records) {
-            let changes = before.changes_to(now);
-            let id = group.id;
-            self.tell(id, &changes);
-        }
-        Ok(())
+        true
     }
 
-    fn tell(&self, group: u64, changes: &Changes) {
-        if changes.is_empty() {
-            return;
+    /// What the members of a group watch.
+    fn wanted(&self, group: u64) -> Wanted {
+        let mut wanted = Wanted::default();
+        for member in self.members.iter().filter(|it| it.group == Some(group)) {
+            match &member.interest {
+                Interest::Records => wanted.records = true,
+                Interest::Record(key) => wanted.keys.push(key.clone()),
+            }
         }
+        wanted.keys.sort_by(|one, other| one.text.cmp(&other.text));
+        wanted.keys.dedup_by(|one, other| one.text == other.text);
+        wanted
+    }
+
+    fn tell(&self, group: u64, news: &News) {
         let key = &self.reader.key;
         let change = |(at, kind): (&Box<str>, &ChangeKind)| RecordChange {
             id: format!("{}/{}:{at}", key.connection_id, key.stream),
             kind: *kind,
         };
-        let all: Vec<RecordChange> = changes.iter().map(change).collect();
+        let mut all: Vec<RecordChange> = news.records.iter().map(change).collect();
+        all.sort();
         let members = self.members.iter();
         // Those who are joining have not been answered, so they need not be told.
         for member in members.filter(|it| it.group == Some(group) && it.done.is_none()) {
             match &member.interest {
+                _ if news.is_everything => member.subscriber.changed(&[]),
+                Interest::Records if all.is_empty() => {}
                 Interest::Records => member.subscriber.changed(&all),
-                Interest::Record(at) => {
-                    if let Some(found) = changes.get_key_value(at) {
+                Interest::Record(key) => {
+                    if let Some(found) = news.keyed.get_key_value(&key.text) {
                         member.subscriber.changed(&[change(found)]);
                     }
                 }
@@ -312,7 +335,7 @@ impl Watcher {
                 }
                 return false;
             };
-            let group = self.group(plan);
+            let group = self.group(plan, &package);
             let moved = member.group.is_some_and(|before| before != group);
             member.seen = Some((package, world));
             member.group = Some(group);
@@ -328,23 +351,21 @@ impl Watcher {
     }
 
     /// The group with this plan.
-    fn group(&mut self, plan: QueryPlan) -> u64 {
+    fn group(&mut self, plan: QueryPlan, package: &Arc<Package>) -> u64 {
         let mut groups = self.groups.iter();
         if let Some(group) = groups.find(|group| group.plan.rows() == plan.rows()) {
             return group.id;
         }
         self.next_group += 1;
-        self.groups.push(Group {
-            id: self.next_group,
-            plan,
-            records: None,
-        });
+        let group = Group::new(self.next_group, plan, Arc::clone(package));
+        self.groups.push(group);
         self.next_group
     }
 
-    /// Answers those who joined.
-    fn admit(&mut self) {
-        for member in &mut self.members {
+    /// Answers those who joined, in one group or in all.
+    fn admit(&mut self, group: Option<u64>) {
+        let members = self.members.iter_mut();
+        for member in members.filter(|it| group.is_none() || it.group == group) {
             if let Some(done) = member.done.take() {
                 // Whoever asked may have left.
                 let _ = done.send(Ok(()));
@@ -352,15 +373,11 @@ impl Watcher {
         }
     }
 
-    fn fail(&mut self, failure: &ReadFailure) {
+    /// Refuses those of a group who joined, and ends the members that can never be told. Returns
+    /// whether any was ended, so that the others can be tried again.
+    fn fail(&mut self, group: u64, failure: &ReadFailure) -> bool {
         let key = &self.reader.key;
-        let ends = matches!(
-            failure,
-            ReadFailure::TooLarge | ReadFailure::Store(StoreError::SchemaDrift { .. })
-        );
-        if !ends {
-            self.failures = self.failures.saturating_add(1);
-        }
+        let ends = failure.is_final();
         tracing::warn!(
             connection_id = key.connection_id,
             stream = key.stream,
@@ -369,16 +386,27 @@ impl Watcher {
             "a stream cannot be watched"
         );
         let options = self.reader.options;
-        self.members.retain_mut(|member| match member.done.take() {
-            Some(done) => {
-                let _ = done.send(Err(refusal::unwatched(key, failure, options)));
-                false
+        self.members.retain_mut(|member| {
+            let is_meant = match (failure, &member.interest) {
+                (ReadFailure::NotFollowed, Interest::Record(_))
+                | (ReadFailure::NotKeyed, Interest::Records) => false,
+                _ => member.group == Some(group),
+            };
+            if !is_meant {
+                return true;
             }
-            None if ends => {
-                member.subscriber.stream_ended(&self.reader.key);
-                false
+            match member.done.take() {
+                Some(done) => {
+                    let _ = done.send(Err(refusal::unwatched(key, failure, options)));
+                    false
+                }
+                None if ends => {
+                    member.subscriber.stream_ended(key);
+                    false
+                }
+                None => true,
             }
-            None => true,
         });
+        ends
     }
 }

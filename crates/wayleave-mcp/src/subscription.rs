@@ -104,6 +104,11 @@ struct InboxState {
     listeners: Option<Arc<Listeners>>,
 }
 
+/// A subscription that has ended. Dropped without a lock held: that takes locks of the host.
+struct EndedSubscription {
+    _guard: Option<SubscriptionGuard>,
+}
+
 /// The URIs of one notice.
 #[derive(Default)]
 pub(crate) struct DirtyUris {
@@ -122,8 +127,8 @@ impl Inbox {
     }
 
     fn end(self: &Arc<Self>, uri: &Arc<str>) {
-        let guard = self.remove(uri);
-        if guard.is_some() {
+        let ended = self.remove(uri);
+        if ended.is_some() {
             locked(&self.state).ended.insert(uri.clone());
             self.arrived.notify_one();
         }
@@ -171,15 +176,15 @@ impl Inbox {
         }
     }
 
-    /// Ends a subscription. Returns its guard; dropping that takes locks of the host.
-    fn remove(self: &Arc<Self>, uri: &str) -> Option<Option<SubscriptionGuard>> {
+    /// Ends a subscription, if there is one.
+    fn remove(self: &Arc<Self>, uri: &str) -> Option<EndedSubscription> {
         let listeners = locked(&self.state).listeners.clone()?;
         let mut subscribers = locked(&listeners.subscribers);
         let mut state = locked(&self.state);
         let guard = state.subscribed.remove(uri)?;
         state.dirty.remove(uri);
         forget(&mut subscribers, Arc::as_ptr(self), uri);
-        Some(guard)
+        Some(EndedSubscription { _guard: guard })
     }
 }
 

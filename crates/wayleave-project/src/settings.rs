@@ -16,7 +16,7 @@ use wayleave_model::{
 };
 
 pub use issuer::{Algorithm, Issuer, PackageRule, UnknownAlgorithm, endpoint};
-pub use live::Live;
+pub use live::LiveSettings;
 use raw::RawSettings;
 
 /// The file's name in a project folder.
@@ -66,7 +66,7 @@ pub struct Settings {
     /// How often full-text indexes are updated.
     pub search: Freshness,
     /// How changes of records are found and told.
-    pub live: Live,
+    pub live: LiveSettings,
 }
 
 /// The paths of the certificate and its key, relative to the project folder.
@@ -269,7 +269,7 @@ impl Settings {
             jwt: jwt.transpose()?,
             limits: limits(&raw.limits)?,
             search: freshness(&raw.search)?,
-            live: Live::resolve(&raw.live)?,
+            live: LiveSettings::resolve(&raw.live)?,
         })
     }
 

@@ -27,7 +27,7 @@ use wayleave_project::{
     draft_cache::DraftCache,
     index_status::{self, IndexStatus},
     keys::{self, KeyError},
-    settings::Live,
+    settings::LiveSettings,
     source::Environment,
     source_probe::SourceProbe,
 };
@@ -294,7 +294,7 @@ impl Deployment {
 }
 
 /// How the change feed works; `None` where the settings turn it off.
-fn live_options(live: Live) -> Option<LiveOptions> {
+fn live_options(live: LiveSettings) -> Option<LiveOptions> {
     live.enabled.then(|| LiveOptions {
         interval: live.interval,
         max_records: live.max_records,

@@ -310,13 +310,12 @@ impl ServerHandler for SdkHandler {
             let observed = self.observation(context.request_context());
             let _room = self.turns.stream(&caller, observed.as_deref())?;
             observation::run(observed, async {
-                let opened = match opened {
-                    Some(opened) => opened,
-                    None => {
-                        let accepted = context.accepted().resource_subscriptions.clone();
-                        let accepted = accepted.unwrap_or_default();
-                        OpeningListener::begin(registry, caller.clone(), accepted).await
-                    }
+                let opened = if let Some(opened) = opened {
+                    opened
+                } else {
+                    let accepted = context.accepted().resource_subscriptions.clone();
+                    let accepted = accepted.unwrap_or_default();
+                    OpeningListener::begin(registry, caller.clone(), accepted).await
                 };
                 let caller_cell = CallerCell::new(caller.clone());
                 let listener = Listener::new(

@@ -11,7 +11,7 @@ const MAX_RECORDS: u32 = 100_000;
 
 /// How changes of records are found and told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Live {
+pub struct LiveSettings {
     /// Whether clients can subscribe at all.
     pub enabled: bool,
     /// How often a watched stream is looked at.
@@ -22,7 +22,7 @@ pub struct Live {
     pub subscriptions: u32,
 }
 
-impl Default for Live {
+impl Default for LiveSettings {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -33,7 +33,7 @@ impl Default for Live {
     }
 }
 
-impl Live {
+impl LiveSettings {
     pub(super) fn resolve(raw: &raw::Live) -> Result<Self, SettingsError> {
         let usual = Self::default();
         let value = |setting, expected| SettingsError::Value { setting, expected };

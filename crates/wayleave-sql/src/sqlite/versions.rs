@@ -27,12 +27,11 @@ impl VersionSession {
         let mut version = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let identity = FileIdentity::read(file);
         let current = version.session.take().filter(|(_, of)| *of == identity);
-        let (mut session, identity) = match current {
-            Some(current) => current,
-            None => {
-                version.opened += 1;
-                (Session::open(file, limits, Weak::new())?, identity)
-            }
+        let (mut session, identity) = if let Some(current) = current {
+            current
+        } else {
+            version.opened += 1;
+            (Session::open(file, limits, Weak::new())?, identity)
         };
         let counted = session.read("looking for changes", "PRAGMA data_version", |row| {
             row.get::<_, i64>(0)

@@ -238,17 +238,10 @@ impl Watcher {
         let Ok(plan) = self.reader.plan(&Package::local()) else {
             return true;
         };
-        match self.reader.digests(&plan).await {
-            Ok(whole) => {
-                let same = self.whole.as_ref() == Some(&whole);
-                self.whole = Some(whole);
-                !same
-            }
-            Err(_) => {
-                self.whole = None;
-                true
-            }
-        }
+        let whole = self.reader.digests(&plan).await.ok();
+        let same = whole.is_some() && self.whole == whole;
+        self.whole = whole;
+        !same
     }
 
     /// Reads a group and tells its members what changed. Returns whether it could be read.
@@ -291,11 +284,12 @@ impl Watcher {
 
     fn tell(&self, group: u64, news: &News) {
         let key = &self.reader.key;
-        let change = |(at, kind): (&Box<str>, &ChangeKind)| RecordChange {
+        let change = |at: &str, kind: ChangeKind| RecordChange {
             id: format!("{}/{}:{at}", key.connection_id, key.stream),
-            kind: *kind,
+            kind,
         };
-        let mut all: Vec<RecordChange> = news.records.iter().map(change).collect();
+        let records = news.records.iter();
+        let mut all: Vec<RecordChange> = records.map(|(at, kind)| change(at, *kind)).collect();
         all.sort();
         let members = self.members.iter();
         // Those who are joining have not been answered, so they need not be told.
@@ -305,8 +299,8 @@ impl Watcher {
                 Interest::Records if all.is_empty() => {}
                 Interest::Records => member.subscriber.changed(&all),
                 Interest::Record(key) => {
-                    if let Some(found) = news.keyed.get_key_value(&key.text) {
-                        member.subscriber.changed(&[change(found)]);
+                    if let Some(kind) = news.keyed.get(&key.text) {
+                        member.subscriber.changed(&[change(&key.text, *kind)]);
                     }
                 }
             }

@@ -23,7 +23,7 @@ pub const STORES: [SourceKind; 3] = [SourceKind::Sqlite, SourceKind::Postgres, S
 
 /// Never comes: looks are begun by the tests themselves.
 const NEVER: Duration = Duration::from_hours(24);
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub fn options() -> LiveOptions {
     LiveOptions {

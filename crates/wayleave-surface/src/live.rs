@@ -27,7 +27,7 @@ use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::package::Package;
 use wayleave_plan::request::FetchRequest;
 
-pub use digests::ChangeKind;
+pub use digests::RecordChangeKind;
 pub use local::{LocalWatch, SeenChanges, WatchError};
 pub use watcher::RecordChange;
 

@@ -9,7 +9,7 @@ use wayleave_plan::value::Value;
 
 /// What happened to a record, as one caller sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ChangeKind {
+pub enum RecordChangeKind {
     /// It is there now, or has come to match the caller's grant.
     Created,
     /// Something of it that the caller may see is different.
@@ -18,7 +18,7 @@ pub enum ChangeKind {
     Deleted,
 }
 
-impl ChangeKind {
+impl RecordChangeKind {
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ const GONE: u64 = 0;
 pub(super) struct RecordDigests(HashMap<Box<str>, u64>);
 
 /// The changes from one state of a stream to the next, by key.
-pub(super) type Changes = HashMap<Box<str>, ChangeKind>;
+pub(super) type Changes = HashMap<Box<str>, RecordChangeKind>;
 
 impl RecordDigests {
     /// Adds a record. One whose key is not of its datatype has no identity and is left out.
@@ -55,8 +55,8 @@ impl RecordDigests {
         news.filter(|(key, digest)| self.0.get(*key) != Some(digest))
             .map(|(key, digest)| {
                 let kind = match *digest {
-                    GONE => ChangeKind::Deleted,
-                    _ => ChangeKind::Updated,
+                    GONE => RecordChangeKind::Deleted,
+                    _ => RecordChangeKind::Updated,
                 };
                 (key.clone(), kind)
             })
@@ -73,12 +73,14 @@ impl RecordDigests {
     /// What changed from this state to `next`.
     pub(super) fn changes_to(&self, next: &Self) -> Changes {
         let gone = self.0.keys().filter(|key| !next.0.contains_key(*key));
-        let mut changes: Changes = gone.map(|key| (key.clone(), ChangeKind::Deleted)).collect();
+        let mut changes: Changes = gone
+            .map(|key| (key.clone(), RecordChangeKind::Deleted))
+            .collect();
         for (key, digest) in &next.0 {
             match self.0.get(key) {
                 Some(before) if before == digest => {}
-                Some(_) => drop(changes.insert(key.clone(), ChangeKind::Updated)),
-                None => drop(changes.insert(key.clone(), ChangeKind::Created)),
+                Some(_) => drop(changes.insert(key.clone(), RecordChangeKind::Updated)),
+                None => drop(changes.insert(key.clone(), RecordChangeKind::Created)),
             }
         }
         changes

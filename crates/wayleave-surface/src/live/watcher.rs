@@ -15,7 +15,7 @@ use wayleave_mcp::RpcError;
 use wayleave_plan::package::Package;
 use wayleave_plan::query::QueryPlan;
 
-use super::digests::{ChangeKind, RecordDigests};
+use super::digests::{RecordChangeKind, RecordDigests};
 use super::group::{Group, News, Wanted};
 use super::reader::{ReadFailure, StreamReader};
 use super::{StreamKey, WatchedKey, refusal};
@@ -29,7 +29,7 @@ pub struct RecordChange {
     /// The record's id.
     pub id: String,
     /// What happened to it.
-    pub kind: ChangeKind,
+    pub kind: RecordChangeKind,
 }
 
 /// One who is told of changes.
@@ -284,7 +284,7 @@ impl Watcher {
 
     fn tell(&self, group: u64, news: &News) {
         let key = &self.reader.key;
-        let change = |at: &str, kind: ChangeKind| RecordChange {
+        let change = |at: &str, kind: RecordChangeKind| RecordChange {
             id: format!("{}/{}:{at}", key.connection_id, key.stream),
             kind,
         };

@@ -15,7 +15,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
-use wayleave_surface::live::{ChangeFeed, ChangeKind, LiveOptions, LocalWatch};
+use wayleave_surface::live::{ChangeFeed, LiveOptions, LocalWatch, RecordChangeKind};
 
 use crate::reading::database::Database;
 
@@ -121,7 +121,7 @@ pub fn told(watch: &mut LocalWatch) -> Vec<String> {
 }
 
 /// Waits for the next changes.
-pub async fn next(watch: &mut LocalWatch) -> Vec<(String, ChangeKind)> {
+pub async fn next(watch: &mut LocalWatch) -> Vec<(String, RecordChangeKind)> {
     let next = tokio::time::timeout(PATIENCE, watch.next()).await;
     let changes = next.unwrap().unwrap();
     changes.into_iter().map(|it| (it.id, it.kind)).collect()

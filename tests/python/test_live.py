@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import subprocess
 import unittest
 from collections import Counter
 from contextlib import asynccontextmanager
@@ -254,6 +255,29 @@ class Rules:
             listed = (await client.list_resources()).resources
             told = next(each for each in listed if str(each.uri) == SHIP).description
             self.assertIn("every 0.2 s", told)
+
+
+class CommandLine(unittest.TestCase):
+    def test_watch_prints_each_change_as_a_subscriber_sees_it(self) -> None:
+        project = Project()
+        self.addCleanup(project.close)
+        watch = [serving.program(), "watch", "ships", "--limit", "3", "--project", str(project.path)]
+        running = subprocess.Popen(
+            watch, env=project.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.addCleanup(running.kill)
+        self.assertIn("watching ships", running.stderr.readline())
+        for act, line in [
+            (lambda: project.put(11, "new"), "created fleet/ships:11"),
+            (lambda: project.put(11, "renamed"), "updated fleet/ships:11"),
+            (lambda: project.delete(11), "deleted fleet/ships:11"),
+        ]:
+            act()
+            self.assertEqual(running.stdout.readline().strip(), line)
+        self.assertEqual(running.wait(timeout=PATIENCE), 0)
+        running.stdout.close()
+        running.stderr.close()
+        project.run("watch", "boats", fails=True)
 
 
 class OverStdio(Rules):

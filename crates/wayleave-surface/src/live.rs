@@ -69,7 +69,7 @@ impl LiveOptions {
         format!(
             "Subscribable: while anyone is subscribed its source is read about every {} s for all \
              subscribers together. Streams of more than {} records need an `updated` field, and \
-             tell of a deletion only by their mark of it; a single record is watched in any case.",
+             tell of a deletion only by their mark of it; single records are watched by their key.",
             self.interval.as_secs_f64(),
             self.max_records
         )

@@ -10,7 +10,6 @@ use std::future::ready;
 use crate::{
     Context, Era, RpcError, ToolReply,
     list_page::page,
-    listeners,
     logging::{self, LevelParams},
     observation,
     request::Request,
@@ -26,6 +25,7 @@ use crate::{
         },
     },
     server::ServerState,
+    subscription,
     turn::{NoTurn, TurnPolicy},
 };
 
@@ -228,10 +228,11 @@ impl ServerState {
         context: &Context,
     ) -> Result<(), ErrorData> {
         let subscribed = async {
-            let snapshot = self.registry.snapshot();
-            resolve::subscribable(&snapshot, &request.uri, context.caller())?;
+            // What may be subscribed to is no secret, and that this client cannot be told either.
+            resolve::subscribable(&self.registry.snapshot(), &request.uri, context.caller())?;
             let session = context.session().ok_or_else(no_session)?;
-            listeners::subscribe(self.registry.listeners(), &session.inbox, &request.uri)?;
+            let (inbox, caller_cell) = (&session.inbox, &session.caller_cell);
+            subscription::subscribe(&self.registry, inbox, caller_cell, &request.uri).await?;
             Ok(())
         };
         observation::run(context.observation(), subscribed).await
@@ -244,7 +245,7 @@ impl ServerState {
     ) -> Result<(), ErrorData> {
         let unsubscribed = async {
             let session = context.session().ok_or_else(no_session)?;
-            listeners::unsubscribe(self.registry.listeners(), &session.inbox, &request.uri);
+            subscription::unsubscribe(&session.inbox, &request.uri);
             Ok(())
         };
         observation::run(context.observation(), unsubscribed).await

@@ -149,6 +149,12 @@ pub(crate) fn subscribable(
 ) -> Result<(), RpcError> {
     let routes = read_routes(snapshot, uri, caller)?;
     if routes.is_empty() {
+        // A query narrows a resource, and no subscription is that narrow.
+        if let Some((whole, _)) = uri.split_once('?')
+            && subscribable(snapshot, whole, caller).is_ok()
+        {
+            return Err(RpcError::query_not_subscribable(whole));
+        }
         return Err(RpcError::resource_not_found(uri));
     }
     let mut refusal = None;

@@ -28,6 +28,7 @@ use wayleave_project::{
     draft_cache::DraftCache,
     index_status::{self, IndexStatus},
     keys::{self, KeyError},
+    settings::LiveSettings,
     source::Environment,
     source_probe::SourceProbe,
 };
@@ -36,6 +37,7 @@ use wayleave_surface::{
     Extent, ReadLimits, ReadService, Searchable,
     access::{self, Access},
     datasets::{Datasets, Offer},
+    live::{ChangeFeed, LiveOptions},
     resources::doctor,
     workup,
 };
@@ -59,6 +61,7 @@ pub struct Deployment {
     indexing: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
     serving: Arc<ServingContext>,
     following: TaskTracker,
+    feed: Option<ChangeFeed>,
     /// Stops following the ledger, also when a deployment is dropped without being closed.
     stop: DropGuard,
 }
@@ -130,6 +133,7 @@ impl Deployment {
         let index_root = index_status::index_root(project.folder());
         let indexes = Arc::new(ServedIndexes::new(index_root, project.settings().search));
         service.search_in(indexes.clone());
+        let live = live_options(project.settings().live);
         let serving = Arc::new(ServingContext {
             project: project.clone(),
             probe: SourceProbe {
@@ -143,17 +147,23 @@ impl Deployment {
             now: ArcSwap::default(),
             drafts: DraftCache::default(),
             change_limit: change_limit::ChangeLimit::default(),
-            offer: tokio::sync::Mutex::new(Offer::new(&service)),
+            offer: tokio::sync::Mutex::new(Offer::new(&service).with_live(live)),
         });
+        let feed = live.map(|options| ChangeFeed::new(service.clone(), options));
         serving.registry.commit(static_tools(&serving)?);
         serving.sync_with_ledger().await;
         let following = TaskTracker::new();
         following.spawn(Arc::clone(&serving).follow(stop.clone()));
+        if let Some(feed) = &feed {
+            serving.registry.watch_with(Arc::new(feed.clone()));
+            following.spawn(feed.clone().follow());
+        }
         following.close();
         let settings = project.settings().clone();
         let identity = Identity {
             title: Some(settings.name.clone()),
             instructions: Some(wayleave_surface::instructions()),
+            subscriptions: feed.is_some(),
             ..Identity::new("wayleave", env!("CARGO_PKG_VERSION"))
         };
         Ok(Self {
@@ -165,6 +175,7 @@ impl Deployment {
             indexing: Mutex::default(),
             serving,
             following,
+            feed,
             stop: stop.drop_guard(),
         })
     }
@@ -245,6 +256,11 @@ impl Deployment {
         self.serving.clone()
     }
 
+    /// The change feed, where clients can subscribe.
+    pub fn feed(&self) -> Option<&ChangeFeed> {
+        self.feed.as_ref()
+    }
+
     /// The watch on the ledger.
     pub fn watch(&self) -> &LedgerWatch {
         &self.serving.watch
@@ -259,6 +275,9 @@ impl Deployment {
 
     /// Stops following and indexing, and ends every session with a store.
     pub async fn close(self) {
+        if let Some(feed) = &self.feed {
+            feed.stop();
+        }
         self.stop.disarm().cancel();
         self.following.wait().await;
         self.serving.watch.closed().await;
@@ -274,6 +293,16 @@ impl Deployment {
         }
         self.stores.close().await;
     }
+}
+
+/// How the change feed works; `None` where the settings turn it off.
+fn live_options(live: LiveSettings) -> Option<LiveOptions> {
+    live.enabled.then(|| LiveOptions {
+        interval: live.interval,
+        max_records: live.max_records,
+        max_subscriptions: live.subscriptions,
+        ..LiveOptions::default()
+    })
 }
 
 /// The tools, and the resource, that exist independently of live datasets.

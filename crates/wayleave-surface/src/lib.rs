@@ -26,6 +26,7 @@ mod fetch;
 mod ids;
 mod indexing;
 mod json_bytes;
+pub mod live;
 mod period;
 mod prompts;
 mod query;

@@ -15,7 +15,7 @@ mod where_clause;
 
 use serde_json::{Value as Json, json};
 use wayleave_mcp::{
-    Read, ReadReply, Resource, ResourceTemplate, RpcError, TemplateError, Visibility,
+    Caller, Read, ReadReply, Resource, ResourceTemplate, RpcError, TemplateError, Visibility,
 };
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::{Code, Refusal};
@@ -27,6 +27,7 @@ pub(crate) use built_in::BuiltIn;
 pub(crate) use where_clause::is_forbidden;
 
 use crate::call_context::CallContext;
+use crate::live::LiveOptions;
 use crate::service::ReadService;
 use crate::{escape, ids};
 
@@ -76,18 +77,28 @@ pub(crate) fn type_uri(type_name: &str) -> String {
 }
 
 /// The resource for the first page of a type.
-pub(crate) fn of_type(service: &ReadService, type_name: &str, who: Visibility) -> Resource {
+pub(crate) fn of_type(
+    service: &ReadService,
+    type_name: &str,
+    who: Visibility,
+    live: Option<LiveOptions>,
+) -> Resource {
     let (service, wanted) = (service.clone(), type_name.to_owned());
-    Resource::new(type_uri(type_name), type_name, move |read| {
+    let note = live.map_or_else(String::new, |live| format!(" {}", live.note()));
+    let resource = Resource::new(type_uri(type_name), type_name, move |read| {
         let (service, wanted) = (service.clone(), wanted.clone());
         async move { page::read(&service, &read, &wanted).await }
     })
     .describe(format!(
         "The first {PAGE_RECORDS} records of type {type_name}: iri and label of each. A read costs one \
-         query a connection; more by limit and offset."
+         query a connection; more by limit and offset.{note}"
     ))
     .of_type("application/json")
-    .visible(who)
+    .visible(who);
+    match live {
+        Some(_) => resource.subscribable(),
+        None => resource,
+    }
 }
 
 /// The template for pages of every type.
@@ -108,7 +119,14 @@ pub(crate) fn pages(
     Ok(template
         .describe(page_description("a type"))
         .of_type("application/json")
-        .visible(who))
+        .visible(who)
+        .subscribable(refuse_query))
+}
+
+/// Refuses to watch a page: only whole types and single records are watched.
+fn refuse_query(uri: &str, _: &Caller) -> Result<(), RpcError> {
+    let whole = uri.split_once('?').map_or(uri, |(whole, _)| whole);
+    Err(RpcError::query_not_subscribable(whole))
 }
 
 fn page_description(type_name: &str) -> String {
@@ -123,6 +141,7 @@ pub(crate) fn of_type_templates(
     service: &ReadService,
     type_name: &str,
     who: &Visibility,
+    live: Option<LiveOptions>,
 ) -> Result<[ResourceTemplate; 3], TemplateError> {
     let (of_pages, of_records, of_windows) = (service.clone(), service.clone(), service.clone());
     let wanted = [(); 3].map(|()| type_name.to_owned());
@@ -141,15 +160,20 @@ pub(crate) fn of_type_templates(
             let (service, wanted) = (of_windows.clone(), for_windows.clone());
             async move { record::read_window(&service, &read, &wanted).await }
         })?;
+    let records = records
+        .describe(format!("One {type_name} as JSON-LD, by its id."))
+        .of_type("application/ld+json")
+        .visible(who.clone());
     Ok([
         pages
             .describe(page_description(type_name))
             .of_type("application/json")
-            .visible(who.clone()),
-        records
-            .describe(format!("One {type_name} as JSON-LD, by its id."))
-            .of_type("application/ld+json")
-            .visible(who.clone()),
+            .visible(who.clone())
+            .subscribable(refuse_query),
+        match live {
+            Some(_) => records.subscribable(|_, _| Ok(())),
+            None => records,
+        },
         windows
             .describe(format!(
                 "The text of one field of a {type_name}, in windows of limit characters: 1 to \

@@ -83,6 +83,8 @@ pub(crate) enum Command {
     Search(commands::search::Arguments),
     /// Read one record, as agents would.
     Fetch(commands::fetch::Arguments),
+    /// Show changes of a stream or a record as they happen, as subscribers are told of them.
+    Watch(commands::watch::Arguments),
     /// Look at the full-text indexes, or make them again.
     #[command(subcommand)]
     Index(commands::index::Action),
@@ -126,6 +128,7 @@ impl Command {
             | Self::Aggregate(_)
             | Self::Search(_)
             | Self::Fetch(_)
+            | Self::Watch(_)
             | Self::Introspect(_)
             | Self::Propose(_)
             | Self::Doctor => false,

@@ -17,6 +17,7 @@ use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::{Grants, Package};
 
 use crate::access::{self, Access};
+use crate::live::LiveOptions;
 use crate::resources::{self, BuiltIn};
 use crate::service::ReadService;
 use crate::{completions, prompts};
@@ -40,6 +41,8 @@ type Holders = BTreeMap<String, Live>;
 /// The items offered now.
 pub struct Offer {
     service: ReadService,
+    /// How subscriptions work, where clients can subscribe.
+    live: Option<LiveOptions>,
     datasets: BTreeMap<String, Live>,
     types: BTreeMap<String, Holders>,
 }
@@ -49,9 +52,17 @@ impl Offer {
     pub fn new(service: &ReadService) -> Self {
         Self {
             service: service.clone(),
+            live: None,
             datasets: BTreeMap::new(),
             types: BTreeMap::new(),
         }
+    }
+
+    /// Lets clients subscribe to types and records.
+    #[must_use]
+    pub fn with_live(mut self, live: Option<LiveOptions>) -> Self {
+        self.live = live;
+        self
     }
 
     /// The changes from the current offer to what these datasets offer.
@@ -163,8 +174,8 @@ impl Offer {
                 holders.any(|it| package.sees(it, |stream| *stream.type_name == of_type))
             })
         });
-        let templates = resources::of_type_templates(&self.service, name, &who)?;
-        let batch = batch.add_resource(resources::of_type(&self.service, name, who));
+        let templates = resources::of_type_templates(&self.service, name, &who, self.live)?;
+        let batch = batch.add_resource(resources::of_type(&self.service, name, who, self.live));
         let batch = templates.into_iter().fold(batch, Batch::add_template);
         let completions = completions::of_type(&self.service, name);
         Ok(completions.into_iter().fold(batch, Batch::add_completion))

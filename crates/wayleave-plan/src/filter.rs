@@ -132,17 +132,14 @@ impl FilterOwner<'_, '_> {
         if let Self::Caller(scope) = self {
             return layout::unknown_field(scope, name, path);
         }
-        let what = match self {
-            Self::Groups(_) => "measure here",
-            _ => "field",
+        let message = match self {
+            Self::Groups(_) => format!("this call has no measure {}", quoted(name)),
+            _ => format!("there is no field {}", quoted(name)),
         };
-        Refusal::new(
-            Code::UnknownField,
-            format!("there is no {what} {}", quoted(name)),
-        )
-        .param(path)
-        .allowed(self.names())
-        .near(name)
+        Refusal::new(Code::UnknownField, message)
+            .param(path)
+            .allowed(self.names())
+            .near(name)
     }
 
     fn names(&self) -> Vec<String> {

@@ -111,8 +111,14 @@ class Arguments(Asking):
             await self.indexed(client, "left", "right")
             page = await self.good(client, "query_records", limit=1, **notes)
             hits = await self.good(client, "search", q="pebble", limit=1)
+            groups = dict(notes, metrics=["count"], group_by=["id"], limit=1)
+            first = await self.good(client, "aggregate", **groups)
             calls = {
-                "schema": [dict(notes, detail="compact"), dict(notes, detail="full")],
+                "schema": [
+                    dict(notes, detail="compact"),
+                    dict(notes, detail="full"),
+                    dict(streams=["notes"], connection_id="left"),
+                ],
                 "query_records": [
                     dict(notes, limit=1, cursor=page.structured_content["meta"]["next_cursor"]),
                     dict(notes, filter={"id": 1}, sort=["-id"], fields=["heading"], expand=["pages"]),
@@ -120,6 +126,8 @@ class Arguments(Asking):
                     *[dict(notes, count=each) for each in ["none", "estimated", "exact"]],
                 ],
                 "aggregate": [
+                    dict(groups, cursor=first.structured_content["meta"]["next_cursor"]),
+                    dict(groups, having={"count": {"gte": 1}}, totals=True),
                     dict(
                         notes,
                         metrics=[{"op": "count"}],

@@ -44,7 +44,10 @@ impl View {
                 for name in names {
                     let found = self.described(name, connection);
                     if found.is_empty() {
-                        return Err(self.no_stream(name, connection));
+                        let refusal = self.no_stream(name, connection);
+                        let is_listed = request.stream.as_deref() != Some(name);
+                        let param = if is_listed { "streams" } else { "stream" };
+                        return Err(refusal.param(param).retry_with(param));
                     }
                     streams.extend(found);
                 }

@@ -187,8 +187,12 @@ async fn several_streams_are_described_at_once_with_one_legend() {
     )
     .await;
     assert_eq!(
-        (&error["code"], &error["did_you_mean"]),
-        (&json!("unknown_stream"), &json!("albums"))
+        (&error["code"], &error["param"], &error["did_you_mean"]),
+        (
+            &json!("unknown_stream"),
+            &json!("streams"),
+            &json!("albums")
+        )
     );
 }
 

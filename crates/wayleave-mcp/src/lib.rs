@@ -46,7 +46,6 @@ mod stdio_auth;
 mod structured;
 mod subscription;
 mod tool;
-mod turn;
 mod uri_template;
 mod visibility;
 mod wire_error;

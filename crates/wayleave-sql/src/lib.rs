@@ -11,7 +11,6 @@ mod compile;
 mod dsn;
 mod mysql;
 mod plan_columns;
-mod plan_parts;
 mod pool;
 mod pooled_store;
 mod postgres;

@@ -16,8 +16,8 @@ use wayleave_store::{
     Answer, Capabilities, Limits, ReadContext, ReceiverGone, RowSender, Store, StoreError,
 };
 
+use crate::compile::PlanParts;
 use crate::compile::{NativeKind, Shape, Tables};
-use crate::plan_parts::PlanParts;
 use crate::pool::{Pool, Slot};
 use crate::read_task::{
     ReadTasks, RowOrigin, Shapes, StopCondition, StoreOptions, may_have_changed,

@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::{
     body::ResponseBody,
+    body::{RequestPermits, ResponseLifetime, charge},
     connections::Connection,
     gate::{Gate, identify},
     headers::{self, METHOD, SESSION_ID, era, is_json, text},
     reply::{self, Refused},
     request_body,
-    request_permits::{RequestPermits, ResponseLifetime, charge},
 };
 use crate::{
     Caller, Era, RefusalReason,

@@ -28,6 +28,7 @@ use crate::{
     caller_cell::CallerCell,
     context::era_of,
     conversation::Conversation,
+    dispatch::TurnPolicy,
     listeners::Listener,
     logging::LevelParams,
     observation::{self, Observation},
@@ -35,7 +36,6 @@ use crate::{
     resolve,
     server::ServerState,
     subscription::OpeningListener,
-    turn::TurnPolicy,
 };
 
 pub(crate) struct SdkHandler {

@@ -28,6 +28,7 @@ use crate::{
     Caller, Carrier, Era, RefusalReason, RpcError, StdioError, TurnedAway,
     budget::BudgetExceeded,
     conversation::Conversation,
+    dispatch::TurnPolicy,
     envelope::{self, Envelope},
     list_cache,
     observation::{self, Observation},
@@ -37,7 +38,6 @@ use crate::{
     stdio::FINISH_TIMEOUT,
     stdio_auth::StdioPeer,
     subscription::OpeningListener,
-    turn::TurnPolicy,
     wire_error,
 };
 

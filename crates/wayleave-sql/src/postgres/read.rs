@@ -21,10 +21,10 @@ use super::login::CancelHandle;
 use super::pool::{PgSession, cancel};
 use super::types::Kind;
 use super::values::RowDecoder;
+use crate::compile::PlanParts;
 use crate::compile::{Shape, Tables, compile};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
-use crate::plan_parts::PlanParts;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
 

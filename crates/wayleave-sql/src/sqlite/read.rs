@@ -22,8 +22,8 @@ use super::types::Affinity;
 use super::versions::VersionSession;
 use super::watchdog::{MAX_WRITER_WAIT, Watchdog};
 use super::writers::WriterWatch;
+use crate::compile::PlanParts;
 use crate::compile::Shape;
-use crate::plan_parts::PlanParts;
 use crate::pool::{Pool, Slot};
 use crate::read_task::{
     ReadTasks, RowOrigin, Shapes, StopCondition, StoreOptions, may_have_changed, no_table,

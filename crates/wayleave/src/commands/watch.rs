@@ -64,13 +64,13 @@ async fn watch(
     while left > 0 {
         tokio::select! {
             _ = tokio::signal::ctrl_c() => break,
-            seen = watch.next() => match seen {
-                Some(changes) => left = left.saturating_sub(print(&changes, output)),
-                None => {
+            seen = watch.next() => {
+                let Some(changes) = seen else {
                     output.remark("it is not served any more");
                     return Ok(ExitCode::FAILURE);
-                }
-            },
+                };
+                left = left.saturating_sub(print(&changes, output));
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

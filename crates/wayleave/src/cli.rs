@@ -96,6 +96,11 @@ pub(crate) enum Command {
     Token(commands::token::Action),
     /// List what was decided and by whom, or verify that the record is whole.
     Audit(commands::audit::Arguments),
+    /// Manage the keys that seal cursors.
+    #[command(subcommand)]
+    Keys(commands::keys::Action),
+    /// Remove what crashes left behind: temporary files, and frozen mappings that no entry names.
+    Gc,
     /// Look at everything the project needs in order to serve.
     Doctor,
     /// Print a completion script for a shell.
@@ -114,6 +119,8 @@ impl Command {
             | Self::Grant(_)
             | Self::Token(_)
             | Self::Audit(_)
+            | Self::Keys(_)
+            | Self::Gc
             | Self::Client(_)
             | Self::Completions(_) => true,
             Self::Source(action) => action.is_local(),

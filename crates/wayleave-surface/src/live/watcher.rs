@@ -4,6 +4,7 @@
 //! Subscribers who see the same are one group, compared once. Where several groups watch a stream,
 //! one read of all of it tells whether any group has to be read at all.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -180,11 +181,11 @@ impl Watcher {
     /// Compares the stream with what each group saw last, and tells what changed.
     async fn look(&mut self, reason: &Reason) {
         self.regroup();
-        let Some(first) = self.groups.first() else {
+        if self.groups.is_empty() {
             return;
-        };
+        }
         // Read before the rows, so that a change made meanwhile is looked for again.
-        let token = self.reader.change_token(first.plan.rows()).await;
+        let token = self.change_token().await;
         let is_known = self.groups.iter().all(Group::is_known);
         if token.is_some() && token == self.token && is_known && !self.has_new_keys() {
             self.admit(None);
@@ -210,13 +211,26 @@ impl Watcher {
         }
     }
 
+    /// Changes when anything that the groups read may have changed; `None` where only reading can
+    /// tell.
+    async fn change_token(&self) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        for (place, group) in self.groups.iter().enumerate() {
+            // All read the stream itself; a row filter may follow relations to others.
+            if place == 0 || group.reads_other_streams() {
+                let token = self.reader.change_token(group.plan.rows()).await?;
+                token.hash(&mut hasher);
+            }
+        }
+        Some(hasher.finish())
+    }
+
     /// Whether a group has to be read although nothing of the stream is known to have changed.
     fn is_needed(&self, id: u64, is_whole: bool) -> bool {
         let Some(group) = self.groups.iter().find(|group| group.id == id) else {
             return false;
         };
-        // A row filter may follow relations to other streams.
-        let is_joined = is_whole && !group.plan.rows().joins().is_empty();
+        let is_joined = is_whole && group.reads_other_streams();
         let mut members = self.members.iter();
         let joins = members.any(|it| it.group == Some(group.id) && it.done.is_some());
         is_joined || joins || !group.is_known()

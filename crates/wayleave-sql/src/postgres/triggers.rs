@@ -129,12 +129,14 @@ pub(crate) fn install(tables: &[TableName]) -> Option<String> {
     );
     for name in tables {
         let table = name.quoted()?;
-        sql.push_str(&format!(
-            "\nDROP TRIGGER IF EXISTS {CHANNEL} ON {table};\n\
-             CREATE TRIGGER {CHANNEL} AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table}\n  \
-             FOR EACH STATEMENT EXECUTE FUNCTION {FUNCTION}();\n\
-             ALTER TABLE {table} ENABLE ALWAYS TRIGGER {CHANNEL};\n"
-        ));
+        sql.extend([
+            format!("\nDROP TRIGGER IF EXISTS {CHANNEL} ON {table};\n"),
+            format!(
+                "CREATE TRIGGER {CHANNEL} AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table}\n"
+            ),
+            format!("  FOR EACH STATEMENT EXECUTE FUNCTION {FUNCTION}();\n"),
+            format!("ALTER TABLE {table} ENABLE ALWAYS TRIGGER {CHANNEL};\n"),
+        ]);
     }
     Some(sql)
 }

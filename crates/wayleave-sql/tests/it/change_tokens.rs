@@ -67,7 +67,7 @@ impl Watched {
 
     /// Watches alike through another DSN.
     fn through(mut self, dsn: &str) -> Self {
-        self.loaded.dsn = dsn.to_owned();
+        dsn.clone_into(&mut self.loaded.dsn);
         self.store = self.loaded.store_with(options());
         self
     }

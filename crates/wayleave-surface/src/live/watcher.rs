@@ -19,7 +19,7 @@ use wayleave_plan::query::QueryPlan;
 use super::digests::{RecordChangeKind, RecordDigests};
 use super::group::{Group, News, Wanted};
 use super::reader::{ReadFailure, StreamReader};
-use super::{StreamKey, WatchedKey, refusal};
+use super::{SeenCounts, StreamKey, WatchedKey, refusal};
 
 /// The longest time between two attempts to read a source that fails.
 const MAX_BACKOFF: Duration = Duration::from_mins(1);
@@ -85,6 +85,8 @@ pub(super) struct Watcher {
     /// All of the stream, as last read.
     whole: Option<RecordDigests>,
     failures: u32,
+    /// Told of every change, whoever sees it.
+    seen: watch::Sender<SeenCounts>,
 }
 
 /// Why a watcher looks at its stream.
@@ -102,6 +104,7 @@ impl Watcher {
         reader: StreamReader,
         joining: UnboundedReceiver<Joining>,
         left: Arc<Notify>,
+        seen: watch::Sender<SeenCounts>,
     ) -> Self {
         Self {
             worlds: reader.service.worlds(),
@@ -114,6 +117,7 @@ impl Watcher {
             token: None,
             whole: None,
             failures: 0,
+            seen,
         }
     }
 
@@ -268,6 +272,7 @@ impl Watcher {
             };
             match group.look(&self.reader, &wanted).await {
                 Ok(news) => {
+                    self.count(&news);
                     self.tell(id, &news);
                     self.admit(Some(id));
                     return true;
@@ -294,6 +299,16 @@ impl Watcher {
         wanted.keys.sort_by(|one, other| one.text.cmp(&other.text));
         wanted.keys.dedup_by(|one, other| one.text == other.text);
         wanted
+    }
+
+    /// Signals a change to those who read the stream themselves.
+    fn count(&self, news: &News) {
+        if news.is_everything || !news.records.is_empty() || !news.keyed.is_empty() {
+            let key = &self.reader.key;
+            let stream = (key.connection_id.clone(), key.stream.clone());
+            self.seen
+                .send_modify(|seen| *seen.entry(stream).or_default() += 1);
+        }
     }
 
     fn tell(&self, group: u64, news: &News) {

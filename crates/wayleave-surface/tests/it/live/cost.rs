@@ -113,9 +113,12 @@ async fn idle(kind: SourceKind, database: Arc<Database>) -> IdleCost {
     assert_eq!(feed.watched(), 1);
     // The first looks compare all groups, and a store may need a moment to listen.
     tokio::time::sleep(5 * INTERVAL).await;
-    let count = async || match is_postgres {
-        true => statements(&database).await,
-        false => 0,
+    let count = async || {
+        if is_postgres {
+            statements(&database).await
+        } else {
+            0
+        }
     };
     let (before, counted_before, began) = (reads(), count().await, Instant::now());
     tokio::time::sleep(5 * INTERVAL).await;

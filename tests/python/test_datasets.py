@@ -36,6 +36,9 @@ from serving import (
 
 NOT_FOUND = {INVALID_PARAMS, -32002}
 UNAUTHENTICATED, SCOPE_DENIED = -32001, -32004
+# What every reader of a live dataset is offered beside the types, and what builders are.
+ABOUT = {"wayleave://schema", "wayleave://kg/types", "wayleave://stats"}
+DOCTOR = {"wayleave://doctor"}
 BUILDING = {
     "list_datasets", "connect_dataset", "disconnect_dataset", "workup", "check_citations",
 }
@@ -175,7 +178,7 @@ class Rules(Calls):
             (first, _), _ = both
             for client, _ in both:
                 self.assertEqual(await tools(client), READING | BUILDING | {"workup_fleet"})
-                self.assertEqual(await resources(client), {"wayleave://kg/Ship"})
+                self.assertEqual(await resources(client), ABOUT | DOCTOR | {"wayleave://kg/Ship"})
             connected = await self.good(first, "connect_dataset", name="crew-list")
             data = connected.structured_content["data"]
             self.assertEqual((data["tool"], data["revision"]), ("workup_crew_list", 1))
@@ -192,7 +195,7 @@ class Rules(Calls):
             for client, notices in both:
                 await notices.until(tools=2, resources=2)
                 self.assertEqual(await tools(client), READING | BUILDING | {"workup_fleet"})
-                self.assertEqual(await resources(client), {"wayleave://kg/Ship"})
+                self.assertEqual(await resources(client), ABOUT | DOCTOR | {"wayleave://kg/Ship"})
                 self.assertNotIn("wayleave://kg/Sailor/{id}", await templates(client))
                 gone = await self.error_of(client.call_tool("workup_crew_list", {"entity": "x"}))
                 self.assertEqual(gone.error.code, INVALID_PARAMS)
@@ -308,7 +311,7 @@ class Rules(Calls):
             (outsider, heard), (builder, _) = both
             await self.good(builder, "connect_dataset", name="crew-list")
             self.assertEqual(await tools(outsider), READING | BUILDING | {"workup_fleet"})
-            self.assertEqual(await resources(outsider), {"wayleave://kg/Ship"})
+            self.assertEqual(await resources(outsider), ABOUT | DOCTOR | {"wayleave://kg/Ship"})
             self.assertNotIn("wayleave://kg/Sailor/{id}", await templates(outsider))
             hidden = await self.error_of(outsider.call_tool("workup_crew_list", {"entity": "x"}))
             missing = await self.error_of(outsider.call_tool("workup_crew_lisp", {"entity": "x"}))
@@ -329,18 +332,18 @@ class Rules(Calls):
 
     async def test_records_are_read_as_resources(self) -> None:
         async with self.clients(self.project.runtime) as (client, _):
-            async def page(uri: str) -> dict:
+            async def page(uri: str) -> tuple[list, dict]:
                 contents = (await client.read_resource(uri)).contents[0]
                 self.assertEqual(contents.mime_type, "application/json")
-                return json.loads(contents.text)
+                return json.loads(contents.text), contents.meta["io.wayleave/page"]
 
-            first = await page("wayleave://kg/Ship")
-            self.assertEqual((len(first["records"]), first["more"]), (100, True))
-            rest = await page("wayleave://kg/Ship?limit=1000&offset=100")
-            self.assertEqual((len(rest["records"]), rest["more"]), (50, False))
-            every = [record["iri"] for record in first["records"] + rest["records"]]
+            first, facts = await page("wayleave://kg/Ship")
+            self.assertEqual((len(first), facts["more"]), (100, True))
+            rest, facts = await page("wayleave://kg/Ship?limit=1000&offset=100")
+            self.assertEqual((len(rest), facts["more"]), (50, False))
+            every = [record["iri"] for record in first + rest]
             self.assertEqual(len(set(every)), 150)
-            self.assertEqual(first["records"][0]["label"], "ships 1")
+            self.assertEqual(first[0]["label"], "ships 1")
             record = (await client.read_resource(every[0])).contents[0]
             self.assertEqual(record.mime_type, "application/ld+json")
             self.assertEqual(
@@ -375,7 +378,7 @@ class Rules(Calls):
             self.assertEqual(titles[0], "ships 14")
             self.assertEqual(len(titles), 11)
             page = types.ResourceTemplateReference(
-                type="ref/resource", uri="wayleave://kg/{type}{?limit,offset}"
+                type="ref/resource", uri="wayleave://kg/{type}{?where,limit,offset}"
             )
             self.assertEqual(await values(page, "type", "S"), ["Ship"])
             record = types.ResourceTemplateReference(
@@ -398,10 +401,10 @@ class Rules(Calls):
             listed = (await self.good(client, "list_datasets")).structured_content
             reasons = {row[0]: row[7] for row in listed["data"]["rows"]}
             self.assertIn("was ratified since", reasons["fleet"])
-            self.assertEqual(await resources(client), {"wayleave://kg/Ship"})
+            self.assertEqual(await resources(client), ABOUT | DOCTOR | {"wayleave://kg/Ship"})
             await self.good(client, "query_records", **call, cursor=cursor)
             await self.good(client, "connect_dataset", name="fleet")
-            self.assertEqual(await resources(client), {"wayleave://kg/Vessel"})
+            self.assertEqual(await resources(client), ABOUT | DOCTOR | {"wayleave://kg/Vessel"})
             stale = await self.refused(client, "query_records", **call, cursor=cursor)
             self.assertEqual(stale["code"], "invalid_cursor")
             await notices.until(resources=1)

@@ -8,6 +8,7 @@ mod documents;
 mod manifests;
 mod names;
 mod reference;
+mod reliability;
 mod sizes;
 mod source;
 
@@ -51,6 +52,7 @@ pub(crate) fn run(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
         repository.text_of("CHANGELOG.md")?.as_deref(),
     ));
     findings.extend(reference::check(repository)?);
+    findings.extend(reliability::check(repository)?);
     Ok(findings)
 }
 

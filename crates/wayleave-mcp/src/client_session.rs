@@ -13,10 +13,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     LogLevel, Registry,
     caller_cell::CallerCell,
-    listeners::{Inbox, ListFingerprint, Listener},
+    listeners::{ListFingerprint, Listener},
     running_calls::RunningCalls,
     sdk::model::InitializeRequestParams,
     server::{ServerState, Shutdown},
+    subscription::Inbox,
 };
 
 pub(crate) struct ClientSession {

@@ -1,13 +1,20 @@
 //! One client being served: over a pipe, in a session, or for one request.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
 
 use crate::{
     Caller,
     caller_cell::CallerCell,
     client_session::ClientSession,
     server::{ServerState, Shutdown},
+    subscription::OpeningListener,
 };
+
+/// The most `subscriptions/listen` requests of a conversation that may await their acknowledgment.
+const MAX_OPENING_LISTENERS: usize = 64;
 
 /// A conversation. Clones share it.
 #[derive(Clone)]
@@ -19,6 +26,8 @@ struct Inner {
     caller_cell: CallerCell,
     /// Only clients of the older revisions have one; serving one stateless request stays cheap.
     session: OnceLock<Arc<ClientSession>>,
+    /// `subscriptions/listen` requests that the SDK has not answered yet.
+    opening: Mutex<VecDeque<OpeningListener>>,
 }
 
 impl Conversation {
@@ -32,6 +41,7 @@ impl Conversation {
             shutdown: shutdown.clone(),
             caller_cell,
             session: OnceLock::new(),
+            opening: Mutex::default(),
         }))
     }
 
@@ -46,6 +56,7 @@ impl Conversation {
             shutdown: shutdown.clone(),
             caller_cell: session.caller_cell.clone(),
             session: OnceLock::from(session),
+            opening: Mutex::default(),
         }))
     }
 
@@ -76,5 +87,34 @@ impl Conversation {
                 &self.0.shutdown,
             ))
         })
+    }
+
+    /// Stores a listener whose subscriptions have begun, until the SDK carries its request.
+    pub(crate) fn open_listener(&self, listener: OpeningListener) {
+        let mut opening = self.opening();
+        opening.push_back(listener);
+        if opening.len() > MAX_OPENING_LISTENERS {
+            opening.pop_front();
+        }
+    }
+
+    /// The URIs accepted for a listener that asks for these, if its subscriptions have begun.
+    pub(crate) fn accepted(&self, requested: &[String]) -> Option<Vec<String>> {
+        let opening = self.opening();
+        let mut opening = opening.iter();
+        let listener = opening.find(|it| it.requested == requested)?;
+        Some(listener.accepted.clone())
+    }
+
+    /// Takes the listener that asks for these URIs.
+    pub(crate) fn take_listener(&self, requested: &[String]) -> Option<OpeningListener> {
+        let mut opening = self.opening();
+        let at = opening.iter().position(|it| it.requested == requested)?;
+        opening.remove(at)
+    }
+
+    fn opening(&self) -> MutexGuard<'_, VecDeque<OpeningListener>> {
+        let opening = self.0.opening.lock();
+        opening.unwrap_or_else(PoisonError::into_inner)
     }
 }

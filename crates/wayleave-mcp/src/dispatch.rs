@@ -7,12 +7,14 @@
 
 use std::future::ready;
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use crate::{
-    Context, Era, RpcError, ToolReply,
+    Caller, Context, Era, RefusalReason, RpcError, ToolReply,
+    budget::BudgetExceeded,
     list_page::page,
-    listeners,
     logging::{self, LevelParams},
-    observation,
+    observation::{self, Observation},
     request::Request,
     resolve,
     sdk::{
@@ -26,7 +28,7 @@ use crate::{
         },
     },
     server::ServerState,
-    turn::{NoTurn, TurnPolicy},
+    subscription,
 };
 
 mod handlers;
@@ -228,10 +230,11 @@ impl ServerState {
         context: &Context,
     ) -> Result<(), ErrorData> {
         let subscribed = async {
-            let snapshot = self.registry.snapshot();
-            resolve::subscribable(&snapshot, &request.uri, context.caller())?;
+            // What may be subscribed to is no secret, and that this client cannot be told either.
+            resolve::subscribable(&self.registry.snapshot(), &request.uri, context.caller())?;
             let session = context.session().ok_or_else(no_session)?;
-            listeners::subscribe(self.registry.listeners(), &session.inbox, &request.uri)?;
+            let (inbox, caller_cell) = (&session.inbox, &session.caller_cell);
+            subscription::subscribe(&self.registry, inbox, caller_cell, &request.uri).await?;
             Ok(())
         };
         observation::run(context.observation(), subscribed).await
@@ -244,7 +247,7 @@ impl ServerState {
     ) -> Result<(), ErrorData> {
         let unsubscribed = async {
             let session = context.session().ok_or_else(no_session)?;
-            listeners::unsubscribe(self.registry.listeners(), &session.inbox, &request.uri);
+            subscription::unsubscribe(&session.inbox, &request.uri);
             Ok(())
         };
         observation::run(context.observation(), unsubscribed).await
@@ -263,4 +266,67 @@ impl ServerState {
 
 fn no_session() -> RpcError {
     RpcError::new(RpcError::INVALID_REQUEST, "subscribing needs a session")
+}
+
+/// Where a caller's limit on concurrent requests is enforced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TurnPolicy {
+    /// By the layer that handed the request over.
+    Given,
+    /// By the handler. On a pipe messages come in order, and one that waits must not delay the
+    /// next, which may be its own cancellation.
+    Acquire,
+}
+
+/// A request that did not get its turn.
+pub(crate) enum NoTurn {
+    BudgetExceeded(BudgetExceeded),
+    Cancelled,
+}
+
+impl From<NoTurn> for ErrorData {
+    fn from(no_turn: NoTurn) -> Self {
+        match no_turn {
+            NoTurn::BudgetExceeded(exceeded) => exceeded.error().into(),
+            NoTurn::Cancelled => RpcError::cancelled().into(),
+        }
+    }
+}
+
+impl TurnPolicy {
+    /// Waits for the request's turn. The request holds it until it is answered.
+    pub(crate) async fn turn(
+        self,
+        context: &Context,
+    ) -> Result<Option<OwnedSemaphorePermit>, NoTurn> {
+        let caller = context.caller();
+        let Some(budget) = caller.budget().filter(|_| self == Self::Acquire) else {
+            return Ok(None);
+        };
+        let turn = tokio::select! {
+            biased;
+            room = budget.room() => room.map(Some).map_err(NoTurn::BudgetExceeded),
+            () = async { context.cancelled().cancelled_owned().await } => Err(NoTurn::Cancelled),
+        };
+        observed(context.observation().as_deref(), turn)
+    }
+
+    /// Takes a permit for a listening stream.
+    pub(crate) fn stream(
+        self,
+        caller: &Caller,
+        observation: Option<&Observation>,
+    ) -> Result<Option<OwnedSemaphorePermit>, NoTurn> {
+        let budget = caller.budget().filter(|_| self == Self::Acquire);
+        let room = budget.map(|budget| budget.stream()).transpose();
+        observed(observation, room.map_err(NoTurn::BudgetExceeded))
+    }
+}
+
+/// Tells the observer of a request refused by its caller's budget.
+fn observed<T>(observation: Option<&Observation>, turn: Result<T, NoTurn>) -> Result<T, NoTurn> {
+    if let Err(NoTurn::BudgetExceeded(_)) = &turn {
+        observation::refuse(observation, RefusalReason::Budget);
+    }
+    turn
 }

@@ -326,6 +326,25 @@ impl<'m> Envelope<'m> {
         serde_json::from_str(self.known.meta?.get()).ok()
     }
 
+    /// The URIs that a `subscriptions/listen` request asks for; `None` for any other message.
+    pub(crate) fn listened_uris(&self) -> Option<Vec<String>> {
+        #[derive(serde::Deserialize)]
+        struct Params {
+            notifications: Filter,
+        }
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Filter {
+            #[serde(default)]
+            resource_subscriptions: Vec<String>,
+        }
+        if self.method() != "subscriptions/listen" || self.era() != Some(Era::Stateless) {
+            return None;
+        }
+        let params: Params = self.params()?;
+        Some(params.notifications.resource_subscriptions)
+    }
+
     /// Whether it asks for notices besides its answer.
     pub(crate) fn wants_notices(&self) -> bool {
         self.known.wants_progress || self.known.wants_logs

@@ -60,6 +60,15 @@ impl RpcError {
         Self::new(Self::INVALID_PARAMS, message)
     }
 
+    /// A subscription to a URI with a query, of which only `whole` can be subscribed to.
+    pub fn query_not_subscribable(whole: &str) -> Self {
+        Self::invalid_params(format!(
+            "a filter or page cannot be subscribed to: subscribe to `{whole}`, and read this URI \
+             again when that changes"
+        ))
+        .with_data(json!({ "reason": "query_not_subscribable", "subscribe_to": whole }))
+    }
+
     /// The resource does not exist, or not for this caller.
     pub fn resource_not_found(uri: &str) -> Self {
         Self::new(

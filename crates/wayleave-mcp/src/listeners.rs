@@ -7,7 +7,7 @@
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -20,15 +20,16 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Caller, Registry, RpcError, caller_cell::CallerCell, registry::Snapshot, resolve,
+    Caller, Registry,
+    caller_cell::CallerCell,
+    registry::Snapshot,
+    resolve,
     sdk::notice_sink::NoticeSink,
+    subscription::{DirtyUris, Inbox, Subscribers},
 };
 
 /// Minimum time between two notices of a listener, so that a burst becomes a few notices.
 const NOTICE_INTERVAL: Duration = Duration::from_millis(200);
-
-/// The most URIs one listener may subscribe to.
-pub(crate) const MAX_SUBSCRIPTIONS: usize = 1024;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -38,7 +39,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct Listeners {
     revision: watch::Sender<u64>,
     all: Mutex<HashMap<u64, Arc<Progress>>>,
-    by_uri: Mutex<HashMap<Arc<str>, Vec<Arc<Inbox>>>>,
+    pub(crate) subscribers: Mutex<Subscribers>,
     next_id: AtomicU64,
     moved: Notify,
 }
@@ -48,7 +49,7 @@ impl Default for Listeners {
         Self {
             revision: watch::Sender::new(0),
             all: Mutex::default(),
-            by_uri: Mutex::default(),
+            subscribers: Mutex::default(),
             next_id: AtomicU64::new(0),
             moved: Notify::new(),
         }
@@ -65,11 +66,16 @@ impl Listeners {
     }
 
     pub(crate) fn updated(&self, uri: &str) {
-        let by_uri = locked(&self.by_uri);
-        if let Some((uri, inboxes)) = by_uri.get_key_value(uri) {
-            for inbox in inboxes {
-                inbox.put(uri);
-            }
+        let told: Vec<(Arc<str>, Arc<Inbox>)> = {
+            let subscribers = locked(&self.subscribers);
+            let Some((uri, inboxes)) = subscribers.get_key_value(uri) else {
+                return;
+            };
+            let inboxes = inboxes.iter().filter_map(Weak::upgrade);
+            inboxes.map(|inbox| (uri.clone(), inbox)).collect()
+        };
+        for (uri, inbox) in told {
+            inbox.put(&uri);
         }
     }
 
@@ -110,72 +116,6 @@ impl Progress {
         self.sent.load(Ordering::Acquire) < revision
             && !self.left_behind.load(Ordering::Relaxed)
             && !self.gone.load(Ordering::Relaxed)
-    }
-}
-
-/// The URIs a listener is subscribed to, and those that changed since its last notice.
-#[derive(Default)]
-pub(crate) struct Inbox {
-    state: Mutex<InboxState>,
-    arrived: Notify,
-}
-
-#[derive(Default)]
-struct InboxState {
-    subscribed: BTreeSet<Arc<str>>,
-    dirty: BTreeSet<Arc<str>>,
-}
-
-impl Inbox {
-    fn put(&self, uri: &Arc<str>) {
-        let mut state = locked(&self.state);
-        if state.subscribed.contains(uri) {
-            state.dirty.insert(uri.clone());
-            self.arrived.notify_one();
-        }
-    }
-
-    fn take(&self) -> BTreeSet<Arc<str>> {
-        std::mem::take(&mut locked(&self.state).dirty)
-    }
-}
-
-/// Subscribes `inbox` to `uri`. Repeating it has no effect.
-pub(crate) fn subscribe(
-    listeners: &Listeners,
-    inbox: &Arc<Inbox>,
-    uri: &str,
-) -> Result<(), RpcError> {
-    let uri: Arc<str> = uri.into();
-    let mut by_uri = locked(&listeners.by_uri);
-    let mut state = locked(&inbox.state);
-    if state.subscribed.len() >= MAX_SUBSCRIPTIONS && !state.subscribed.contains(&uri) {
-        return Err(RpcError::invalid_params(format!(
-            "at most {MAX_SUBSCRIPTIONS} subscriptions per client"
-        )));
-    }
-    if state.subscribed.insert(uri.clone()) {
-        by_uri.entry(uri).or_default().push(inbox.clone());
-    }
-    Ok(())
-}
-
-/// Ends a subscription, if there is one.
-pub(crate) fn unsubscribe(listeners: &Listeners, inbox: &Arc<Inbox>, uri: &str) {
-    let mut by_uri = locked(&listeners.by_uri);
-    let mut state = locked(&inbox.state);
-    if state.subscribed.remove(uri) {
-        state.dirty.remove(uri);
-        forget(&mut by_uri, inbox, uri);
-    }
-}
-
-fn forget(by_uri: &mut HashMap<Arc<str>, Vec<Arc<Inbox>>>, inbox: &Arc<Inbox>, uri: &str) {
-    if let Some(inboxes) = by_uri.get_mut(uri) {
-        inboxes.retain(|other| !Arc::ptr_eq(other, inbox));
-        if inboxes.is_empty() {
-            by_uri.remove(uri);
-        }
     }
 }
 
@@ -295,9 +235,10 @@ impl Listener {
         let snapshot = self.registry.snapshot();
         let caller = self.caller_cell.caller();
         let now = ListFingerprint::new(&snapshot, &caller);
-        let mut updated = self.inbox.take();
-        // A caller gets no notice of resources it may no longer see.
+        let DirtyUris { mut updated, ended } = self.inbox.take();
+        // A caller gets no notice of resources it may no longer see, except that they are gone.
         updated.retain(|uri| resolve::subscribable(&snapshot, uri, &caller).is_ok());
+        updated.extend(ended);
         let notice = Notice {
             tools: now.tools != self.seen.tools,
             resources: now.resources != self.seen.resources,
@@ -313,11 +254,6 @@ impl Drop for Listener {
         let listeners = self.registry.listeners();
         locked(&listeners.all).remove(&self.id);
         self.progress.gone.store(true, Ordering::Relaxed);
-        let mut by_uri = locked(&listeners.by_uri);
-        for uri in std::mem::take(&mut locked(&self.inbox.state).subscribed) {
-            forget(&mut by_uri, &self.inbox, &uri);
-        }
-        drop(by_uri);
         listeners.moved.notify_waiters();
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{
     cell::Cell,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use rpds::RedBlackTreeMapSync;
 
 use crate::{
-    Completion, CompletionRef, Prompt, Resource, ResourceTemplate, Tool,
+    Completion, CompletionRef, Prompt, Resource, ResourceTemplate, SubscriptionHost, Tool,
     listeners::Listeners,
     primitive_set::{Effect, PrimitiveSet},
 };
@@ -142,6 +142,7 @@ struct RegistryState {
     current: ArcSwap<Snapshot>,
     writing: Mutex<()>,
     listeners: Arc<Listeners>,
+    subscription_host: OnceLock<Arc<dyn SubscriptionHost>>,
 }
 
 /// The primitives being served. Cheap to clone; every clone is the same registry.
@@ -179,6 +180,7 @@ impl Registry {
             current: ArcSwap::default(),
             writing: Mutex::new(()),
             listeners: Arc::default(),
+            subscription_host: OnceLock::new(),
         }))
     }
 
@@ -229,6 +231,16 @@ impl Registry {
     /// Tells the subscribers of exactly this URI that its contents changed.
     pub fn updated(&self, uri: &str) {
         self.0.listeners.updated(uri);
+    }
+
+    /// Lets `host` watch what clients subscribe to. Set once, before serving; later calls have no
+    /// effect.
+    pub fn watch_with(&self, host: Arc<dyn SubscriptionHost>) {
+        let _ = self.0.subscription_host.set(host);
+    }
+
+    pub(crate) fn subscription_host(&self) -> Option<&Arc<dyn SubscriptionHost>> {
+        self.0.subscription_host.get()
     }
 
     /// The revision being served.

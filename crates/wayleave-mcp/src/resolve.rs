@@ -88,8 +88,23 @@ pub(crate) struct ReadRoute {
     subscribe: Option<SubscribeRule>,
 }
 
+impl ReadRoute {
+    /// A route that ends in an error.
+    fn refused(error: RpcError) -> Self {
+        let subscribing = error.clone();
+        Self {
+            handler: Arc::new(move |_| {
+                let error = error.clone();
+                Box::pin(async move { Err(error) })
+            }),
+            variables: BTreeMap::new(),
+            subscribe: Some(Arc::new(move |_, _| Err(subscribing.clone()))),
+        }
+    }
+}
+
 /// Every route by which `caller` may read `uri`: the fixed resource first, then templates in list
-/// order.
+/// order, last the refusal of a query that a template with this path does not take.
 pub(crate) fn read_routes(
     snapshot: &Snapshot,
     uri: &str,
@@ -107,19 +122,22 @@ pub(crate) fn read_routes(
             Decision::Deny(error) => return Err(error),
         }
     }
+    let mut bad_query = None;
     for template in snapshot.templates.iter() {
-        if let Some(variables) = template.template.matches(uri) {
-            match template.visibility.decide(caller) {
-                Decision::Allow => found.push(ReadRoute {
+        if let Some(matched) = template.template.matches(uri) {
+            match (template.visibility.decide(caller), matched) {
+                (Decision::Allow, Ok(variables)) => found.push(ReadRoute {
                     handler: template.handler.clone(),
                     variables,
                     subscribe: template.subscribe.clone(),
                 }),
-                Decision::Hide => {}
-                Decision::Deny(error) => return Err(error),
+                (Decision::Allow, Err(error)) => bad_query = bad_query.or(Some(error)),
+                (Decision::Hide, _) => {}
+                (Decision::Deny(error), _) => return Err(error),
             }
         }
     }
+    found.extend(bad_query.map(ReadRoute::refused));
     Ok(found)
 }
 
@@ -131,6 +149,12 @@ pub(crate) fn subscribable(
 ) -> Result<(), RpcError> {
     let routes = read_routes(snapshot, uri, caller)?;
     if routes.is_empty() {
+        // A query narrows a resource, and no subscription is that narrow.
+        if let Some((whole, _)) = uri.split_once('?')
+            && subscribable(snapshot, whole, caller).is_ok()
+        {
+            return Err(RpcError::query_not_subscribable(whole));
+        }
         return Err(RpcError::resource_not_found(uri));
     }
     let mut refusal = None;

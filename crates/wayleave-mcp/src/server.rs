@@ -26,6 +26,8 @@ pub struct Identity {
     pub instructions: Option<String>,
     /// Whether handlers send log messages to clients.
     pub logging: bool,
+    /// Whether clients can subscribe to resources.
+    pub subscriptions: bool,
 }
 
 impl Identity {
@@ -37,6 +39,7 @@ impl Identity {
             title: None,
             instructions: None,
             logging: false,
+            subscriptions: true,
         }
     }
 }
@@ -80,14 +83,14 @@ pub struct Server(pub(crate) Arc<ServerState>);
 impl Server {
     /// A server of `registry`. `listChanged` is declared for every list, even an empty one.
     pub fn new(registry: Registry, identity: Identity) -> Self {
+        let capabilities = capabilities(&identity);
         let mut implementation = Implementation::new(identity.name, identity.version);
         implementation.title = identity.title;
         let signature = MetaObject(Map::from_iter([(
             "io.modelcontextprotocol/serverInfo".to_owned(),
             json!({ "name": implementation.name, "version": implementation.version }),
         )]));
-        let mut config =
-            ServerConfig::new(capabilities(identity.logging)).with_server_info(implementation);
+        let mut config = ServerConfig::new(capabilities).with_server_info(implementation);
         config.instructions = identity.instructions;
         Self(Arc::new(ServerState {
             registry,
@@ -118,7 +121,7 @@ impl Server {
     }
 }
 
-fn capabilities(logging: bool) -> ServerCapabilities {
+fn capabilities(identity: &Identity) -> ServerCapabilities {
     let mut capabilities = ServerCapabilities::default();
     let mut tools = ToolsCapability::default();
     tools.list_changed = Some(true);
@@ -126,11 +129,11 @@ fn capabilities(logging: bool) -> ServerCapabilities {
     prompts.list_changed = Some(true);
     let mut resources = ResourcesCapability::default();
     resources.list_changed = Some(true);
-    resources.subscribe = Some(true);
+    resources.subscribe = Some(identity.subscriptions);
     capabilities.tools = Some(tools);
     capabilities.prompts = Some(prompts);
     capabilities.resources = Some(resources);
     capabilities.completions = Some(Map::new());
-    capabilities.logging = logging.then(Map::new);
+    capabilities.logging = identity.logging.then(Map::new);
     capabilities
 }

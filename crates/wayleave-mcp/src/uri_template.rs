@@ -3,9 +3,14 @@
 //! The part of RFC 6570 that can be matched without guessing: literals, `{name}` (one path
 //! segment), `{+name}` (anything up to a query), and a closing `{?a,b}` (optional query
 //! parameters). Matching is linear in the URI for templates with one `{+name}` or none, and
-//! there is at most one.
+//! there is at most one. A URI whose path fits and whose query does not is no other resource: the
+//! caller is told what is wrong with its query.
 
 use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use crate::{RpcError, error::excerpt};
 
 /// A template this crate cannot match.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -75,34 +80,50 @@ impl UriTemplate {
         Ok(parser.parsed)
     }
 
-    /// The variables for which the template expands to `uri`, if there are any.
-    pub(crate) fn matches(&self, uri: &str) -> Option<BTreeMap<String, String>> {
+    /// The variables for which the template expands to `uri`; `None` where the path is another's.
+    pub(crate) fn matches(&self, uri: &str) -> Option<Result<Variables, RpcError>> {
         let (path, query) = match (&self.query, uri.split_once('?')) {
-            (Some(_), Some((path, query))) => (path, Some(query)),
+            (Some(names), Some((path, query))) => (path, Some((names, query))),
             _ => (uri, None),
         };
-        let mut variables = BTreeMap::new();
+        let mut variables = Variables::new();
         match_parts(&self.path, path, &mut variables)?;
-        for pair in query.into_iter().flat_map(|query| query.split('&')) {
-            if pair.is_empty() {
-                continue;
-            }
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let known = self
-                .query
-                .as_ref()
-                .is_some_and(|names| names.iter().any(|n| n == name));
-            // A duplicated parameter is ambiguous, so the URI does not match.
-            if !known
-                || variables
-                    .insert(name.to_owned(), percent_decode(value)?)
-                    .is_some()
-            {
-                return None;
-            }
-        }
-        Some(variables)
+        let parameters = query.map_or(Ok(()), |(names, query)| {
+            match_query(names, query, &mut variables)
+        });
+        Some(parameters.map(|()| variables))
     }
+}
+
+/// Values by the name of their variable, percent-decoded.
+pub(crate) type Variables = BTreeMap<String, String>;
+
+fn match_query(names: &[String], query: &str, variables: &mut Variables) -> Result<(), RpcError> {
+    if query.contains('#') {
+        let message = "a resource has no fragment; write `#` in a value as `%23`";
+        return Err(bad_query("#", "fragment", message.to_owned(), names));
+    }
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let refuse = |reason, what: &str| {
+            let message = format!("query parameter `{}` {what}", excerpt(name));
+            bad_query(name, reason, message, names)
+        };
+        if !names.iter().any(|known| known == name) {
+            return Err(refuse("unknown_parameter", "is unknown here"));
+        }
+        let value = percent_decode(value)
+            .ok_or_else(|| refuse("malformed_escape", "has a `%` that encodes no UTF-8 text"))?;
+        if variables.insert(name.to_owned(), value).is_some() {
+            return Err(refuse("duplicate_parameter", "is given twice"));
+        }
+    }
+    Ok(())
+}
+
+fn bad_query(name: &str, reason: &str, message: String, allowed: &[String]) -> RpcError {
+    RpcError::invalid_params(message)
+        .with_data(json!({ "field": excerpt(name), "reason": reason, "allowed": allowed }))
 }
 
 struct Parser<'t> {
@@ -176,7 +197,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-fn match_parts(parts: &[Part], text: &str, variables: &mut BTreeMap<String, String>) -> Option<()> {
+fn match_parts(parts: &[Part], text: &str, variables: &mut Variables) -> Option<()> {
     let Some((part, rest)) = parts.split_first() else {
         return text.is_empty().then_some(());
     };
@@ -213,7 +234,7 @@ fn match_parts(parts: &[Part], text: &str, variables: &mut BTreeMap<String, Stri
     }
 }
 
-fn bind(name: &str, value: &str, variables: &mut BTreeMap<String, String>) -> Option<()> {
+fn bind(name: &str, value: &str, variables: &mut Variables) -> Option<()> {
     if value.is_empty() {
         return None;
     }
@@ -247,6 +268,7 @@ mod tests {
 
     fn check(template: &str, uri: &str, expected: Option<&[(&str, &str)]>) {
         let found = UriTemplate::parse(template).unwrap().matches(uri);
+        let found = found.map(|it| it.unwrap());
         let expected = expected.map(|pairs| {
             pairs
                 .iter()
@@ -289,8 +311,19 @@ mod tests {
             "k://t?where=a=b",
             Some(&[("where", "a=b")]),
         );
-        check("k://t{?where,limit}", "k://t?other=5", None);
-        check("k://t{?where,limit}", "k://t?limit=5&limit=6", None);
+        for (uri, field, reason) in [
+            ("k://t?other=5", "other", "unknown_parameter"),
+            ("k://t?limit=5&limit=6", "limit", "duplicate_parameter"),
+            ("k://t?where=a=%f", "where", "malformed_escape"),
+            ("k://t?where=a=%ff", "where", "malformed_escape"),
+            ("k://t?where=a=b#c", "#", "fragment"),
+        ] {
+            let template = UriTemplate::parse("k://t{?where,limit}").unwrap();
+            let error = template.matches(uri).unwrap().unwrap_err();
+            let data = json!({ "field": field, "reason": reason, "allowed": ["where", "limit"] });
+            assert_eq!((error.code, error.data), (-32602, Some(data)), "{uri}");
+        }
+        check("k://t{?where,limit}", "k://other?limit=5&limit=6", None);
     }
 
     #[test]

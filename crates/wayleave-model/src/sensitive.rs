@@ -26,6 +26,8 @@ const CONNECTION: &[&str] = &[
     r#"(?i)\bjdbc:[^\s"'<>]+"#,
     // user:password@tcp(host)/db, user:password@host:5432, user:password@host/db
     r#"[^\s:/@"'=]+:[^\s@"']+@(?:(?:tcp|unix)\(|[\w.-]+(?::\d+|/\w))[^\s"'<>]*"#,
+    // user:password@host
+    r#"\b[\w.+%-]+:[^\s@"'\]/][^\s@"']*@\w[\w.-]*"#,
     // A token of Wayleave.
     r"\bwl[cok]_[0-9A-Za-z]{20,}",
 ];
@@ -40,6 +42,9 @@ const LABELLED: &str = r#"(?i)\b(?:[a-z]+[_-])?(?:password|passwd|passphrase|pwd
 /// client's settings.
 const REFERENCE: &str = r#"(?i)^[^=:]*[=:]\s*(?:true\b|false\b|["'](?:bearer |basic )?\$\{(?:(?:env|input):)?[a-z_][\w-]*\}["']|(?:bearer |basic )?\$\{(?:(?:env|input):)?[a-z_][\w-]*\}(?:["',;)}\]\s]|$))"#;
 
+/// An address of a person, which looks like a user with a password.
+const ADDRESS: &str = r"(?i)^(?:mailto|acct|sips?|xmpp|im):[^:@]*@";
+
 struct Patterns {
     /// Matches a decoded text that is a connection string.
     text: Regex,
@@ -49,6 +54,18 @@ struct Patterns {
     printed: Regex,
     /// Matches, at its start, text that only looks like a secret.
     reference: Regex,
+    /// Matches, at its start, a connection string that is a person's address.
+    address: Regex,
+}
+
+impl Patterns {
+    /// The ranges that match `pattern` and are no person's address.
+    fn places(&self, pattern: &Regex, text: &str) -> impl Iterator<Item = Range<usize>> {
+        pattern
+            .find_iter(text)
+            .filter(|found| !self.address.is_match(found.as_str()))
+            .map(|found| found.range())
+    }
 }
 
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
@@ -58,6 +75,7 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
         document: any_of(&[UNQUOTED])?,
         printed: any_of(&[LABELLED, ASSIGNED])?,
         reference: Regex::new(REFERENCE).ok()?,
+        address: Regex::new(ADDRESS).ok()?,
     })
 });
 
@@ -66,17 +84,13 @@ pub fn looks_like_dsn(text: &str) -> bool {
     // Without patterns the guard fails closed.
     PATTERNS
         .as_ref()
-        .is_none_or(|patterns| patterns.text.is_match(text))
+        .is_none_or(|patterns| patterns.places(&patterns.text, text).next().is_some())
 }
 
 /// The ranges of a raw document, comments included, that look like connection strings.
 pub(crate) fn dsn_places(document: &str) -> Vec<Range<usize>> {
     match PATTERNS.as_ref() {
-        Some(patterns) => patterns
-            .document
-            .find_iter(document)
-            .map(|found| found.range())
-            .collect(),
+        Some(patterns) => patterns.places(&patterns.document, document).collect(),
         None => std::iter::once(0..document.len()).collect(),
     }
 }
@@ -87,18 +101,17 @@ fn withheld_places(text: &str) -> Vec<Range<usize>> {
         return std::iter::once(0..text.len()).collect();
     };
     patterns
-        .printed
-        .find_iter(text)
+        .places(&patterns.printed, text)
         // MySQL's login error says whether a password was given, not which.
-        .filter(|found| {
-            let said = found.as_str().trim_end_matches(')');
+        .filter(|place| {
+            let said = text.get(place.clone()).unwrap_or_default();
+            let said = said.trim_end_matches(')');
             !matches!(said, "password: YES" | "password: NO")
         })
-        .filter(|found| {
-            let (_, from_here) = text.split_at(found.start());
+        .filter(|place| {
+            let (_, from_here) = text.split_at(place.start);
             !patterns.reference.is_match(from_here)
         })
-        .map(|found| found.range())
         .collect()
 }
 
@@ -184,6 +197,8 @@ mod tests {
             "Server=db;User Id=sa;Pwd = hunter2;",
             "root:hunter2@tcp(127.0.0.1:3306)/shop",
             "root:hunter2@db:5432",
+            "root:hunter2@db",
+            "moved to svc.crm:hunter2@db.internal today",
             "see redis://:hunter2@cache for details",
             "DB_PASSWORD=hunter2",
             "it was wlc_hunter2hunter2hunter2 all along",
@@ -211,6 +226,9 @@ mod tests {
             "write to joe@example.org",
             "https://medium.example/@joe",
             "^[a-z]+@[a-z]+$",
+            "^(?:[a-z]+@[a-z]+)$",
+            "^[[:alpha:]]+@x$",
+            "see mailto:joe@example.org, acct:joe@example.org",
             "the password column is left out",
             "12:30 @ the office",
             "",

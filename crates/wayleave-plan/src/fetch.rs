@@ -20,6 +20,7 @@ pub struct FetchPlan {
     id: RecordId,
     stream: StreamView,
     label: String,
+    key: Vec<Value>,
     layout: Layout,
     rows: AuthorizedPlan,
     expansions: Vec<Expansion>,
@@ -69,7 +70,7 @@ impl FetchPlan {
             .ok_or_else(|| missing(&id))?;
         let key = keys
             .iter()
-            .zip(values)
+            .zip(values.clone())
             .map(|(field, value)| Predicate::Compare {
                 column: field.own_column(),
                 comparison: Comparison::Eq,
@@ -82,6 +83,7 @@ impl FetchPlan {
         Ok(Self {
             stream: stream.clone(),
             label: connection.label.clone(),
+            key: values,
             rows: AuthorizedPlan::new(
                 stream.target(),
                 scope.into_joins(),
@@ -104,6 +106,16 @@ impl FetchPlan {
     /// The connection that is read.
     pub fn connection_id(&self) -> &str {
         &self.id.connection_id
+    }
+
+    /// The values of its key, in key order.
+    pub fn key(&self) -> &[Value] {
+        &self.key
+    }
+
+    /// The key as the record's own id has it.
+    pub fn key_text(&self) -> String {
+        RecordId::key_text(&self.key)
     }
 
     /// The connection's label.

@@ -85,6 +85,44 @@ pub fn ring(private: &Path) -> Result<KeyRing, KeyError> {
     Ok(KeyRing::new(&keys.current, &keys.older))
 }
 
+/// The most keys a file has; the oldest go first.
+const MAX_KEYS: usize = 8;
+
+/// The keys after a rotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rotation {
+    /// The number of the key that seals from now on.
+    pub id: u8,
+    /// How many older keys still open what they sealed.
+    pub older: usize,
+}
+
+/// Puts a new key first. Older ones stay, so that cursors in use do, unless they are dropped.
+pub fn rotate(private: &Path, drop_older: bool) -> Result<Rotation, KeyError> {
+    // Makes the file where there is none.
+    ring(private)?;
+    let path = private.join(FILE);
+    let text = fs::read_to_string(&path).map_err(|cause| KeyError::Disk {
+        path: path.clone(),
+        doing: "read",
+        cause,
+    })?;
+    let before = parse(&path, &text)?;
+    let id = before.current.id.wrapping_add(1);
+    let mut older = vec![before.current];
+    older.extend(before.older);
+    // A number that comes round again must not name two keys.
+    older.retain(|key| !drop_older && key.id != id);
+    older.truncate(MAX_KEYS - 1);
+    let rotation = Rotation {
+        id,
+        older: older.len(),
+    };
+    let current = fresh(id)?;
+    write(&path, &KeyFile { current, older })?;
+    Ok(rotation)
+}
+
 /// Checks whether the project's key ring is available or can be made. Makes nothing.
 pub fn check(private: &Path) -> Result<(), KeyError> {
     let path = private.join(FILE);
@@ -175,6 +213,27 @@ fn write(path: &Path, keys: &KeyFile) -> Result<(), KeyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rotation_keeps_a_few_older_keys_or_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let ids = || -> Vec<u8> {
+            let text = fs::read_to_string(folder.path().join(FILE)).unwrap();
+            text.lines().map(|line| key(line).unwrap().id).collect()
+        };
+        assert_eq!(rotate(folder.path(), false).unwrap().id, 2);
+        assert_eq!(ids(), [2, 1]);
+        for _ in 0..300 {
+            rotate(folder.path(), false).unwrap();
+            ring(folder.path()).unwrap();
+        }
+        let held = ids();
+        assert_eq!(held.len(), MAX_KEYS);
+        let different: std::collections::BTreeSet<u8> = held.iter().copied().collect();
+        assert_eq!(different.len(), MAX_KEYS, "no two keys share a number");
+        let last = rotate(folder.path(), true).unwrap();
+        assert_eq!((last.older, ids()), (0, vec![last.id]));
+    }
 
     #[test]
     fn keys_are_made_once_and_kept_older_ones_are_read_and_damage_is_named() {

@@ -4,6 +4,7 @@
 //! [`Settings`] has every default filled in and every value parsed.
 
 mod issuer;
+mod live;
 mod raw;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
@@ -15,6 +16,7 @@ use wayleave_model::{
 };
 
 pub use issuer::{Algorithm, Issuer, PackageRule, UnknownAlgorithm, endpoint};
+pub use live::LiveSettings;
 use raw::RawSettings;
 
 /// The file's name in a project folder.
@@ -63,6 +65,8 @@ pub struct Settings {
     pub limits: Limits,
     /// How often full-text indexes are updated.
     pub search: Freshness,
+    /// How changes of records are found and told.
+    pub live: LiveSettings,
 }
 
 /// The paths of the certificate and its key, relative to the project folder.
@@ -265,6 +269,7 @@ impl Settings {
             jwt: jwt.transpose()?,
             limits: limits(&raw.limits)?,
             search: freshness(&raw.search)?,
+            live: LiveSettings::resolve(&raw.live)?,
         })
     }
 

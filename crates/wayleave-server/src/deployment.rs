@@ -1,6 +1,7 @@
 //! A served project: its active datasets, its stores, and the server agents connect to.
 
 mod change_limit;
+mod health;
 mod listen;
 mod serving;
 mod tools;
@@ -27,6 +28,7 @@ use wayleave_project::{
     draft_cache::DraftCache,
     index_status::{self, IndexStatus},
     keys::{self, KeyError},
+    settings::LiveSettings,
     source::Environment,
     source_probe::SourceProbe,
 };
@@ -35,6 +37,8 @@ use wayleave_surface::{
     Extent, ReadLimits, ReadService, Searchable,
     access::{self, Access},
     datasets::{Datasets, Offer},
+    live::{ChangeFeed, LiveOptions},
+    resources::doctor,
     workup,
 };
 
@@ -57,6 +61,7 @@ pub struct Deployment {
     indexing: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
     serving: Arc<ServingContext>,
     following: TaskTracker,
+    feed: Option<ChangeFeed>,
     /// Stops following the ledger, also when a deployment is dropped without being closed.
     stop: DropGuard,
 }
@@ -128,6 +133,7 @@ impl Deployment {
         let index_root = index_status::index_root(project.folder());
         let indexes = Arc::new(ServedIndexes::new(index_root, project.settings().search));
         service.search_in(indexes.clone());
+        let live = live_options(project.settings().live);
         let serving = Arc::new(ServingContext {
             project: project.clone(),
             probe: SourceProbe {
@@ -141,17 +147,23 @@ impl Deployment {
             now: ArcSwap::default(),
             drafts: DraftCache::default(),
             change_limit: change_limit::ChangeLimit::default(),
-            offer: tokio::sync::Mutex::new(Offer::new(&service)),
+            offer: tokio::sync::Mutex::new(Offer::new(&service).with_live(live)),
         });
+        let feed = live.map(|options| ChangeFeed::new(service.clone(), options));
         serving.registry.commit(static_tools(&serving)?);
         serving.sync_with_ledger().await;
         let following = TaskTracker::new();
         following.spawn(Arc::clone(&serving).follow(stop.clone()));
+        if let Some(feed) = &feed {
+            serving.registry.watch_with(Arc::new(feed.clone()));
+            following.spawn(feed.clone().follow());
+        }
         following.close();
         let settings = project.settings().clone();
         let identity = Identity {
             title: Some(settings.name.clone()),
             instructions: Some(wayleave_surface::instructions()),
+            subscriptions: feed.is_some(),
             ..Identity::new("wayleave", env!("CARGO_PKG_VERSION"))
         };
         Ok(Self {
@@ -163,6 +175,7 @@ impl Deployment {
             indexing: Mutex::default(),
             serving,
             following,
+            feed,
             stop: stop.drop_guard(),
         })
     }
@@ -174,7 +187,7 @@ impl Deployment {
         if indexing.is_none() {
             let stop = CancellationToken::new();
             let indexes = Arc::clone(&self.indexes);
-            let task = indexes.run(self.service.clone(), stop.clone());
+            let task = indexes.run(self.service.clone(), self.feed.as_ref(), stop.clone());
             *indexing = Some((stop, task));
         }
     }
@@ -243,6 +256,11 @@ impl Deployment {
         self.serving.clone()
     }
 
+    /// The change feed, where clients can subscribe.
+    pub fn feed(&self) -> Option<&ChangeFeed> {
+        self.feed.as_ref()
+    }
+
     /// The watch on the ledger.
     pub fn watch(&self) -> &LedgerWatch {
         &self.serving.watch
@@ -257,6 +275,9 @@ impl Deployment {
 
     /// Stops following and indexing, and ends every session with a store.
     pub async fn close(self) {
+        if let Some(feed) = &self.feed {
+            feed.stop();
+        }
         self.stop.disarm().cancel();
         self.following.wait().await;
         self.serving.watch.closed().await;
@@ -274,7 +295,17 @@ impl Deployment {
     }
 }
 
-/// The tools that exist independently of live datasets.
+/// How the change feed works; `None` where the settings turn it off.
+fn live_options(live: LiveSettings) -> Option<LiveOptions> {
+    live.enabled.then(|| LiveOptions {
+        interval: live.interval,
+        max_records: live.max_records,
+        max_subscriptions: live.subscriptions,
+        ..LiveOptions::default()
+    })
+}
+
+/// The tools, and the resource, that exist independently of live datasets.
 fn static_tools(serving: &Arc<ServingContext>) -> Result<Batch, SchemaError> {
     let package_for = |caller: &Caller| Arc::clone(&Access::from_caller(caller).package);
     let reading = wayleave_surface::tools(&serving.service, package_for)?;
@@ -288,5 +319,6 @@ fn static_tools(serving: &Arc<ServingContext>) -> Result<Batch, SchemaError> {
     Ok(batch
         .fold(Batch::new(), Batch::add_tool)
         .add_tool(workup::tool(&serving.service)?)
-        .add_tool(workup::check_citations(&serving.service)?))
+        .add_tool(workup::check_citations(&serving.service)?)
+        .add_resource(doctor::resource(&serving.service, serving.clone())))
 }

@@ -6,7 +6,7 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, ColumnOrigin, GroupKey, Predicate, Read};
 use wayleave_store::StoreError;
 
-use crate::plan_parts::PlanParts;
+use crate::compile::PlanParts;
 
 /// The first column of a datatype that a plan computes with.
 pub(crate) fn column_of(read: &Read, datatype: Datatype) -> Option<&Column> {

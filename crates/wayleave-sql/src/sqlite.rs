@@ -21,6 +21,7 @@ mod read_attempt;
 mod sample;
 pub(crate) mod types;
 mod values;
+mod versions;
 mod watchdog;
 mod writers;
 

@@ -33,6 +33,13 @@ pub trait Store: Send + Sync {
         context: &ReadContext,
     ) -> Result<Answer, StoreError>;
 
+    /// A number that changes when the tables of a plan may have changed; the same number twice means
+    /// that no other program has written to them in between. `None` where the store cannot tell
+    /// without reading.
+    async fn change_token(&self, _plan: &AuthorizedPlan) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
     /// Ends every session and waits for them. Later reads are refused as unreachable.
     async fn close(&self);
 }

@@ -1,5 +1,6 @@
-//! Completes arguments of prompts and templates as they are typed: names of datasets and types, ids
-//! and titles of records. Bounded, and limited to what the caller may read anyway.
+//! Completes arguments of prompts and templates as they are typed: names of datasets, types and
+//! fields, values of closed lists, ids and titles of records. Bounded, and limited to what the
+//! caller may read anyway.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_mcp::{Completing, Completion, CompletionRef, RpcError};
@@ -30,22 +31,26 @@ pub(crate) fn of_prompt(service: &ReadService, name: &str) -> Completion {
     })
 }
 
-/// Completions of the pages of types: `type`.
+/// Completions of the pages of types: `type`, and `where` once there is one.
 pub(crate) fn of_pages(service: &ReadService) -> Completion {
     let service = service.clone();
     Completion::new(CompletionRef::template(resources::PAGE), move |typed| {
         let service = service.clone();
-        async move { Ok(complete(&service, &typed, None).await) }
+        async move {
+            let type_name = typed.resolved.get("type").cloned();
+            Ok(complete(&service, &typed, type_name.as_deref()).await)
+        }
     })
 }
 
-/// Completions of the records of a type: `id`.
-pub(crate) fn of_records(service: &ReadService, type_name: &str) -> Completion {
-    let (service, of) = (service.clone(), type_name.to_owned());
-    let reference = CompletionRef::template(resources::record_template_of(type_name));
-    Completion::new(reference, move |typed| {
-        let (service, of) = (service.clone(), of.clone());
-        async move { Ok::<_, RpcError>(complete(&service, &typed, Some(&of)).await) }
+/// Completions of a type's templates: `where`, `id` and `field`.
+pub(crate) fn of_type(service: &ReadService, type_name: &str) -> [Completion; 3] {
+    resources::templates_of(type_name).map(|template| {
+        let (service, of) = (service.clone(), type_name.to_owned());
+        Completion::new(CompletionRef::template(template), move |typed| {
+            let (service, of) = (service.clone(), of.clone());
+            async move { Ok::<_, RpcError>(complete(&service, &typed, Some(&of)).await) }
+        })
     })
 }
 
@@ -68,6 +73,11 @@ async fn complete(
             Ok(names(streams.map(StreamView::type_name), &typed.value))
         }
         ("entity", _) => entities(&call, typed).await,
+        ("where", Some(type_name)) => Ok(clauses(&call, type_name, &typed.value)),
+        ("field", Some(type_name)) => {
+            let fields = fields(&call, type_name).map(FieldView::name);
+            Ok(names(fields, &typed.value))
+        }
         ("id", Some(type_name)) => ids(&call, type_name, &typed.value).await,
         _ => Ok(Vec::new()),
     };
@@ -81,6 +91,38 @@ fn names<'a>(all: impl Iterator<Item = &'a str>, typed: &str) -> Vec<String> {
         .take(MAX_VALUES)
         .map(str::to_owned)
         .collect()
+}
+
+/// The visible fields of a type's streams.
+fn fields<'v>(
+    call: &'v CallContext<'_>,
+    type_name: &'v str,
+) -> impl Iterator<Item = &'v FieldView> {
+    resources::holders(&call.view, type_name).flat_map(|(_, stream)| stream.fields())
+}
+
+/// Beginnings of clauses with the typed prefix: first the fields, then the values of a field whose
+/// values are known.
+fn clauses(call: &CallContext<'_>, type_name: &str, typed: &str) -> Vec<String> {
+    let fields = fields(call, type_name).filter(|it| it.can_filter());
+    let clauses: Vec<String> = match typed.split_once('=') {
+        None => fields.map(|it| format!("{}=", it.name())).collect(),
+        Some((name, _)) => {
+            let fields = fields.filter(|it| it.name() == name);
+            let values = fields.flat_map(listed_values);
+            let values = values.filter(|it| !it.contains(resources::is_forbidden));
+            values.map(|it| format!("{name}={it}")).collect()
+        }
+    };
+    names(clauses.iter().map(String::as_str), typed)
+}
+
+/// Every value of a field, where the mapping lists them.
+fn listed_values(field: &FieldView) -> Vec<String> {
+    if field.datatype() == Datatype::Boolean {
+        return ["false", "true"].map(str::to_owned).to_vec();
+    }
+    field.one_of().iter().map(ToString::to_string).collect()
 }
 
 /// Titles of the dataset's records with the typed prefix.

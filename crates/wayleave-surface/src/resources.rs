@@ -1,49 +1,74 @@
-//! Typed records as resources: a page of each type, and each record as JSON-LD.
+//! Typed records as resources: a page of each type, each record as JSON-LD, its long texts by
+//! windows, and what there is to read.
 //!
 //! Everything is read under the caller's package, through the same plans as the tools, so a type,
 //! record or field that is not granted does not exist.
 
+mod built_in;
+pub mod doctor;
 mod json_ld;
-
-use std::collections::BTreeMap;
+mod page;
+mod parameter;
+mod record;
+mod schema;
+mod where_clause;
 
 use serde_json::{Value as Json, json};
 use wayleave_mcp::{
-    Read, ReadReply, Resource, ResourceContents, ResourceTemplate, RpcError, TemplateError,
-    Visibility,
+    Caller, Read, ReadReply, Resource, ResourceTemplate, RpcError, TemplateError, Visibility,
 };
-use wayleave_plan::fetch::FetchPlan;
-use wayleave_plan::package::Package;
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::{Code, Refusal};
-use wayleave_plan::request::{CountKind, FetchRequest, QueryRequest};
+use wayleave_plan::request::{CountKind, QueryRequest};
 use wayleave_plan::value::Value;
 use wayleave_plan::view::{ConnectionView, StreamView, View};
 
-use crate::access::Access;
+pub(crate) use built_in::BuiltIn;
+pub(crate) use where_clause::is_forbidden;
+
 use crate::call_context::CallContext;
+use crate::live::LiveOptions;
 use crate::service::ReadService;
-use crate::{escape, ids, url};
+use crate::{escape, ids};
 
 /// Default number of records on a page of a type.
-const USUAL: u32 = 100;
+const PAGE_RECORDS: u32 = 100;
 /// Maximum number of records on a page.
 const MAX_RECORDS: u32 = 1_000;
 /// Maximum offset of a page. Beyond it, use `query_records` and its cursors.
-const FARTHEST: u32 = 10_000;
-/// Maximum size of the rows read for a page, in bytes.
-const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Maximum size of a record, in bytes.
-const RECORD_BYTES: usize = 1024 * 1024;
+const MAX_OFFSET: u32 = 10_000;
+/// Default number of characters of a window of a text.
+const WINDOW: u32 = 10_000;
+/// Maximum number of characters of a window.
+const MAX_WINDOW: u32 = 100_000;
 /// Maximum length of a label, in characters.
 const LABEL: usize = 200;
 
 /// The URI template of a page of any type.
-pub(crate) const PAGE: &str = "wayleave://kg/{type}{?limit,offset}";
+pub(crate) const PAGE: &str = "wayleave://kg/{type}{?where,limit,offset}";
+
+/// The URI template of the pages of a type.
+pub(crate) fn page_template_of(type_name: &str) -> String {
+    format!("wayleave://kg/{type_name}{{?where,limit,offset}}")
+}
 
 /// The URI template of the records of a type.
 pub(crate) fn record_template_of(type_name: &str) -> String {
     format!("wayleave://kg/{type_name}/{{id}}")
+}
+
+/// The URI template of the texts of a type's records.
+pub(crate) fn window_template_of(type_name: &str) -> String {
+    format!("wayleave://kg/{type_name}/{{id}}/{{field}}{{?offset,limit}}")
+}
+
+/// Every URI template of a type.
+pub(crate) fn templates_of(type_name: &str) -> [String; 3] {
+    [
+        page_template_of(type_name),
+        record_template_of(type_name),
+        window_template_of(type_name),
+    ]
 }
 
 /// The URI of the first page of a type.
@@ -52,18 +77,28 @@ pub(crate) fn type_uri(type_name: &str) -> String {
 }
 
 /// The resource for the first page of a type.
-pub(crate) fn of_type(service: &ReadService, type_name: &str, who: Visibility) -> Resource {
+pub(crate) fn of_type(
+    service: &ReadService,
+    type_name: &str,
+    who: Visibility,
+    live: Option<LiveOptions>,
+) -> Resource {
     let (service, wanted) = (service.clone(), type_name.to_owned());
-    Resource::new(type_uri(type_name), type_name, move |read| {
+    let note = live.map_or_else(String::new, |live| format!(" {}", live.note()));
+    let resource = Resource::new(type_uri(type_name), type_name, move |read| {
         let (service, wanted) = (service.clone(), wanted.clone());
-        async move { page(&service, &read, &wanted).await }
+        async move { page::read(&service, &read, &wanted).await }
     })
     .describe(format!(
-        "The first {USUAL} records of type {type_name}: iri and label of each. A read costs one \
-         query a connection; more by limit and offset."
+        "The first {PAGE_RECORDS} records of type {type_name}: iri and label of each. A read costs one \
+         query a connection; more by limit and offset.{note}"
     ))
     .of_type("application/json")
-    .visible(who)
+    .visible(who);
+    match live {
+        Some(_) => resource.subscribable(),
+        None => resource,
+    }
 }
 
 /// The template for pages of every type.
@@ -76,36 +111,77 @@ pub(crate) fn pages(
         let service = service.clone();
         async move {
             match read.variables.get("type") {
-                Some(wanted) => page(&service, &read, wanted).await,
+                Some(wanted) => page::read(&service, &read, wanted).await,
                 None => Ok(ReadReply::Missing),
             }
         }
     })?;
     Ok(template
-        .describe(format!(
-            "Records of a type, iri and label of each: limit 1 to {MAX_RECORDS} ({USUAL}), offset up to \
-             {FARTHEST}."
-        ))
+        .describe(page_description("a type"))
         .of_type("application/json")
-        .visible(who))
+        .visible(who)
+        .subscribable(refuse_query))
 }
 
-/// The template for the records of a type, each by its id.
-pub(crate) fn records(
+/// Refuses to watch a page: only whole types and single records are watched.
+fn refuse_query(uri: &str, _: &Caller) -> Result<(), RpcError> {
+    let whole = uri.split_once('?').map_or(uri, |(whole, _)| whole);
+    Err(RpcError::query_not_subscribable(whole))
+}
+
+fn page_description(type_name: &str) -> String {
+    format!(
+        "Records of {type_name}, iri and label of each. where: one field=value. limit 1 to \
+         {MAX_RECORDS} ({PAGE_RECORDS}), offset up to {MAX_OFFSET}."
+    )
+}
+
+/// The templates of a type: its pages, its records by their ids, and the texts of these.
+pub(crate) fn of_type_templates(
     service: &ReadService,
     type_name: &str,
-    who: Visibility,
-) -> Result<ResourceTemplate, TemplateError> {
-    let (service, wanted) = (service.clone(), type_name.to_owned());
-    let uri_template = record_template_of(type_name);
-    let template = ResourceTemplate::new(uri_template, type_name, move |read: Read| {
-        let (service, wanted) = (service.clone(), wanted.clone());
-        async move { record(&service, &read, &wanted).await }
+    who: &Visibility,
+    live: Option<LiveOptions>,
+) -> Result<[ResourceTemplate; 3], TemplateError> {
+    let (of_pages, of_records, of_windows) = (service.clone(), service.clone(), service.clone());
+    let wanted = [(); 3].map(|()| type_name.to_owned());
+    let [for_pages, for_records, for_windows] = wanted;
+    let [pages, records, windows] = templates_of(type_name);
+    let pages = ResourceTemplate::new(pages, format!("{type_name}-page"), move |read: Read| {
+        let (service, wanted) = (of_pages.clone(), for_pages.clone());
+        async move { page::read(&service, &read, &wanted).await }
     })?;
-    Ok(template
+    let records = ResourceTemplate::new(records, type_name, move |read: Read| {
+        let (service, wanted) = (of_records.clone(), for_records.clone());
+        async move { record::read(&service, &read, &wanted).await }
+    })?;
+    let windows =
+        ResourceTemplate::new(windows, format!("{type_name}-text"), move |read: Read| {
+            let (service, wanted) = (of_windows.clone(), for_windows.clone());
+            async move { record::read_window(&service, &read, &wanted).await }
+        })?;
+    let records = records
         .describe(format!("One {type_name} as JSON-LD, by its id."))
         .of_type("application/ld+json")
-        .visible(who))
+        .visible(who.clone());
+    Ok([
+        pages
+            .describe(page_description(type_name))
+            .of_type("application/json")
+            .visible(who.clone())
+            .subscribable(refuse_query),
+        match live {
+            Some(_) => records.subscribable(|_, _| Ok(())),
+            None => records,
+        },
+        windows
+            .describe(format!(
+                "The text of one field of a {type_name}, in windows of limit characters: 1 to \
+                 {MAX_WINDOW} ({WINDOW})."
+            ))
+            .of_type("text/plain")
+            .visible(who.clone()),
+    ])
 }
 
 /// The visible streams of a type, in the order of their connections.
@@ -120,81 +196,25 @@ pub(crate) fn holders<'v>(
     })
 }
 
-async fn page(service: &ReadService, read: &Read, type_name: &str) -> Result<ReadReply, RpcError> {
-    let limit = number(&read.variables, "limit", USUAL, 1, MAX_RECORDS)?;
-    let offset = number(&read.variables, "offset", 0, 0, FARTHEST)?;
-    let package = &Access::from_caller(read.context.caller()).package;
-    let call = service.call(package, PAGE_BYTES);
-    let listed = list(&call, type_name, offset, limit).await;
-    let listed = listed.map_err(|refusal| failed(&refusal))?;
-    let Some(listed) = listed else {
-        return Ok(ReadReply::Missing);
-    };
-    let body = json!({
-        "type": type_name,
-        "records": listed.records,
-        "limit": limit,
-        "offset": offset,
-        "more": listed.more,
-    });
-    let text = escape::json(&body);
-    Ok(ResourceContents::text(&read.uri, "application/json", text).into())
-}
-
-/// Parses a bounded number from the variables of a URI.
-fn number(
-    variables: &BTreeMap<String, String>,
-    name: &'static str,
-    usual: u32,
-    least: u32,
-    most: u32,
-) -> Result<u32, RpcError> {
-    let Some(text) = variables.get(name) else {
-        return Ok(usual);
-    };
-    let number = text.parse().ok().filter(|it| (least..=most).contains(it));
-    number.ok_or_else(|| {
-        RpcError::invalid_params(format!("`{name}` is a number from {least} to {most}")).with_data(
-            json!({ "field": name, "reason": "type_mismatch", "expected_datatype": "integer",
-                "minimum": least, "maximum": most }),
-        )
-    })
-}
-
-struct ListedType {
-    records: Vec<Json>,
-    more: bool,
-}
-
-/// Records of a type, over all connections that hold it; `None` where none is visible.
-async fn list(
-    call: &CallContext<'_>,
-    type_name: &str,
-    offset: u32,
+/// A query of the keys of a stream's first records that match a filter.
+fn query_of(
+    connection: &ConnectionView,
+    stream: &StreamView,
+    filter: Option<serde_json::Map<String, Json>>,
     limit: u32,
-) -> Result<Option<ListedType>, Refusal> {
-    let (mut skip, mut records, mut seen) = (offset, Vec::new(), false);
-    let mut more = false;
-    let enough = usize::try_from(limit).unwrap_or(usize::MAX);
-    for (connection, stream) in holders(&call.view, type_name) {
-        seen = true;
-        let missing = limit - u32::try_from(records.len()).unwrap_or(limit).min(limit);
-        let labelled = labelled(call, connection, stream, None, skip + missing).await?;
-        let passed = u32::try_from(labelled.records.len())
-            .unwrap_or(u32::MAX)
-            .min(skip);
-        let from = usize::try_from(passed).unwrap_or(usize::MAX);
-        skip -= passed;
-        for (id, label) in labelled.records.into_iter().skip(from) {
-            records.push(json!({ "iri": url::record(type_name, &id), "label": label }));
-        }
-        more |= labelled.more || records.len() > enough;
-        if records.len() >= enough && more {
-            break;
-        }
+) -> QueryRequest {
+    QueryRequest {
+        stream: stream.name().to_owned(),
+        connection_id: Some(connection.connection_id.clone()),
+        filter,
+        sort: Vec::new(),
+        fields: Some(Vec::new()),
+        expand: Vec::new(),
+        limit,
+        cursor: None,
+        count: CountKind::None,
+        changes_since: None,
     }
-    records.truncate(enough);
-    Ok(seen.then_some(ListedType { records, more }))
 }
 
 /// Record ids with their human-readable labels.
@@ -213,16 +233,8 @@ pub(crate) async fn labelled(
 ) -> Result<LabelledRecords, Refusal> {
     let title = stream.title().map(|field| field.name().to_owned());
     let request = QueryRequest {
-        stream: stream.name().to_owned(),
-        connection_id: Some(connection.connection_id.clone()),
-        filter,
-        sort: Vec::new(),
         fields: Some(title.iter().cloned().collect()),
-        expand: Vec::new(),
-        limit,
-        cursor: None,
-        count: CountKind::None,
-        changes_since: None,
+        ..query_of(connection, stream, filter, limit)
     };
     let plan = QueryPlan::new(&call.view, &request, call.seal)?;
     let read = call.rows(plan.rows(), call.max_bytes).await?;
@@ -249,64 +261,11 @@ pub(crate) async fn labelled(
     })
 }
 
-async fn record(
-    service: &ReadService,
-    read: &Read,
-    type_name: &str,
-) -> Result<ReadReply, RpcError> {
-    let Some(id) = read.variables.get("id").cloned() else {
-        return Ok(ReadReply::Missing);
-    };
-    let package: &Package = &Access::from_caller(read.context.caller()).package;
-    let call = service.call(package, RECORD_BYTES);
-    match document(&call, type_name, id).await {
-        Ok(Some(document)) => {
-            let text = escape::json(&document);
-            Ok(ResourceContents::text(&read.uri, "application/ld+json", text).into())
-        }
-        Ok(None) => Ok(ReadReply::Missing),
-        // Another type, connection or stream, a malformed id, and a record that does not exist or
-        // is not granted all give the same answer.
-        Err(refusal) if is_missing(refusal.code) => Ok(ReadReply::Missing),
-        Err(refusal) => Err(failed(&refusal)),
-    }
-}
-
-fn is_missing(code: Code) -> bool {
-    matches!(
-        code,
-        Code::NotFound | Code::UnknownStream | Code::InvalidRequest
-    )
-}
-
-async fn document(
-    call: &CallContext<'_>,
-    type_name: &str,
-    id: String,
-) -> Result<Option<Json>, Refusal> {
-    let request = FetchRequest {
-        id,
-        connection_id: None,
-        fields: None,
-        expand: Vec::new(),
-        offset: 0,
-    };
-    let plan = FetchPlan::new(&call.view, &request)?;
-    if plan.view().type_name() != type_name {
-        return Ok(None);
-    }
-    let read = call.rows(plan.rows(), call.max_bytes).await?;
-    if read.cut {
-        return Err(too_large());
-    }
-    let record = plan.record(&read.rows)?;
-    Ok(Some(json_ld::document(plan.view(), plan.header(), &record)))
-}
-
 fn too_large() -> Refusal {
     Refusal::new(
         Code::ResultTooLarge,
-        "this exceeds a resource; fetch reads it in pieces, and query_records fewer fields of it",
+        "this exceeds a resource; fetch reads it in pieces, query_records fewer fields of it, and \
+         `wayleave://kg/<Type>/<id>/<field>` one field by windows",
     )
 }
 

@@ -157,10 +157,28 @@ impl ReadService {
         indexing.run(what, place, extent, since).await
     }
 
-    fn seal(&self) -> Seal<'_> {
+    /// A package's view of the datasets active now.
+    pub(crate) fn view(&self, package: &Package) -> Arc<View> {
+        self.0.snapshot.load_full().view(package)
+    }
+
+    pub(crate) fn stores(&self) -> &dyn Stores {
+        self.0.stores.as_ref()
+    }
+
+    pub(crate) fn seal(&self) -> Seal<'_> {
         Seal {
             keys: &self.0.keys,
             now: (self.0.clock)(),
+        }
+    }
+
+    /// A seal for bookmarks that never leave the process: they do not expire, whatever becomes of
+    /// the wall clock.
+    pub(crate) fn process_seal(&self) -> Seal<'_> {
+        Seal {
+            keys: &self.0.keys,
+            now: 0,
         }
     }
 

@@ -83,6 +83,8 @@ pub(crate) enum Command {
     Search(commands::search::Arguments),
     /// Read one record, as agents would.
     Fetch(commands::fetch::Arguments),
+    /// Show changes of a stream or a record as they happen, as subscribers are told of them.
+    Watch(commands::watch::Arguments),
     /// Look at the full-text indexes, or make them again.
     #[command(subcommand)]
     Index(commands::index::Action),
@@ -94,6 +96,11 @@ pub(crate) enum Command {
     Token(commands::token::Action),
     /// List what was decided and by whom, or verify that the record is whole.
     Audit(commands::audit::Arguments),
+    /// Manage the keys that seal cursors.
+    #[command(subcommand)]
+    Keys(commands::keys::Action),
+    /// Remove what crashes left behind: temporary files, and frozen mappings that no entry names.
+    Gc,
     /// Look at everything the project needs in order to serve.
     Doctor,
     /// Print a completion script for a shell.
@@ -112,6 +119,8 @@ impl Command {
             | Self::Grant(_)
             | Self::Token(_)
             | Self::Audit(_)
+            | Self::Keys(_)
+            | Self::Gc
             | Self::Client(_)
             | Self::Completions(_) => true,
             Self::Source(action) => action.is_local(),
@@ -126,6 +135,7 @@ impl Command {
             | Self::Aggregate(_)
             | Self::Search(_)
             | Self::Fetch(_)
+            | Self::Watch(_)
             | Self::Introspect(_)
             | Self::Propose(_)
             | Self::Doctor => false,

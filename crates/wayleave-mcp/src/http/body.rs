@@ -1,4 +1,4 @@
-//! A response body that reports its own end.
+//! A response body that reports its own end, and the permits it holds until then.
 
 use std::{
     convert::Infallible,
@@ -10,7 +10,11 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-use super::{connections::InFlight, reply::Body};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::{connections::InFlight, reply::Body, sessions::SessionUse};
+use crate::{Caller, budget::BudgetExceeded};
 
 pin_project_lite::pin_project! {
     /// A body, and the permits to release when it has been sent or dropped.
@@ -120,5 +124,45 @@ impl<B: HttpBody> HttpBody for InFlightBody<B> {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
+    }
+}
+
+/// Permits and guards a response keeps until it has been sent.
+#[expect(dead_code, reason = "held for their drop alone")]
+pub(super) struct RequestPermits {
+    pub(super) ending: Option<TaskTrackerToken>,
+    pub(super) session: Option<SessionUse>,
+    pub(super) room: Option<OwnedSemaphorePermit>,
+    /// The permit of the caller's own budget.
+    pub(super) share: Option<OwnedSemaphorePermit>,
+}
+
+/// How long a response lasts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ResponseLifetime {
+    /// Until the answer is given.
+    ShortWhile,
+    /// Until the server starts draining; then it sends its last message.
+    UntilDraining,
+    /// Until it is cut.
+    UntilCut,
+}
+
+/// Charges a request to its caller's budget, and waits for its turn.
+pub(super) async fn charge(
+    caller: &Caller,
+    lifetime: ResponseLifetime,
+    permits: &mut RequestPermits,
+) -> Result<(), BudgetExceeded> {
+    match (caller.budget(), lifetime) {
+        (None, _) => Ok(()),
+        (Some(budget), ResponseLifetime::ShortWhile) => {
+            permits.share = Some(budget.turn().await?);
+            Ok(())
+        }
+        // A stream has its permit already.
+        (Some(budget), ResponseLifetime::UntilDraining | ResponseLifetime::UntilCut) => {
+            budget.spend()
+        }
     }
 }

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     Context, RpcError,
     context::HttpRequest,
+    dispatch::TurnPolicy,
     observation::{self, Observation},
     request::PlainRequest,
     sdk::{
@@ -28,7 +29,6 @@ use crate::{
         handler::SdkHandler,
         model::{ErrorData, InitializeRequestParams},
     },
-    turn::TurnPolicy,
 };
 
 /// How long an answer in a session may take before its client is given a stream to wait on, with an

@@ -12,11 +12,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     Options,
     body::ResponseBody,
+    body::{RequestPermits, ResponseLifetime},
     connections::Connection,
     cors,
     headers::{self, SESSION_ID, era, text},
     reply::{self, Refused},
-    request_permits::{RequestPermits, ResponseLifetime},
     sessions::{SessionUse, Sessions},
 };
 use crate::{

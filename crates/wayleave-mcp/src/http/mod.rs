@@ -26,7 +26,6 @@ mod origin;
 mod post;
 mod reply;
 mod request_body;
-mod request_permits;
 mod session_limits;
 pub(crate) mod sessions;
 mod stall;

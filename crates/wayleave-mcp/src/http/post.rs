@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::{
     body::ResponseBody,
+    body::{RequestPermits, ResponseLifetime, charge},
     connections::Connection,
     gate::{Gate, identify},
     headers::{self, METHOD, SESSION_ID, era, is_json, text},
     reply::{self, Refused},
     request_body,
-    request_permits::{RequestPermits, ResponseLifetime, charge},
 };
 use crate::{
     Caller, Era, RefusalReason,
@@ -23,7 +23,9 @@ use crate::{
     list_cache,
     observation::{self, Observation},
     request::PlainRequest,
-    resolve, wire_error,
+    resolve,
+    subscription::OpeningListener,
+    wire_error,
 };
 
 /// A message whose caller may send it.
@@ -204,6 +206,11 @@ impl Gate {
         } = post;
         let begins = text(&parts.headers, &SESSION_ID).is_none();
         let conversation = self.conversation(permits.session.as_ref(), caller.clone());
+        if let Some(requested) = envelope.listened_uris() {
+            let registry = &self.shared.registry;
+            let begun = OpeningListener::begin(registry, caller.clone(), requested).await;
+            conversation.open_listener(begun);
+        }
         let request = Request::from_parts(parts, Full::new(message.clone()));
         let made = self.sdk.handle(request, conversation).await;
         if made.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {

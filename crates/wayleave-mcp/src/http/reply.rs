@@ -7,7 +7,11 @@ use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use serde_json::Value;
 
-use super::{Rejection, body::ResponseBody, headers::text, request_permits::RequestPermits};
+use super::{
+    Rejection,
+    body::{RequestPermits, ResponseBody},
+    headers::text,
+};
 use crate::{RpcError, budget::BudgetExceeded, envelope::Envelope, wire_error};
 
 pub(crate) type Body = BoxBody<Bytes, Infallible>;

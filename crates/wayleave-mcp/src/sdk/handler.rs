@@ -4,11 +4,7 @@
 //! It carries nothing out itself: every request goes to the dispatch, like the requests that never
 //! reach the SDK.
 
-use std::{
-    collections::VecDeque,
-    future::ready,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{future::ready, sync::Arc};
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -32,23 +28,19 @@ use crate::{
     caller_cell::CallerCell,
     context::era_of,
     conversation::Conversation,
-    listeners::{self, Inbox, ListFingerprint, Listener},
+    dispatch::TurnPolicy,
+    listeners::Listener,
     logging::LevelParams,
     observation::{self, Observation},
     request::Request,
     resolve,
     server::ServerState,
-    turn::TurnPolicy,
+    subscription::OpeningListener,
 };
-
-/// `subscriptions/listen` requests whose acknowledgment is on its way.
-const MAX_OPENING_LISTENERS: usize = 64;
 
 pub(crate) struct SdkHandler {
     conversation: Conversation,
     turns: TurnPolicy,
-    /// The lists as listening clients had been shown them when their acknowledgment was sent.
-    opening: Mutex<VecDeque<(SubscriptionFilter, ListFingerprint)>>,
 }
 
 impl SdkHandler {
@@ -56,7 +48,6 @@ impl SdkHandler {
         Self {
             conversation,
             turns,
-            opening: Mutex::default(),
         }
     }
 
@@ -105,18 +96,6 @@ impl SdkHandler {
         client.protocol_version = agreed.protocol_version.clone();
         self.conversation.begin_session().introduce(client);
         Ok(agreed)
-    }
-
-    /// The part of a requested filter this caller may have.
-    fn accept(&self, requested: &SubscriptionFilter) -> SubscriptionFilter {
-        let snapshot = self.shared().registry.snapshot();
-        let mut accepted = requested.clone();
-        if let Some(uris) = &mut accepted.resource_subscriptions {
-            let caller = self.conversation.caller();
-            uris.retain(|uri| resolve::subscribable(&snapshot, uri, &caller).is_ok());
-            uris.truncate(listeners::MAX_SUBSCRIPTIONS);
-        }
-        accepted
     }
 }
 
@@ -309,17 +288,12 @@ impl ServerHandler for SdkHandler {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        // Taken before the acknowledgment, so that a change after it is always reported.
-        let fingerprint = ListFingerprint::new(
-            &self.shared().registry.snapshot(),
-            &self.conversation.caller(),
-        );
-        let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        opening.push_back((requested.clone(), fingerprint));
-        if opening.len() > MAX_OPENING_LISTENERS {
-            opening.pop_front();
+        let mut accepted = requested.clone();
+        // Begun before the acknowledgment, so that a change after it is always reported.
+        if let Some(uris) = &mut accepted.resource_subscriptions {
+            *uris = self.conversation.accepted(uris).unwrap_or_default();
         }
-        Some(self.accept(requested))
+        Some(accepted)
     }
 
     fn listen(
@@ -327,27 +301,29 @@ impl ServerHandler for SdkHandler {
         context: SubscriptionContext,
     ) -> impl Future<Output = Result<(), ErrorData>> + Send {
         Box::pin(async move {
-            let fingerprint = {
-                let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-                let at = opening
-                    .iter()
-                    .position(|(filter, _)| filter == context.requested());
-                at.and_then(|at| opening.remove(at))
-                    .map(|(_, fingerprint)| fingerprint)
-            };
+            let requested = context.requested().resource_subscriptions.as_deref();
+            let opened = self
+                .conversation
+                .take_listener(requested.unwrap_or_default());
             let registry = &self.shared().registry;
             let caller = self.conversation.caller();
             let observed = self.observation(context.request_context());
             let _room = self.turns.stream(&caller, observed.as_deref())?;
-            let fingerprint =
-                fingerprint.unwrap_or_else(|| ListFingerprint::new(&registry.snapshot(), &caller));
-            let inbox = Arc::<Inbox>::default();
             observation::run(observed, async {
-                for uri in context.accepted().resource_subscriptions.iter().flatten() {
-                    listeners::subscribe(registry.listeners(), &inbox, uri)?;
-                }
+                let opened = if let Some(opened) = opened {
+                    opened
+                } else {
+                    let accepted = context.accepted().resource_subscriptions.clone();
+                    let accepted = accepted.unwrap_or_default();
+                    OpeningListener::begin(registry, caller.clone(), accepted).await
+                };
                 let caller_cell = CallerCell::new(caller.clone());
-                let listener = Listener::new(registry.clone(), caller_cell, fingerprint, inbox);
+                let listener = Listener::new(
+                    registry.clone(),
+                    caller_cell,
+                    opened.fingerprint,
+                    opened.inbox,
+                );
                 let sink = NoticeSink::Stream(context.sink().clone());
                 tokio::select! {
                     () = context.cancelled() => {}

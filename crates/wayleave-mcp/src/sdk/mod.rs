@@ -10,6 +10,7 @@ pub(crate) mod convert;
 pub(crate) mod handler;
 pub(crate) mod method_errors;
 pub(crate) mod notice_sink;
+mod opening_requests;
 pub(crate) mod pipe_transport;
 pub(crate) mod session_streams;
 pub(crate) mod streamable_http;

@@ -23,11 +23,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{answer, handler::SdkHandler};
+use super::{answer, handler::SdkHandler, opening_requests::OpeningRequests};
 use crate::{
     Caller, Carrier, Era, RefusalReason, RpcError, StdioError, TurnedAway,
     budget::BudgetExceeded,
     conversation::Conversation,
+    dispatch::TurnPolicy,
     envelope::{self, Envelope},
     list_cache,
     observation::{self, Observation},
@@ -36,7 +37,7 @@ use crate::{
     server::ServerState,
     stdio::FINISH_TIMEOUT,
     stdio_auth::StdioPeer,
-    turn::TurnPolicy,
+    subscription::OpeningListener,
     wire_error,
 };
 
@@ -60,11 +61,15 @@ pub(crate) async fn serve(
     let write = Arc::new(Mutex::new(write));
     let lines = LineTransport {
         shared: conversation.shared().clone(),
+        conversation: conversation.clone(),
         peer,
-        read: BufReader::with_capacity(64 * 1024, read),
-        line: Vec::new(),
+        reader: LineReader {
+            read: BufReader::with_capacity(64 * 1024, read),
+            line: Vec::new(),
+            discarding: false,
+        },
+        opening: OpeningRequests::default(),
         whole: None,
-        discarding: false,
         calls: PipeCalls::new(session.clone(), write.clone()),
         write,
         pending_writes: JoinSet::new(),
@@ -95,13 +100,12 @@ pub(crate) async fn serve(
 /// JSON-RPC messages, one per line.
 struct LineTransport<R, W> {
     shared: Arc<ServerState>,
+    conversation: Conversation,
     peer: StdioPeer,
-    read: BufReader<R>,
-    /// Kept across calls: `receive` may be dropped in the middle of a line.
-    line: Vec<u8>,
+    reader: LineReader<R>,
+    opening: OpeningRequests,
     /// A complete line, held until its sender is identified.
     whole: Option<Bytes>,
-    discarding: bool,
     calls: PipeCalls<W>,
     write: Arc<Mutex<W>>,
     pending_writes: JoinSet<()>,
@@ -119,11 +123,15 @@ enum LineEnd {
     End,
 }
 
-impl<R, W> LineTransport<R, W>
-where
-    R: AsyncRead + Send + Unpin,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
+/// Reads lines.
+struct LineReader<R> {
+    read: BufReader<R>,
+    /// Kept across calls: `receive` may be dropped in the middle of a line.
+    line: Vec<u8>,
+    discarding: bool,
+}
+
+impl<R: AsyncRead + Send + Unpin> LineReader<R> {
     /// Reads up to the end of a line. If dropped half-way, the next call continues there.
     async fn next_line(&mut self) -> io::Result<LineEnd> {
         loop {
@@ -155,7 +163,13 @@ where
             }
         }
     }
+}
 
+impl<R, W> LineTransport<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
     /// Writes a line beside the conversation, in its own task: a reader dropped half-way must
     /// not leave half a line behind.
     fn spawn_write(&mut self, line: Vec<u8>) {
@@ -254,6 +268,7 @@ where
             // The SDK ends the conversation when a notification comes first.
             self.era?;
             if let Some(id) = envelope.cancelled_request() {
+                self.opening.cancel(&id);
                 self.calls.cancel(&id);
             }
         }
@@ -272,11 +287,22 @@ where
             }
             JsonRpcMessage::Request(request) => {
                 let extensions = request.request.extensions_mut();
-                self.attach(extensions, envelope, caller, observation);
+                self.attach(extensions, envelope, caller.clone(), observation);
             }
             _ => {}
         }
-        Some(message)
+        match (envelope.listened_uris(), envelope.request_id()) {
+            (Some(uris), Some(id)) => {
+                let conversation = self.conversation.clone();
+                let begin = async move {
+                    let registry = &conversation.shared().registry;
+                    let begun = OpeningListener::begin(registry, caller, uris).await;
+                    conversation.open_listener(begun);
+                };
+                self.opening.begin(id, message, begin)
+            }
+            _ => Some(message),
+        }
     }
 
     /// Lets a request for the SDK settle the era, and attaches its caller.
@@ -346,8 +372,8 @@ where
 
     fn recycle(&mut self, line: Bytes) {
         self.whole = None;
-        self.line = Vec::from(line);
-        self.line.clear();
+        self.reader.line = Vec::from(line);
+        self.reader.line.clear();
     }
 }
 
@@ -389,8 +415,15 @@ where
                     Err(PeerRejected) => break,
                 }
             }
-            match self.next_line().await {
-                Ok(LineEnd::Whole) => self.whole = Some(std::mem::take(&mut self.line).into()),
+            let line = tokio::select! {
+                biased;
+                message = self.opening.next() => return Some(message),
+                line = self.reader.next_line() => line,
+            };
+            match line {
+                Ok(LineEnd::Whole) => {
+                    self.whole = Some(std::mem::take(&mut self.reader.line).into());
+                }
                 Ok(LineEnd::TooLong { id }) => {
                     let error = RpcError::new(
                         RpcError::INVALID_REQUEST,

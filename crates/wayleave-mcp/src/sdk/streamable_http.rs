@@ -12,7 +12,7 @@ use rmcp::transport::streamable_http_server::{
 use tokio_util::sync::CancellationToken;
 
 use super::{handler::SdkHandler, session_streams::SessionStreams};
-use crate::{conversation::Conversation, http::sessions::Sessions, turn::TurnPolicy};
+use crate::{conversation::Conversation, dispatch::TurnPolicy, http::sessions::Sessions};
 
 tokio::task_local! {
     /// The conversation of the request being handed over; the SDK makes a handler without saying

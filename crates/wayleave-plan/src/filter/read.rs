@@ -3,8 +3,7 @@
 use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::Datatype;
 
-use super::operand::operand;
-use super::{Compared, FilterOwner, MAX_DEPTH, MAX_LEAVES, MAX_VALUES, operators};
+use super::{Compared, FilterOwner, MAX_DEPTH, MAX_LEAVES, MAX_VALUES, operand, operators};
 use crate::plan::{Comparison, Predicate, TextPlace};
 use crate::refusal::{Code, Kind, Refusal, quoted};
 use crate::value::{Value, date_text, fold};

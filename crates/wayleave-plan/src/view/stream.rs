@@ -6,6 +6,7 @@ use wayleave_model::mapping::{Datatype, Mapping, Relation, Stream};
 use wayleave_model::ratify::Ratified;
 
 use super::{FieldView, MeasureView};
+use crate::id::RecordId;
 use crate::layout::Layout;
 use crate::plan::{Comparison, Predicate, Target};
 use crate::value::Value;
@@ -82,6 +83,16 @@ impl StreamView {
     /// The IRI of what a field says.
     pub fn predicate_iri(&self, field: &FieldView) -> String {
         field.predicate_iri(&self.mapping.dataset.iri)
+    }
+
+    /// The IRI of the edges of a relation: the name of their type after the dataset's base.
+    pub fn relation_iri(&self, relation: &Relation) -> String {
+        format!("{}{}", self.mapping.dataset.iri, relation.type_name)
+    }
+
+    /// The id of the record with these values of its key, in key order.
+    pub fn record_id<'a>(&self, key: impl IntoIterator<Item = &'a Value>) -> String {
+        RecordId::text_of(self.connection_id(), self.name(), key)
     }
 
     /// What it holds.

@@ -10,6 +10,7 @@ pub(super) struct RawSettings {
     pub(super) auth: Auth,
     pub(super) limits: Limits,
     pub(super) search: Search,
+    pub(super) live: Live,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -84,4 +85,13 @@ pub(super) struct Search {
     pub(super) refresh_seconds: Option<u64>,
     pub(super) rebuild_seconds: Option<u64>,
     pub(super) rebuild_tracked_seconds: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Live {
+    pub(super) enabled: Option<bool>,
+    pub(super) interval_ms: Option<u64>,
+    pub(super) max_records: Option<u32>,
+    pub(super) subscriptions: Option<u32>,
 }

@@ -25,7 +25,7 @@ use crate::stores::SourceStores;
 use crate::watch::LedgerWatch;
 use wayleave_project::activation::ActivationEnv;
 use wayleave_project::datasets::{DatasetFault, ServedDatasets};
-use wayleave_project::draft_cache::DraftCache;
+use wayleave_project::draft_cache::{DraftCache, DraftSummary};
 use wayleave_project::explanation::with_causes;
 use wayleave_project::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 
@@ -99,6 +99,16 @@ impl ServingContext {
         }
     }
 
+    /// The drafts of the project. A folder that cannot be listed hides drafts only, never what is
+    /// served; the log says so.
+    pub(super) async fn drafts(&self) -> Vec<Arc<DraftSummary>> {
+        let drafts = self.drafts.list(&self.project).await;
+        drafts.unwrap_or_else(|| {
+            tracing::warn!("the folder of drafts cannot be listed");
+            Vec::new()
+        })
+    }
+
     async fn wait_for_notices(&self) {
         let revision = self.registry.revision();
         self.registry.settled(revision, NOTICE_TIMEOUT).await;
@@ -143,7 +153,7 @@ impl ActivationEnv for ServingContext {
     }
 
     async fn is_drafted(&self, dataset: &str) -> bool {
-        let drafts = self.drafts.list(&self.project).await.unwrap_or_default();
+        let drafts = self.drafts().await;
         drafts.iter().any(|draft| draft.name == dataset)
     }
 

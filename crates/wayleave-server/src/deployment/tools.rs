@@ -28,8 +28,9 @@ impl Datasets for ServingContext {
     ) -> BoxFuture<'a, Result<DatasetPage, Refused>> {
         Box::pin(async move {
             let state = self.state().await.map_err(|error| broken(&error.into()))?;
-            let drafts = self.drafts.list(&self.project).await.unwrap_or_default();
-            let drafts: BTreeMap<String, Arc<DraftSummary>> = drafts
+            let drafts: BTreeMap<String, Arc<DraftSummary>> = self
+                .drafts()
+                .await
                 .into_iter()
                 .map(|draft| (draft.name.clone(), draft))
                 .collect();

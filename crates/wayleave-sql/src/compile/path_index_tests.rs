@@ -17,10 +17,10 @@ use wayleave_store::conformance::ServedMapping;
 
 use super::dialect::Dialect;
 use super::{Bind, NativeColumn, Shape, Statement, Tables, compile};
+use crate::compile::PlanParts;
 use crate::mysql::dialect::MysqlDialect;
 use crate::mysql::repertoire::Repertoire;
 use crate::mysql::types as mysql;
-use crate::plan_parts::PlanParts;
 use crate::postgres::dialect::PostgresDialect;
 use crate::postgres::types as postgres;
 use crate::sqlite::dialect::SqliteDialect;

@@ -12,8 +12,8 @@ use super::dialect::Dialect;
 use super::formula;
 use super::shape::{NativeColumn, NativeKind, Shape};
 use super::sql::Sql;
+use crate::compile::PlanParts;
 use crate::plan_columns::read_of;
-use crate::plan_parts::PlanParts;
 
 /// The tables of a statement by their numbers, and the values of its groups.
 #[derive(Debug, Clone)]

@@ -14,11 +14,11 @@ use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
 use super::{Dialect, NativeColumn, Shape, Statement, Tables, compile};
+use crate::compile::PlanParts;
 use crate::mysql::dialect::{MysqlDialect, Offsets};
 use crate::mysql::digits::Digits;
 use crate::mysql::repertoire::Repertoire;
 use crate::mysql::types as mysql;
-use crate::plan_parts::PlanParts;
 use crate::postgres::dialect::PostgresDialect;
 use crate::postgres::types as postgres;
 use crate::sqlite::dialect::SqliteDialect;

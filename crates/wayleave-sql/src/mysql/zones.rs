@@ -9,10 +9,10 @@ use wayleave_store::StoreError;
 
 use super::dialect::{MysqlDialect, Offsets};
 use super::types::Kind;
+use crate::compile::PlanParts;
 use crate::compile::dialect::Dialect as _;
 use crate::compile::joins::left_joins;
 use crate::compile::{Output, Statement, Tables, predicate};
-use crate::plan_parts::PlanParts;
 
 /// The most changes that a statement carries: some centuries of them.
 pub(super) const MAX_CHANGES: usize = 2_000;

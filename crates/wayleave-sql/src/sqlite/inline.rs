@@ -24,7 +24,7 @@ use super::pool::{FileIdentity, LOCK_TIMEOUT, SqliteSession};
 use super::read::Inner;
 use super::read_attempt::ReadAttempt;
 use super::watchdog::Watchdog;
-use crate::plan_parts::PlanParts;
+use crate::compile::PlanParts;
 use crate::pool::Slot;
 use crate::read_task::StopCondition;
 

@@ -19,10 +19,11 @@ use super::inline::{self, InlineBackoff};
 use super::pool::{FileIdentity, SqliteSession};
 use super::read_attempt::ReadAttempt;
 use super::types::Affinity;
+use super::versions::VersionSession;
 use super::watchdog::{MAX_WRITER_WAIT, Watchdog};
 use super::writers::WriterWatch;
+use crate::compile::PlanParts;
 use crate::compile::Shape;
-use crate::plan_parts::PlanParts;
 use crate::pool::{Pool, Slot};
 use crate::read_task::{
     ReadTasks, RowOrigin, Shapes, StopCondition, StoreOptions, may_have_changed, no_table,
@@ -39,6 +40,7 @@ pub(crate) struct SqliteStore {
     inner: Arc<Inner>,
     tasks: ReadTasks,
     pool: Arc<Pool<SqliteSession>>,
+    versions: Arc<VersionSession>,
 }
 
 /// State shared by all reads of a file.
@@ -57,6 +59,7 @@ impl SqliteStore {
             inner: Arc::new(Inner::new(file, options)),
             tasks: ReadTasks::default(),
             pool: Pool::new(options.sessions, options.wait),
+            versions: Arc::default(),
         }
     }
 }
@@ -104,7 +107,18 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn change_token(&self, _: &AuthorizedPlan) -> Result<Option<u64>, StoreError> {
+        let (inner, versions) = (Arc::clone(&self.inner), Arc::clone(&self.versions));
+        let limits = self.inner.options.limits;
+        let read = tokio::task::spawn_blocking(move || versions.token(&inner.file, limits));
+        match read.await {
+            Ok(token) => token.map(Some),
+            Err(panicked) => Err(ended(&panicked)),
+        }
+    }
+
     async fn close(&self) {
+        self.versions.close();
         self.tasks.close().await;
         drop(self.pool.close().await);
     }

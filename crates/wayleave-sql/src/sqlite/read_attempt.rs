@@ -20,9 +20,9 @@ use super::read::Inner;
 use super::types::Affinity;
 use super::values::cell;
 use super::watchdog::Watchdog;
+use crate::compile::PlanParts;
 use crate::compile::{Bind, Shape, Statement, Tables, compile, compile_rows};
 use crate::plan_columns::{column_of, undecided};
-use crate::plan_parts::PlanParts;
 use crate::values;
 
 /// Counts the changes of the file's schema.

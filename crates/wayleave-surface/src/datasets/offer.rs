@@ -17,8 +17,10 @@ use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::{Grants, Package};
 
 use crate::access::{self, Access};
+use crate::live::LiveOptions;
+use crate::resources::{self, BuiltIn};
 use crate::service::ReadService;
-use crate::{completions, prompts, resources};
+use crate::{completions, prompts};
 
 type Live = Arc<Ratified<Mapping>>;
 
@@ -39,6 +41,8 @@ type Holders = BTreeMap<String, Live>;
 /// The items offered now.
 pub struct Offer {
     service: ReadService,
+    /// How subscriptions work, where clients can subscribe.
+    live: Option<LiveOptions>,
     datasets: BTreeMap<String, Live>,
     types: BTreeMap<String, Holders>,
 }
@@ -48,9 +52,17 @@ impl Offer {
     pub fn new(service: &ReadService) -> Self {
         Self {
             service: service.clone(),
+            live: None,
             datasets: BTreeMap::new(),
             types: BTreeMap::new(),
         }
+    }
+
+    /// Lets clients subscribe to types and records.
+    #[must_use]
+    pub fn with_live(mut self, live: Option<LiveOptions>) -> Self {
+        self.live = live;
+        self
     }
 
     /// The changes from the current offer to what these datasets offer.
@@ -146,12 +158,14 @@ impl Offer {
         name: &str,
         holders: Option<&Holders>,
     ) -> Result<Batch, OfferError> {
-        let template = resources::record_template_of(name);
         let Some(holders) = holders else {
-            return Ok(batch
-                .remove_resource(resources::type_uri(name))
-                .remove_completion(CompletionRef::template(&template))
-                .remove_template(template));
+            let batch = batch.remove_resource(resources::type_uri(name));
+            let templates = resources::templates_of(name).into_iter();
+            return Ok(templates.fold(batch, |batch, template| {
+                batch
+                    .remove_completion(CompletionRef::template(&template))
+                    .remove_template(template)
+            }));
         };
         let (holders, of_type) = (holders.clone(), name.to_owned());
         let who = Visibility::when(move |caller| {
@@ -160,10 +174,11 @@ impl Offer {
                 holders.any(|it| package.sees(it, |stream| *stream.type_name == of_type))
             })
         });
-        Ok(batch
-            .add_resource(resources::of_type(&self.service, name, who.clone()))
-            .add_template(resources::records(&self.service, name, who)?)
-            .add_completion(completions::of_records(&self.service, name)))
+        let templates = resources::of_type_templates(&self.service, name, &who, self.live)?;
+        let batch = batch.add_resource(resources::of_type(&self.service, name, who, self.live));
+        let batch = templates.into_iter().fold(batch, Batch::add_template);
+        let completions = completions::of_type(&self.service, name);
+        Ok(completions.into_iter().fold(batch, Batch::add_completion))
     }
 
     /// Adds the items that all datasets share: present while any dataset is, for every caller who
@@ -174,6 +189,9 @@ impl Offer {
                 batch = batch
                     .remove_prompt(name)
                     .remove_completion(CompletionRef::prompt(name));
+            }
+            for built_in in BuiltIn::ALL {
+                batch = batch.remove_resource(built_in.uri());
             }
             return Ok(batch
                 .remove_template(resources::PAGE)
@@ -189,6 +207,9 @@ impl Offer {
         let service = &self.service;
         for name in completions::PROMPTS {
             batch = batch.add_completion(completions::of_prompt(service, name));
+        }
+        for built_in in BuiltIn::ALL {
+            batch = batch.add_resource(built_in.resource(service, any.clone()));
         }
         Ok(batch
             .add_prompt(prompts::explore(service, any.clone()))

@@ -13,6 +13,7 @@
     reason = "tests"
 )]
 
+mod live;
 mod reading;
 mod versions;
 mod workup;

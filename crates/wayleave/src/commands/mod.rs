@@ -12,10 +12,12 @@ pub(crate) mod diff;
 pub(crate) mod disconnect;
 pub(crate) mod doctor;
 pub(crate) mod fetch;
+pub(crate) mod gc;
 pub(crate) mod grant;
 pub(crate) mod index;
 pub(crate) mod init;
 pub(crate) mod introspect;
+pub(crate) mod keys;
 pub(crate) mod propose;
 pub(crate) mod query;
 pub(crate) mod ratify;
@@ -25,6 +27,7 @@ pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod source;
 pub(crate) mod token;
+pub(crate) mod watch;
 
 use std::{path::Path, process::ExitCode};
 
@@ -60,10 +63,13 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Aggregate(it) => read(Read::Aggregate, it.call_arguments()).await,
         Command::Search(it) => read(Read::Search, it.call_arguments()).await,
         Command::Fetch(it) => read(Read::Fetch, it.call_arguments()).await,
+        Command::Watch(it) => watch::run(it, project, output).await,
         Command::Index(it) => index::run(it, project, output).await,
         Command::Grant(it) => grant::run(it, project, output).await,
         Command::Token(it) => token::run(it, project, output).await,
         Command::Audit(it) => audit::run(it, project, output).await,
+        Command::Keys(it) => keys::run(it, project, output),
+        Command::Gc => gc::run(project, output).await,
         Command::Doctor => Ok(doctor::run(project, output).await),
         Command::Client(it) => client::run(it, project, output).await,
         Command::Completions(it) => completions::run(&it, output),

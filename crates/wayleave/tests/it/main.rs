@@ -32,3 +32,4 @@ mod session;
 mod stores;
 mod tamper;
 mod terminal;
+mod upkeep;

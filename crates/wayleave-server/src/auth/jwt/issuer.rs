@@ -232,11 +232,25 @@ impl Shared {
         Keys::read(&document).ok_or(KeysError::Document { url })
     }
 
-    /// The key set URL in the issuer's own metadata.
+    /// The key set URL in the issuer's own metadata: first by the rules of `OpenID` Connect, then
+    /// by those of RFC 8414.
     async fn discovered(&self) -> Result<Url, KeysError> {
         let base = self.issuer.issuer.trim_end_matches('/');
         let url = format!("{base}/.well-known/openid-configuration");
         let url = Url::parse(&url).map_err(|_| KeysError::Recently)?;
+        let missing = match self.key_set_of(url).await {
+            Ok(keys) => return Ok(keys),
+            Err(missing) => missing,
+        };
+        let mut url = Url::parse(base).map_err(|_| KeysError::Recently)?;
+        let path = url.path().trim_end_matches('/').to_owned();
+        url.set_path(&format!("/.well-known/oauth-authorization-server{path}"));
+        // The first address is the one that most issuers have, so its failure is told.
+        self.key_set_of(url).await.map_err(|_| missing)
+    }
+
+    /// The key set URL in the metadata at this address.
+    async fn key_set_of(&self, url: Url) -> Result<Url, KeysError> {
         let document = self.document(&url).await?;
         let metadata: Option<Metadata> = serde_json::from_slice(&document).ok();
         metadata

@@ -68,6 +68,28 @@ async fn keys_are_found_by_metadata_and_asked_for_once() {
 }
 
 #[tokio::test]
+async fn an_issuer_that_describes_itself_by_rfc_8414_alone_is_found() {
+    let key = SigningKey::ed25519("one");
+    let server = AuthorizationServer::start(jwks(&[&key])).await;
+    server.describe_at("/.well-known/oauth-authorization-server");
+    let keys = keys_of(&server, KeyTiming::default());
+    assert!(keys.with(Some("one")).await.unwrap().knows("one"));
+}
+
+#[tokio::test]
+async fn the_path_of_an_issuer_follows_the_well_known_one() {
+    let key = SigningKey::ed25519("one");
+    let mut server = AuthorizationServer::start(jwks(&[&key])).await;
+    server.describe_at("/.well-known/oauth-authorization-server/tenant");
+    let issuer = format!("{}/tenant", server.issuer);
+    let keys = keys_of(&server, often());
+    assert!(keys.with(Some("one")).await.is_err(), "no such document");
+    server.issuer = issuer;
+    let refused = keys_of(&server, often()).with(Some("one")).await;
+    assert!(refused.is_err(), "its metadata names another issuer");
+}
+
+#[tokio::test]
 async fn a_new_key_is_found_when_a_token_names_it_and_a_withdrawn_one_is_gone() {
     let (old, new) = (SigningKey::ed25519("old"), SigningKey::ed25519("new"));
     let server = AuthorizationServer::start(jwks(&[&old])).await;

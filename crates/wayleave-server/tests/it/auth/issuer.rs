@@ -27,6 +27,8 @@ use tokio::{
 pub struct AuthorizationServer {
     pub issuer: String,
     keys: Arc<Mutex<Option<Value>>>,
+    /// Where its metadata is.
+    metadata: Arc<Mutex<&'static str>>,
     asked: watch::Sender<usize>,
     /// Locked for writing while the server is stalled.
     answering: Arc<RwLock<()>>,
@@ -44,18 +46,21 @@ impl AuthorizationServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let issuer = format!("http://{}", listener.local_addr().unwrap());
         let keys = Arc::new(Mutex::new(Some(keys)));
+        let metadata = Arc::new(Mutex::new("/.well-known/openid-configuration"));
         let asked = watch::Sender::new(0);
         let answering = Arc::new(RwLock::new(()));
         let (published, counted, name) = (keys.clone(), asked.clone(), issuer.clone());
-        let stalled = answering.clone();
+        let (stalled, described_at) = (answering.clone(), metadata.clone());
         let task = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 let (published, counted) = (published.clone(), counted.clone());
                 let (name, stalled) = (name.clone(), stalled.clone());
+                let described_at = described_at.clone();
                 let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
                     let (published, counted) = (published.clone(), counted.clone());
                     let (name, stalled) = (name.clone(), stalled.clone());
+                    let described_at = *described_at.lock().unwrap();
                     async move {
                         let document = match request.uri().path() {
                             "/keys" => {
@@ -63,7 +68,7 @@ impl AuthorizationServer {
                                 drop(stalled.read().await);
                                 published.lock().unwrap().clone()
                             }
-                            "/.well-known/openid-configuration" => {
+                            path if path == described_at => {
                                 Some(json!({ "issuer": name, "jwks_uri": format!("{name}/keys") }))
                             }
                             _ => None,
@@ -87,6 +92,7 @@ impl AuthorizationServer {
         Self {
             issuer,
             keys,
+            metadata,
             asked,
             answering,
             task,
@@ -96,6 +102,11 @@ impl AuthorizationServer {
     /// Keeps it from answering for its keys until the guard is dropped.
     pub async fn stall(&self) -> OwnedRwLockWriteGuard<()> {
         self.answering.clone().write_owned().await
+    }
+
+    /// Describes itself at this path only.
+    pub fn describe_at(&self, path: &'static str) {
+        *self.metadata.lock().unwrap() = path;
     }
 
     /// Publishes another key set; with none, the server fails.

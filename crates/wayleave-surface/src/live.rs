@@ -1,0 +1,373 @@
+//! The change feed: who is told when records change.
+//!
+//! One watcher reads each stream that anyone watches, begun by the first interest and ended with
+//! the last. It reads through the planner under its subscribers' own packages, so it tells nobody
+//! of a record, field or row that a read would not show.
+
+mod digests;
+mod group;
+mod local;
+mod reader;
+mod refusal;
+mod subscriber;
+mod watcher;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde_json::Value as Json;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::{Notify, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use wayleave_mcp::{RpcError, Subscription, SubscriptionGuard, SubscriptionHost};
+use wayleave_plan::fetch::FetchPlan;
+use wayleave_plan::package::Package;
+use wayleave_plan::request::FetchRequest;
+
+pub use digests::RecordChangeKind;
+pub use local::{LocalWatch, SeenChanges, WatchError};
+pub use watcher::RecordChange;
+
+use crate::resources;
+use crate::service::ReadService;
+use crate::url;
+use reader::StreamReader;
+use subscriber::Subscribed;
+use watcher::{Interest, Joining, Watcher};
+
+/// How changes are looked for, and how many may be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveOptions {
+    /// How often a watched stream is looked at.
+    pub interval: Duration,
+    /// The most records of a stream that are compared.
+    pub max_records: u32,
+    /// The most bytes of a stream that are compared.
+    pub max_bytes: usize,
+    /// The most subscriptions of one caller.
+    pub max_subscriptions: u32,
+}
+
+impl Default for LiveOptions {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(2),
+            max_records: 10_000,
+            max_bytes: 32 * 1024 * 1024,
+            max_subscriptions: 1_000,
+        }
+    }
+}
+
+impl LiveOptions {
+    /// How a subscription works and what it costs, for the description of what can be subscribed
+    /// to.
+    pub(crate) fn note(&self) -> String {
+        format!(
+            "Subscribable: while anyone is subscribed its source is read about every {} s for all \
+             subscribers together. Streams of more than {} records need an `updated` field, and \
+             tell of a deletion only by their mark of it; single records are watched by their key.",
+            self.interval.as_secs_f64(),
+            self.max_records
+        )
+    }
+}
+
+/// A stream of a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct StreamKey {
+    pub(crate) connection_id: String,
+    pub(crate) stream: String,
+}
+
+/// The key of a record that is watched by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WatchedKey {
+    /// As the record's id has it.
+    pub(crate) text: Box<str>,
+    /// Its value, where the key is one field.
+    pub(crate) value: Option<Json>,
+}
+
+/// The change feed of a deployment. Clones are the same feed.
+#[derive(Clone)]
+pub struct ChangeFeed(Arc<FeedState>);
+
+struct FeedState {
+    service: ReadService,
+    options: LiveOptions,
+    watchers: Mutex<HashMap<StreamKey, WatcherHandle>>,
+    /// How many subscriptions each subject has.
+    subjects: Mutex<HashMap<String, u32>>,
+    /// The subscriptions to types, whose streams may come and go.
+    types: Mutex<Vec<std::sync::Weak<Subscribed>>>,
+    /// The changes that watchers have seen.
+    seen: watch::Sender<SeenCounts>,
+    stop: CancellationToken,
+}
+
+/// How often a change of each watched stream was seen, by connection and stream.
+pub type SeenCounts = BTreeMap<(String, String), u64>;
+
+struct WatcherHandle {
+    joining: UnboundedSender<Joining>,
+    left: Arc<Notify>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a URI names.
+enum Watched {
+    Type(String, Vec<StreamKey>),
+    Record(StreamKey, WatchedKey),
+}
+
+impl ChangeFeed {
+    /// A feed that reads nothing until someone is interested.
+    pub fn new(service: ReadService, options: LiveOptions) -> Self {
+        Self(Arc::new(FeedState {
+            service,
+            options,
+            watchers: Mutex::default(),
+            subjects: Mutex::default(),
+            types: Mutex::default(),
+            seen: watch::Sender::default(),
+            stop: CancellationToken::new(),
+        }))
+    }
+
+    /// How many streams are watched now.
+    pub fn watched(&self) -> usize {
+        locked(&self.0.watchers).len()
+    }
+
+    /// Signals when a watched stream has changed, for those who read it themselves and follow what
+    /// its one watcher sees. Begins no watcher.
+    pub fn seen_counts(&self) -> watch::Receiver<SeenCounts> {
+        self.0.seen.subscribe()
+    }
+
+    /// Ends every watcher.
+    pub fn stop(&self) {
+        self.0.stop.cancel();
+    }
+
+    /// Lets subscriptions to types follow the streams that their callers see, until stopped.
+    pub async fn follow(self) {
+        let mut worlds = self.0.service.worlds();
+        loop {
+            tokio::select! {
+                () = self.0.stop.cancelled() => return,
+                _ = worlds.changed() => {}
+                () = tokio::time::sleep(self.0.options.interval) => {}
+            }
+            worlds.borrow_and_update();
+            let types: Vec<Arc<Subscribed>> = {
+                let mut types = locked(&self.0.types);
+                types.retain(|it| it.strong_count() > 0);
+                types.iter().filter_map(std::sync::Weak::upgrade).collect()
+            };
+            for subscribed in types {
+                self.extend(&subscribed);
+            }
+        }
+    }
+
+    /// Watches the streams of a type that came into the caller's view since it subscribed.
+    fn extend(&self, subscribed: &Arc<Subscribed>) {
+        use watcher::Subscriber as _;
+        let Some((type_name, package)) = subscribed.type_name().zip(subscribed.package()) else {
+            return;
+        };
+        let mut is_wider = false;
+        for key in self.streams_of(&package, type_name) {
+            if subscribed.attach(&key) {
+                is_wider = true;
+                // Nobody waits for it: whoever subscribed is told of every record below.
+                drop(self.watch(key, subscribed, Interest::Records));
+            }
+        }
+        if is_wider {
+            subscribed.changed(&[]);
+        }
+    }
+
+    fn streams_of(&self, package: &Package, type_name: &str) -> Vec<StreamKey> {
+        let view = self.0.service.view(package);
+        let holders = resources::holders(&view, type_name);
+        let key = holders.map(|(connection, stream)| StreamKey {
+            connection_id: connection.connection_id.clone(),
+            stream: stream.name().to_owned(),
+        });
+        key.collect()
+    }
+
+    /// What a URI names in a package's view. A record need not exist.
+    fn find(&self, package: &Package, uri: &str) -> Option<Watched> {
+        let path = uri.strip_prefix("wayleave://kg/")?;
+        let Some((type_name, _)) = path.split_once('/') else {
+            let streams = self.streams_of(package, path);
+            return (!streams.is_empty()).then(|| Watched::Type(path.to_owned(), streams));
+        };
+        let request = FetchRequest {
+            id: url::id(uri)?,
+            connection_id: None,
+            fields: None,
+            expand: Vec::new(),
+            offset: 0,
+        };
+        let plan = FetchPlan::new(&self.0.service.view(package), &request).ok()?;
+        (plan.view().type_name() == type_name).then(|| {
+            let key = StreamKey {
+                connection_id: plan.connection_id().to_owned(),
+                stream: plan.stream().to_owned(),
+            };
+            Watched::Record(key, watched_key(&plan))
+        })
+    }
+
+    /// Adds an interest to the watcher of a stream, which is begun if there is none.
+    fn watch(
+        &self,
+        key: StreamKey,
+        subscribed: &Arc<Subscribed>,
+        interest: Interest,
+    ) -> oneshot::Receiver<Result<(), RpcError>> {
+        let (done, answered) = oneshot::channel();
+        let joining = Joining {
+            subscriber: subscribed.clone(),
+            interest,
+            is_over: subscribed.over(),
+            done,
+        };
+        subscribed.notify_when_over(self.join(key, joining));
+        answered
+    }
+
+    /// Adds an interest; the returned wakes the watcher when it is over.
+    fn join(&self, key: StreamKey, joining: Joining) -> Arc<Notify> {
+        let mut watchers = locked(&self.0.watchers);
+        let handle = watchers
+            .entry(key.clone())
+            .or_insert_with(|| self.begin_watcher(key));
+        // It ends only when it has been removed, under this lock.
+        let _ = handle.joining.send(joining);
+        Arc::clone(&handle.left)
+    }
+
+    fn begin_watcher(&self, key: StreamKey) -> WatcherHandle {
+        let (joining, receiver) = unbounded_channel();
+        let left = Arc::new(Notify::new());
+        let reader = StreamReader {
+            service: self.0.service.clone(),
+            key: key.clone(),
+            options: self.0.options,
+            stop: self.0.stop.child_token(),
+        };
+        let watcher = Watcher::new(reader, receiver, left.clone(), self.0.seen.clone());
+        let feed = Arc::downgrade(&self.0);
+        tokio::spawn(watcher.run(move |joining| {
+            let Some(feed) = feed.upgrade() else {
+                return true;
+            };
+            let mut watchers = locked(&feed.watchers);
+            joining.is_empty() && watchers.remove(&key).is_some()
+        }));
+        WatcherHandle { joining, left }
+    }
+
+    /// Counts a subscription of a subject, until the guard is dropped.
+    fn admit(&self, subject: &str) -> Result<SubjectGuard, RpcError> {
+        let mut subjects = locked(&self.0.subjects);
+        let count = subjects.entry(subject.to_owned()).or_default();
+        if *count >= self.0.options.max_subscriptions {
+            return Err(refusal::too_many(self.0.options.max_subscriptions));
+        }
+        *count += 1;
+        Ok(SubjectGuard {
+            feed: Arc::downgrade(&self.0),
+            subject: subject.to_owned(),
+        })
+    }
+
+    async fn begin_subscription(
+        self,
+        subscription: Subscription,
+    ) -> Result<SubscriptionGuard, RpcError> {
+        let uri = subscription.uri().to_owned();
+        if let Some((whole, _)) = uri.split_once('?') {
+            return Err(RpcError::query_not_subscribable(whole));
+        }
+        let caller = subscription.caller();
+        let package = subscriber::package(&caller);
+        let watched = self.find(&package, &uri);
+        let watched = watched.ok_or_else(|| RpcError::resource_not_found(&uri))?;
+        let counted = self.admit(caller.subject())?;
+        let (type_name, streams, interest) = match watched {
+            Watched::Type(name, streams) => (Some(name), streams, Interest::Records),
+            Watched::Record(key, at) => (None, vec![key], Interest::Record(at)),
+        };
+        let subscribed = Arc::new(Subscribed::new(subscription, type_name));
+        // Ends the interests begun so far if a later one is refused.
+        let guard = subscriber::InterestGuard::new(subscribed.clone(), counted);
+        let mut answers = Vec::with_capacity(streams.len());
+        for key in streams {
+            subscribed.attach(&key);
+            answers.push(self.watch(key, &subscribed, interest.clone()));
+        }
+        for answer in answers {
+            answer
+                .await
+                .unwrap_or_else(|_| Err(refusal::not_served()))?;
+        }
+        if subscribed.type_name().is_some() {
+            locked(&self.0.types).push(Arc::downgrade(&subscribed));
+        }
+        Ok(Box::new(guard))
+    }
+}
+
+fn watched_key(plan: &FetchPlan) -> WatchedKey {
+    let value = match plan.key() {
+        [only] => Some(only.to_json()),
+        _ => None,
+    };
+    WatchedKey {
+        text: plan.key_text().into(),
+        value,
+    }
+}
+
+impl SubscriptionHost for ChangeFeed {
+    fn begin(
+        &self,
+        subscription: Subscription,
+    ) -> BoxFuture<'static, Result<SubscriptionGuard, RpcError>> {
+        self.clone().begin_subscription(subscription).boxed()
+    }
+}
+
+/// One subscription of a subject.
+struct SubjectGuard {
+    feed: std::sync::Weak<FeedState>,
+    subject: String,
+}
+
+impl Drop for SubjectGuard {
+    fn drop(&mut self) {
+        if let Some(feed) = self.feed.upgrade() {
+            let mut subjects = locked(&feed.subjects);
+            if let Some(count) = subjects.get_mut(&self.subject) {
+                *count -= 1;
+                if *count == 0 {
+                    subjects.remove(&self.subject);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Subscribers who see the same of a stream, and what they saw last.
+//!
+//! A stream small enough is read whole and compared, which finds every change. Of a larger one the
+//! `updated` field tells what changed, and the records that are watched by themselves are read by
+//! their keys.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use wayleave_plan::package::Package;
+use wayleave_plan::query::QueryPlan;
+
+use super::WatchedKey;
+use super::digests::{Changes, RecordDigests};
+use super::reader::{BEGINNING, ReadFailure, StreamReader};
+
+/// Subscribers who see the same.
+pub(super) struct Group {
+    pub(super) id: u64,
+    pub(super) plan: QueryPlan,
+    /// The package of one of them.
+    package: Arc<Package>,
+    last: Option<Last>,
+}
+
+/// What a group saw last.
+enum Last {
+    /// All records.
+    Compared(RecordDigests),
+    /// Where its changes are followed from, and the records watched by themselves.
+    Followed(Followed),
+}
+
+#[derive(Default)]
+struct Followed {
+    bookmark: Option<String>,
+    /// The records of the last walk.
+    recent: RecordDigests,
+    keyed: RecordDigests,
+    keys: BTreeSet<Box<str>>,
+}
+
+/// What a group's members watch.
+#[derive(Default)]
+pub(super) struct Wanted {
+    /// Whether any watches all records.
+    pub(super) records: bool,
+    pub(super) keys: Vec<WatchedKey>,
+}
+
+/// What changed for a group.
+#[derive(Default)]
+pub(super) struct News {
+    /// For those who watch all records.
+    pub(super) records: Changes,
+    /// For those who watch one.
+    pub(super) keyed: Changes,
+    /// More changed than can be told apart.
+    pub(super) is_everything: bool,
+}
+
+impl Group {
+    pub(super) fn new(id: u64, plan: QueryPlan, package: Arc<Package>) -> Self {
+        Self {
+            id,
+            plan,
+            package,
+            last: None,
+        }
+    }
+
+    /// Whether it has been read.
+    pub(super) fn is_known(&self) -> bool {
+        self.last.is_some()
+    }
+
+    /// Whether its row filter follows relations to other streams.
+    pub(super) fn reads_other_streams(&self) -> bool {
+        let plan = self.plan.rows();
+        let mut reads_others = !plan.joins().is_empty();
+        plan.read().for_each_predicate(&mut |predicate| {
+            predicate.for_each_exists(&mut |_, _| reads_others = true);
+        });
+        reads_others
+    }
+
+    /// Whether the stream is too large to be read whole.
+    pub(super) fn is_followed(&self) -> bool {
+        matches!(self.last, Some(Last::Followed(_)))
+    }
+
+    /// Reads the stream and tells what changed since the last time.
+    pub(super) async fn look(
+        &mut self,
+        reader: &StreamReader,
+        wanted: &Wanted,
+    ) -> Result<News, ReadFailure> {
+        if let Some(Last::Followed(followed)) = &mut self.last {
+            return followed.look(reader, &self.package, wanted).await;
+        }
+        match reader.digests(&self.plan).await {
+            Ok(now) => {
+                let before = self.last.replace(Last::Compared(now));
+                let (Some(Last::Compared(before)), Some(Last::Compared(now))) =
+                    (before, &self.last)
+                else {
+                    return Ok(News::default());
+                };
+                let changes = before.changes_to(now);
+                Ok(News {
+                    keyed: changes.clone(),
+                    records: changes,
+                    is_everything: false,
+                })
+            }
+            Err(ReadFailure::TooLarge) => {
+                let mut followed = Followed::default();
+                followed.look(reader, &self.package, wanted).await?;
+                // Whoever saw it whole is told once that it is followed from here.
+                let is_everything = self.last.is_some();
+                self.last = Some(Last::Followed(followed));
+                Ok(News {
+                    is_everything,
+                    ..News::default()
+                })
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+impl Followed {
+    async fn look(
+        &mut self,
+        reader: &StreamReader,
+        package: &Package,
+        wanted: &Wanted,
+    ) -> Result<News, ReadFailure> {
+        let mut news = News::default();
+        if wanted.records {
+            self.walk(reader, package, &mut news).await?;
+        }
+        let now = reader.keyed(package, &wanted.keys).await?;
+        news.keyed = self.keyed.changes_among(&now, &self.keys);
+        self.keyed = now;
+        self.keys = wanted.keys.iter().map(|key| key.text.clone()).collect();
+        Ok(news)
+    }
+
+    async fn walk(
+        &mut self,
+        reader: &StreamReader,
+        package: &Package,
+        news: &mut News,
+    ) -> Result<(), ReadFailure> {
+        let known = match &self.bookmark {
+            Some(bookmark) => match reader.walk(package, bookmark).await {
+                // A bookmark of another time: it is begun again, and told once.
+                Err(ReadFailure::Refused(_)) => None,
+                walked => Some(walked?),
+            },
+            None => None,
+        };
+        let Some(walk) = known else {
+            news.is_everything = self.bookmark.is_some();
+            let begun = reader.walk(package, BEGINNING).await?;
+            // Read what a first walk will read again, so that it is no news then.
+            let walk = reader.walk(package, &begun.bookmark).await?;
+            if walk.is_cut {
+                return Err(ReadFailure::NotFollowed);
+            }
+            self.recent = walk.records;
+            self.bookmark = Some(walk.bookmark);
+            return Ok(());
+        };
+        news.records = self.recent.news_in(&walk.records);
+        news.is_everything = walk.is_cut;
+        self.recent = walk.records;
+        self.bookmark = Some(walk.bookmark);
+        Ok(())
+    }
+}

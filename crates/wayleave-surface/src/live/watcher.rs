@@ -1,0 +1,443 @@
+//! The watcher of one stream: reads it at an interval for as long as anyone is interested, and
+//! tells each subscriber what changed of what it sees.
+//!
+//! Subscribers who see the same are one group, compared once. Where several groups watch a stream,
+//! one read of all of it tells whether any group has to be read at all.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
+use wayleave_mcp::RpcError;
+use wayleave_plan::package::Package;
+use wayleave_plan::query::QueryPlan;
+
+use super::digests::{RecordChangeKind, RecordDigests};
+use super::group::{Group, News, Wanted};
+use super::reader::{ReadFailure, StreamReader};
+use super::{SeenCounts, StreamKey, WatchedKey, refusal};
+
+/// The longest time between two attempts to read a source that fails.
+const MAX_BACKOFF: Duration = Duration::from_mins(1);
+
+/// How many subscribers are told before other tasks have their turn.
+const MAX_BURST: usize = 32;
+
+/// A change of a record, as one subscriber sees it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RecordChange {
+    /// The record's id.
+    pub id: String,
+    /// What happened to it.
+    pub kind: RecordChangeKind,
+}
+
+/// One who is told of changes.
+pub(super) trait Subscriber: Send + Sync {
+    /// Its package now; `None` while its authorization has ended.
+    fn package(&self) -> Option<Arc<Package>>;
+    /// Takes changes that happened at one time. Empty where what it may see has changed as a whole.
+    fn changed(&self, changes: &[RecordChange]);
+    /// One of the streams it watches is gone.
+    fn stream_ended(&self, key: &StreamKey);
+}
+
+/// What of a stream is watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Interest {
+    /// All records.
+    Records,
+    /// One record.
+    Record(WatchedKey),
+}
+
+/// A new subscriber of a stream.
+pub(super) struct Joining {
+    pub(super) subscriber: Arc<dyn Subscriber>,
+    pub(super) interest: Interest,
+    /// Whether the interest has ended.
+    pub(super) is_over: Arc<AtomicBool>,
+    /// Answered when changes from then on are reported.
+    pub(super) done: oneshot::Sender<Result<(), RpcError>>,
+}
+
+struct Member {
+    subscriber: Arc<dyn Subscriber>,
+    interest: Interest,
+    is_over: Arc<AtomicBool>,
+    /// The package and the datasets that its group was found for.
+    seen: Option<(Arc<Package>, u64)>,
+    group: Option<u64>,
+    done: Option<oneshot::Sender<Result<(), RpcError>>>,
+}
+
+pub(super) struct Watcher {
+    reader: StreamReader,
+    joining: UnboundedReceiver<Joining>,
+    left: Arc<Notify>,
+    worlds: watch::Receiver<u64>,
+    members: Vec<Member>,
+    groups: Vec<Group>,
+    next_group: u64,
+    /// The store's change token when all groups were last compared.
+    token: Option<u64>,
+    /// All of the stream, as last read.
+    whole: Option<RecordDigests>,
+    failures: u32,
+    /// Told of every change, whoever sees it.
+    seen: watch::Sender<SeenCounts>,
+}
+
+/// Why a watcher looks at its stream.
+enum Reason {
+    /// A subscriber joined, or the served datasets changed.
+    Members,
+    /// A subscriber left.
+    Left,
+    Interval,
+    Stop,
+}
+
+impl Watcher {
+    pub(super) fn new(
+        reader: StreamReader,
+        joining: UnboundedReceiver<Joining>,
+        left: Arc<Notify>,
+        seen: watch::Sender<SeenCounts>,
+    ) -> Self {
+        Self {
+            worlds: reader.service.worlds(),
+            reader,
+            joining,
+            left,
+            members: Vec::new(),
+            groups: Vec::new(),
+            next_group: 0,
+            token: None,
+            whole: None,
+            failures: 0,
+            seen,
+        }
+    }
+
+    /// Watches until nobody is interested; `retire` decides that no other can join any more.
+    pub(super) async fn run(mut self, retire: impl Fn(&UnboundedReceiver<Joining>) -> bool) {
+        let stop = self.reader.stop.clone();
+        let mut next = Instant::now() + self.reader.options.interval;
+        loop {
+            let reason = tokio::select! {
+                () = stop.cancelled() => Reason::Stop,
+                joined = self.joining.recv() => {
+                    self.join(joined);
+                    Reason::Members
+                }
+                _ = self.worlds.changed() => Reason::Members,
+                () = self.left.notified() => Reason::Left,
+                () = tokio::time::sleep_until(next) => Reason::Interval,
+            };
+            if matches!(reason, Reason::Stop) {
+                return;
+            }
+            while let Ok(joined) = self.joining.try_recv() {
+                self.join(Some(joined));
+            }
+            self.members
+                .retain(|member| !member.is_over.load(Ordering::Acquire));
+            let joins = self.members.iter().any(|member| member.done.is_some());
+            if joins || !matches!(reason, Reason::Left) {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = self.look(&reason) => {}
+                }
+            }
+            if matches!(reason, Reason::Interval) {
+                next = Instant::now() + self.pause();
+            }
+            if self.members.is_empty() && retire(&self.joining) {
+                return;
+            }
+        }
+    }
+
+    fn join(&mut self, joined: Option<Joining>) {
+        if let Some(joined) = joined {
+            self.members.push(Member {
+                subscriber: joined.subscriber,
+                interest: joined.interest,
+                is_over: joined.is_over,
+                seen: None,
+                group: None,
+                done: Some(joined.done),
+            });
+        }
+    }
+
+    /// How long to wait before the stream is read again.
+    fn pause(&self) -> Duration {
+        let interval = self.reader.options.interval;
+        let factor = 1_u32 << self.failures.min(6);
+        interval
+            .saturating_mul(factor)
+            .min(MAX_BACKOFF.max(interval))
+    }
+
+    /// Compares the stream with what each group saw last, and tells what changed.
+    async fn look(&mut self, reason: &Reason) {
+        self.regroup();
+        if self.groups.is_empty() {
+            return;
+        }
+        // Read before the rows, so that a change made meanwhile is looked for again.
+        let token = self.change_token().await;
+        let is_known = self.groups.iter().all(Group::is_known);
+        if token.is_some() && token == self.token && is_known && !self.has_new_keys() {
+            self.admit(None);
+            return;
+        }
+        self.token = None;
+        let is_whole = matches!(reason, Reason::Interval) || token.is_some();
+        let changed = is_whole && self.has_changed().await;
+        let mut is_complete = true;
+        let ids: Vec<u64> = self.groups.iter().map(|group| group.id).collect();
+        for id in ids {
+            if changed || self.is_needed(id, is_whole) {
+                is_complete &= self.compare(id).await;
+            }
+        }
+        if is_complete {
+            self.failures = 0;
+            self.token = token;
+        } else {
+            // The next look must not take the stream for unchanged.
+            self.whole = None;
+            self.failures = self.failures.saturating_add(1);
+        }
+    }
+
+    /// Changes when anything that the groups read may have changed; `None` where only reading can
+    /// tell.
+    async fn change_token(&self) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        for (place, group) in self.groups.iter().enumerate() {
+            // All read the stream itself; a row filter may follow relations to others.
+            if place == 0 || group.reads_other_streams() {
+                let token = self.reader.change_token(group.plan.rows()).await?;
+                token.hash(&mut hasher);
+            }
+        }
+        Some(hasher.finish())
+    }
+
+    /// Whether a group has to be read although nothing of the stream is known to have changed.
+    fn is_needed(&self, id: u64, is_whole: bool) -> bool {
+        let Some(group) = self.groups.iter().find(|group| group.id == id) else {
+            return false;
+        };
+        let is_joined = is_whole && group.reads_other_streams();
+        let mut members = self.members.iter();
+        let joins = members.any(|it| it.group == Some(group.id) && it.done.is_some());
+        is_joined || joins || !group.is_known()
+    }
+
+    /// Whether a member that joins watches a record of a stream that is not read whole.
+    fn has_new_keys(&self) -> bool {
+        self.groups.iter().any(Group::is_followed)
+            && self.members.iter().any(|member| member.done.is_some())
+    }
+
+    /// Whether anything of the stream changed, where that is cheaper to find out than to compare
+    /// every group.
+    async fn has_changed(&mut self) -> bool {
+        if self.groups.len() < 2 || self.groups.iter().any(Group::is_followed) {
+            self.whole = None;
+            return true;
+        }
+        let Ok(plan) = self.reader.plan(&Package::local()) else {
+            return true;
+        };
+        let whole = self.reader.digests(&plan).await.ok();
+        let same = whole.is_some() && self.whole == whole;
+        self.whole = whole;
+        !same
+    }
+
+    /// Reads a group and tells its members what changed. Returns whether it could be read.
+    async fn compare(&mut self, id: u64) -> bool {
+        // Once more where some members had to go: the others can be told nevertheless.
+        for _ in 0..2 {
+            let wanted = self.wanted(id);
+            let Some(group) = self.groups.iter_mut().find(|group| group.id == id) else {
+                return true;
+            };
+            match group.look(&self.reader, &wanted).await {
+                Ok(news) => {
+                    self.count(&news);
+                    self.tell(id, &news).await;
+                    self.admit(Some(id));
+                    return true;
+                }
+                Err(failure) => {
+                    if !self.fail(id, &failure) {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// What the members of a group watch.
+    fn wanted(&self, group: u64) -> Wanted {
+        let mut wanted = Wanted::default();
+        for member in self.members.iter().filter(|it| it.group == Some(group)) {
+            match &member.interest {
+                Interest::Records => wanted.records = true,
+                Interest::Record(key) => wanted.keys.push(key.clone()),
+            }
+        }
+        wanted.keys.sort_by(|one, other| one.text.cmp(&other.text));
+        wanted.keys.dedup_by(|one, other| one.text == other.text);
+        wanted
+    }
+
+    /// Signals a change to those who read the stream themselves.
+    fn count(&self, news: &News) {
+        if news.is_everything || !news.records.is_empty() || !news.keyed.is_empty() {
+            let key = &self.reader.key;
+            let stream = (key.connection_id.clone(), key.stream.clone());
+            self.seen
+                .send_modify(|seen| *seen.entry(stream).or_default() += 1);
+        }
+    }
+
+    async fn tell(&self, group: u64, news: &News) {
+        let key = &self.reader.key;
+        let change = |at: &str, kind: RecordChangeKind| RecordChange {
+            id: format!("{}/{}:{at}", key.connection_id, key.stream),
+            kind,
+        };
+        let records = news.records.iter();
+        let mut all: Vec<RecordChange> = records.map(|(at, kind)| change(at, *kind)).collect();
+        all.sort();
+        let members = self.members.iter();
+        // Those who are joining have not been answered, so they need not be told.
+        let members = members.filter(|it| it.group == Some(group) && it.done.is_none());
+        for (place, member) in members.enumerate() {
+            // Thousands of subscribers woken at once would delay every call that comes meanwhile.
+            if place % MAX_BURST == MAX_BURST - 1 {
+                tokio::task::yield_now().await;
+            }
+            match &member.interest {
+                _ if news.is_everything => member.subscriber.changed(&[]),
+                Interest::Records if all.is_empty() => {}
+                Interest::Records => member.subscriber.changed(&all),
+                Interest::Record(key) => {
+                    if let Some(kind) = news.keyed.get(&key.text) {
+                        member.subscriber.changed(&[change(&key.text, *kind)]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Finds the group of every member whose package, or the datasets, have changed.
+    fn regroup(&mut self) {
+        let world = *self.worlds.borrow_and_update();
+        let mut members = std::mem::take(&mut self.members);
+        members.retain_mut(|member| {
+            // It is told nothing until it is authorized again.
+            let Some(package) = member.subscriber.package() else {
+                return true;
+            };
+            if let Some((seen, of_world)) = &member.seen
+                && *of_world == world
+                && (Arc::ptr_eq(seen, &package) || *seen == package)
+            {
+                return true;
+            }
+            let Ok(plan) = self.reader.plan(&package) else {
+                match member.done.take() {
+                    Some(done) => drop(done.send(Err(refusal::not_served()))),
+                    None => member.subscriber.stream_ended(&self.reader.key),
+                }
+                return false;
+            };
+            let group = self.group(plan, &package);
+            let moved = member.group.is_some_and(|before| before != group);
+            member.seen = Some((package, world));
+            member.group = Some(group);
+            if moved {
+                member.subscriber.changed(&[]);
+            }
+            true
+        });
+        self.members = members;
+        let members = &self.members;
+        self.groups
+            .retain(|group| members.iter().any(|it| it.group == Some(group.id)));
+    }
+
+    /// The group with this plan.
+    fn group(&mut self, plan: QueryPlan, package: &Arc<Package>) -> u64 {
+        let mut groups = self.groups.iter();
+        if let Some(group) = groups.find(|group| group.plan.rows() == plan.rows()) {
+            return group.id;
+        }
+        self.next_group += 1;
+        let group = Group::new(self.next_group, plan, Arc::clone(package));
+        self.groups.push(group);
+        self.next_group
+    }
+
+    /// Answers those who joined, in one group or in all.
+    fn admit(&mut self, group: Option<u64>) {
+        let members = self.members.iter_mut();
+        for member in members.filter(|it| group.is_none() || it.group == group) {
+            if let Some(done) = member.done.take() {
+                // Whoever asked may have left.
+                let _ = done.send(Ok(()));
+            }
+        }
+    }
+
+    /// Refuses those of a group who joined, and ends the members that can never be told. Returns
+    /// whether any was ended, so that the others can be tried again.
+    fn fail(&mut self, group: u64, failure: &ReadFailure) -> bool {
+        let key = &self.reader.key;
+        let ends = failure.is_final();
+        tracing::warn!(
+            connection_id = key.connection_id,
+            stream = key.stream,
+            error = %failure,
+            ends,
+            "a stream cannot be watched"
+        );
+        let options = self.reader.options;
+        self.members.retain_mut(|member| {
+            let is_meant = match (failure, &member.interest) {
+                (ReadFailure::NotFollowed, Interest::Record(_))
+                | (ReadFailure::NotKeyed, Interest::Records) => false,
+                _ => member.group == Some(group),
+            };
+            if !is_meant {
+                return true;
+            }
+            match member.done.take() {
+                Some(done) => {
+                    let _ = done.send(Err(refusal::unwatched(key, failure, options)));
+                    false
+                }
+                None if ends => {
+                    member.subscriber.stream_ended(key);
+                    false
+                }
+                None => true,
+            }
+        });
+        ends
+    }
+}

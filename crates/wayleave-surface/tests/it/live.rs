@@ -1,0 +1,138 @@
+//! The change feed over each kind of store: another program changes the data, and each subscriber
+//! is told exactly what a reader with its package could have seen change.
+
+mod changes;
+mod cost;
+mod large;
+mod recovery;
+mod twins;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use wayleave_model::mapping::SourceKind;
+use wayleave_plan::package::{
+    FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
+};
+use wayleave_surface::live::{ChangeFeed, LiveOptions, LocalWatch, RecordChangeKind};
+
+use crate::reading::database::Database;
+
+pub const STORES: [SourceKind; 3] = [SourceKind::Sqlite, SourceKind::Postgres, SourceKind::Mysql];
+
+/// Never comes: looks are begun by the tests themselves.
+const NEVER: Duration = Duration::from_hours(24);
+const PATIENCE: Duration = Duration::from_mins(1);
+
+pub fn options() -> LiveOptions {
+    LiveOptions {
+        interval: NEVER,
+        ..LiveOptions::default()
+    }
+}
+
+pub fn mapping(kind: SourceKind, updated: bool) -> String {
+    let updated = if updated {
+        "updated = \"changed\"\n"
+    } else {
+        ""
+    };
+    format!(
+        "[dataset]\nname = \"fleet\"\nkind = \"{kind}\"\niri = \"https://example.org/#\"\n\
+         [[connections]]\nid = \"fleet\"\nsource = \"fleet\"\n\
+         [streams.ships]\ntype = \"Ship\"\nkey = [\"id\"]\n{updated}\
+         [streams.ships.fields.id]\ndatatype = \"integer\"\n\
+         [streams.ships.fields.name]\ndatatype = \"string\"\n\
+         [streams.ships.fields.port]\ndatatype = \"string\"\n\
+         [streams.ships.fields.tons]\ndatatype = \"decimal\"\n\
+         [streams.ships.fields.changed]\ndatatype = \"integer\"\n"
+    )
+}
+
+pub const TABLE: &str = "CREATE TABLE ships (id INTEGER NOT NULL PRIMARY KEY, \
+    name VARCHAR(80), port VARCHAR(80), tons DECIMAL(12, 2), changed INTEGER);";
+
+/// Ships `1` to `many`, the odd ones in Bergen.
+pub fn ships(many: usize) -> String {
+    (1..=many).fold(TABLE.to_owned(), |sql, n| {
+        let port = if n % 2 == 1 { "Bergen" } else { "Oslo" };
+        sql + &format!("INSERT INTO ships VALUES ({n}, 'ship {n}', '{port}', {n}.5, {n});")
+    })
+}
+
+/// The statements by which PostgreSQL announces changes of ships.
+pub fn triggers() -> String {
+    let ships = wayleave_sql::TableName {
+        schema: None,
+        table: "ships".to_owned(),
+    };
+    wayleave_sql::change_triggers(SourceKind::Postgres, &[ships]).unwrap()
+}
+
+pub async fn feed(
+    kind: SourceKind,
+    sql: &str,
+    updated: bool,
+    options: LiveOptions,
+) -> (Arc<Database>, ChangeFeed) {
+    let database = Database::new(kind, sql).await;
+    let service = database.service(&mapping(kind, updated));
+    (database, ChangeFeed::new(service, options))
+}
+
+/// Sees the names of the ships in Bergen, and nothing else.
+pub fn narrow() -> Package {
+    let fields = ["id", "name", "port"].map(str::to_owned);
+    let stream = StreamGrant {
+        fields: FieldScope::Only(BTreeSet::from(fields)),
+        relations: RelationScope::All,
+        rows: Some(json!({ "port": "Bergen" })),
+    };
+    let streams = BTreeMap::from([("ships".to_owned(), stream)]);
+    package("narrow", StreamScope::Only(streams))
+}
+
+pub fn package(subject: &str, streams: StreamScope) -> Package {
+    let grant = Grant {
+        id: "g".to_owned(),
+        dataset: "fleet".to_owned(),
+        streams,
+    };
+    Package {
+        subject: subject.to_owned(),
+        epoch: 1,
+        grants: Grants::Only(Arc::new(BTreeMap::from([("fleet".to_owned(), grant)]))),
+    }
+}
+
+pub async fn watch(feed: &ChangeFeed, package: Package, what: &str) -> LocalWatch {
+    feed.watch_local(package, what, None).await.unwrap()
+}
+
+/// Makes the feed look now, for the subscribers with this package.
+pub async fn look(feed: &ChangeFeed, package: Package) {
+    drop(watch(feed, package, "ships").await);
+}
+
+/// What a watch has been told since it was last asked, as `created 7`.
+pub fn told(watch: &mut LocalWatch) -> Vec<String> {
+    let mut told = Vec::new();
+    while let Some(Some(changes)) = futures::FutureExt::now_or_never(watch.next()) {
+        assert!(!changes.is_empty(), "a change that cannot be told apart");
+        told.extend(changes.into_iter().map(|change| {
+            let (_, key) = change.id.split_once(':').unwrap();
+            format!("{} {key}", change.kind.as_str())
+        }));
+    }
+    told.sort();
+    told
+}
+
+/// Waits for the next changes.
+pub async fn next(watch: &mut LocalWatch) -> Vec<(String, RecordChangeKind)> {
+    let next = tokio::time::timeout(PATIENCE, watch.next()).await;
+    let changes = next.unwrap().unwrap();
+    changes.into_iter().map(|it| (it.id, it.kind)).collect()
+}

@@ -1,0 +1,112 @@
+//! Random changes, told alike by every store and as a model of each caller's view says.
+
+use std::collections::BTreeMap;
+
+use wayleave_plan::package::Package;
+
+use super::{STORES, TABLE, feed, look, narrow, options, told, watch};
+
+/// The ships there are: name, port, tons.
+type Model = BTreeMap<u64, (u64, bool, u64)>;
+
+/// What a caller sees of them.
+fn seen(model: &Model, is_narrow: bool) -> BTreeMap<u64, (u64, u64)> {
+    let ships = model.iter().filter(|(_, ship)| !is_narrow || ship.1);
+    ships
+        .map(|(id, (name, port, tons))| {
+            let rest = if is_narrow {
+                0
+            } else {
+                tons * 2 + u64::from(*port)
+            };
+            (*id, (*name, rest))
+        })
+        .collect()
+}
+
+fn expected(before: &Model, after: &Model, is_narrow: bool) -> Vec<String> {
+    let (before, after) = (seen(before, is_narrow), seen(after, is_narrow));
+    let gone = before.keys().filter(|id| !after.contains_key(id));
+    let mut told: Vec<String> = gone.map(|id| format!("deleted {id}")).collect();
+    for (id, ship) in &after {
+        match before.get(id) {
+            None => told.push(format!("created {id}")),
+            Some(other) if other != ship => told.push(format!("updated {id}")),
+            Some(_) => {}
+        }
+    }
+    told.sort();
+    told
+}
+
+/// A generator that always draws the same.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % most
+    }
+}
+
+/// Changes the model, and returns the statement that changes a table alike.
+fn change(model: &mut Model, draw: &mut Draw) -> String {
+    let id = draw.below(400);
+    if draw.below(4) == 0 {
+        model.remove(&id);
+        return format!("DELETE FROM ships WHERE id = {id};");
+    }
+    let ship = (draw.below(3), draw.below(2) == 0, draw.below(3));
+    let port = if ship.1 { "Bergen" } else { "Oslo" };
+    let (name, tons) = (ship.0, ship.2);
+    if model.insert(id, ship).is_some() {
+        format!(
+            "UPDATE ships SET name = 'n{name}', port = '{port}', tons = {tons} WHERE id = {id};"
+        )
+    } else {
+        format!("INSERT INTO ships VALUES ({id}, 'n{name}', '{port}', {tons}, 1);")
+    }
+}
+
+#[tokio::test]
+async fn every_store_tells_the_same_changes() {
+    // Of 400 ships, so that most changes of a step are of different ones.
+    const CHANGES_A_STEP: usize = 100;
+    let steps = if std::env::var_os("WAYLEAVE_FULL").is_some() {
+        100
+    } else {
+        4
+    };
+    let mut stores = Vec::new();
+    for kind in STORES {
+        let (database, feed) = feed(kind, TABLE, false, options()).await;
+        let all = watch(&feed, Package::local(), "ships").await;
+        let some = watch(&feed, narrow(), "ships").await;
+        stores.push((kind, database, feed, all, some));
+    }
+    let (mut model, mut draw) = (Model::new(), Draw(17));
+    let mut count = 0;
+    for step in 0..steps {
+        let before = model.clone();
+        let sql: Vec<String> = (0..CHANGES_A_STEP)
+            .map(|_| change(&mut model, &mut draw))
+            .collect();
+        for (kind, database, feed, all, some) in &mut stores {
+            database.execute(&sql.concat()).await;
+            look(feed, narrow()).await;
+            look(feed, Package::local()).await;
+            let told = [told(all), told(some)];
+            let expected = [false, true].map(|is_narrow| expected(&before, &model, is_narrow));
+            assert_eq!(told, expected, "{kind} step {step}: {sql:?}");
+            count += told[0].len() + told[1].len();
+        }
+    }
+    println!(
+        "{} changes on each of {} stores, {count} notices",
+        steps * CHANGES_A_STEP,
+        STORES.len()
+    );
+}

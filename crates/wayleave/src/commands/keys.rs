@@ -1,0 +1,46 @@
+//! `wayleave keys`: the keys that seal cursors and bookmarks.
+
+use std::{path::Path, process::ExitCode};
+
+use clap::Subcommand;
+use serde_json::json;
+use wayleave_ledger::FOLDER;
+use wayleave_project::{columns, keys};
+
+use crate::{failure::Failure, output::Output};
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum Action {
+    /// Seal new cursors under a new key. Those handed out stay valid until they expire.
+    Rotate {
+        /// Remove the older keys: every cursor and bookmark handed out so far ends.
+        #[arg(long)]
+        drop_older: bool,
+    },
+}
+
+pub(crate) fn run(
+    action: Action,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let project = super::open(project)?;
+    let Action::Rotate { drop_older } = action;
+    let rotated = keys::rotate(&project.folder().join(FOLDER), drop_older)
+        .map_err(|error| Failure::from_error(&error).hint(error.hint()))?;
+    let older = match rotated.older {
+        0 => "no older key is left, and what was sealed before is refused".to_owned(),
+        many => format!(
+            "{} still open what they sealed",
+            columns::count(many, "older key")
+        ),
+    };
+    output.answer(
+        &json!({ "key": rotated.id, "older": rotated.older }),
+        format!(
+            "new cursors are sealed under key {}; {older}; servers that run take it at their next start",
+            rotated.id
+        ),
+    );
+    Ok(ExitCode::SUCCESS)
+}

@@ -187,7 +187,7 @@ impl Deployment {
         if indexing.is_none() {
             let stop = CancellationToken::new();
             let indexes = Arc::clone(&self.indexes);
-            let task = indexes.run(self.service.clone(), stop.clone());
+            let task = indexes.run(self.service.clone(), self.feed.as_ref(), stop.clone());
             *indexing = Some((stop, task));
         }
     }

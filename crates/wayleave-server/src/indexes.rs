@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wayleave_search::{IndexDir, IndexError, IndexRoot, IndexState, Spec};
+use wayleave_surface::live::{ChangeFeed, SeenCounts};
 use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable};
 
 use scheduled_index::ScheduledIndex;
@@ -118,8 +119,10 @@ impl ServedIndexes {
     pub(crate) fn run(
         self: Arc<Self>,
         service: ReadService,
+        feed: Option<&ChangeFeed>,
         stop: CancellationToken,
     ) -> JoinHandle<()> {
+        let mut seen = feed.map(ChangeFeed::seen_counts);
         // Done before the caller starts to serve, so that no search misses an index on disk.
         let searchable = service.searchable();
         self.opening
@@ -130,7 +133,12 @@ impl ServedIndexes {
             while !stop.is_cancelled() {
                 worlds.mark_unchanged();
                 self.follow(&service, &mut scheduled).await;
-                self.update_due(&service, &mut scheduled, &mut worlds, &stop)
+                let mut signals = Signals {
+                    worlds: &mut worlds,
+                    seen: seen.as_mut(),
+                    stop: &stop,
+                };
+                self.update_due(&service, &mut scheduled, &mut signals)
                     .await;
             }
             self.opening.send_modify(BTreeSet::clear);
@@ -167,16 +175,16 @@ impl ServedIndexes {
         &self,
         service: &ReadService,
         scheduled: &mut [ScheduledIndex],
-        worlds: &mut watch::Receiver<u64>,
-        stop: &CancellationToken,
+        signals: &mut Signals<'_>,
     ) {
+        let stop = signals.stop;
         loop {
             for one in &mut *scheduled {
                 if one.due <= Instant::now() {
-                    self.update_while_served(service, one, worlds.clone(), stop)
+                    self.update_while_served(service, one, signals.worlds.clone(), stop)
                         .await;
                 }
-                if stop.is_cancelled() || worlds.has_changed().unwrap_or(true) {
+                if stop.is_cancelled() || signals.worlds.has_changed().unwrap_or(true) {
                     return;
                 }
             }
@@ -184,10 +192,15 @@ impl ServedIndexes {
             let next = next.unwrap_or_else(|| Instant::now() + FAILURE_RETRY);
             tokio::select! {
                 () = stop.cancelled() => return,
-                _ = worlds.changed() => {
+                _ = signals.worlds.changed() => {
                     // Leave the change marked for the next reader of `worlds`.
-                    worlds.mark_changed();
+                    signals.worlds.mark_changed();
                     return;
+                }
+                seen = next_seen(signals.seen.as_deref_mut()) => {
+                    for one in &mut *scheduled {
+                        one.follow_feed(&seen);
+                    }
                 }
                 () = tokio::time::sleep_until(next.into()) => {}
             }
@@ -332,6 +345,24 @@ impl ServedIndexes {
             }
         }
     }
+}
+
+/// What ends the wait for an index that is due.
+struct Signals<'a> {
+    worlds: &'a mut watch::Receiver<u64>,
+    /// The changes that the change feed sees, where there is one.
+    seen: Option<&'a mut watch::Receiver<SeenCounts>>,
+    stop: &'a CancellationToken,
+}
+
+/// Waits until the change feed has seen another change.
+async fn next_seen(seen: Option<&mut watch::Receiver<SeenCounts>>) -> SeenCounts {
+    if let Some(seen) = seen
+        && seen.changed().await.is_ok()
+    {
+        return seen.borrow_and_update().clone();
+    }
+    std::future::pending().await
 }
 
 /// The connection and the stream of an index.

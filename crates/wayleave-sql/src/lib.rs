@@ -26,8 +26,10 @@ mod values;
 use std::sync::Arc;
 
 pub use dsn::{Dsn, TlsMode};
+pub use postgres::triggers::TableName;
 pub use read_task::StoreOptions;
 pub use sqlite::create_sqlite;
+use wayleave_model::mapping::SourceKind;
 use wayleave_store::{Introspect, Limits, Store, StoreError};
 
 /// The source behind a DSN. No session is opened until it is asked something.
@@ -44,4 +46,13 @@ pub async fn writers_wait_for_reads(dsn: Dsn, limits: Limits) -> Result<bool, St
 /// The store behind a DSN, answering plans. No session is opened until it is asked something.
 pub fn store(dsn: Dsn, options: StoreOptions) -> Arc<dyn Store> {
     dsn.into_source().store(options)
+}
+
+/// The statements by which an operator lets a database announce the changes of tables; `None` for a
+/// kind of store that cannot, or a name that no table can have.
+pub fn change_triggers(kind: SourceKind, tables: &[TableName]) -> Option<String> {
+    match kind {
+        SourceKind::Postgres => postgres::triggers::install(tables),
+        _ => None,
+    }
 }

@@ -113,8 +113,18 @@ pub(crate) trait ServerDriver: Send + Sync + 'static {
         sender: &mut RowSender,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
+    /// A number that changes when a table of the plan may have changed, where the server tells.
+    fn change_token(&self, _: PlanParts<'_>) -> Option<u64> {
+        None
+    }
+
     /// Closes a session. Failures are ignored.
     fn close(session: Self::Session) -> impl Future<Output = ()> + Send;
+
+    /// Ends the session by which the server tells of changes.
+    fn end_listening(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
 }
 
 /// A store that answers plans from a database server.
@@ -181,7 +191,12 @@ impl<S: ServerDriver> Store for PooledStore<S> {
             .await
     }
 
+    async fn change_token(&self, plan: &AuthorizedPlan) -> Result<Option<u64>, StoreError> {
+        Ok(self.inner.driver.change_token(plan.into()))
+    }
+
     async fn close(&self) {
+        self.inner.driver.end_listening().await;
         self.tasks.close().await;
         for session in self.inner.pool.close().await {
             S::close(session).await;

@@ -9,11 +9,13 @@ pub(crate) mod dsn;
 mod error;
 mod guarded_stream;
 mod introspect;
+mod listener;
 mod login;
 mod pool;
 mod read;
 mod sample;
 mod settings;
+pub(crate) mod triggers;
 pub(crate) mod types;
 mod values;
 

@@ -34,6 +34,8 @@ pub struct StoreOptions {
     pub sessions: u32,
     /// How long a read waits for a session.
     pub wait: Duration,
+    /// How often a server is asked whether triggers still announce its changes.
+    pub trigger_check: Duration,
 }
 
 impl Default for StoreOptions {
@@ -42,6 +44,7 @@ impl Default for StoreOptions {
             limits: Limits::default(),
             sessions: 8,
             wait: Duration::from_secs(1),
+            trigger_check: Duration::from_mins(1),
         }
     }
 }

@@ -61,7 +61,7 @@ impl SampleStatements {
 
 /// A name in quotes. No store has a name with a NUL in it, and a driver might end the statement
 /// there.
-fn quoted(quote: char, name: &str) -> Option<String> {
+pub(crate) fn quoted(quote: char, name: &str) -> Option<String> {
     let doubled: String = [quote; 2].iter().collect();
     (!name.contains('\0')).then(|| format!("{quote}{}{quote}", name.replace(quote, &doubled)))
 }

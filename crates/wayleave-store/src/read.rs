@@ -33,10 +33,10 @@ pub trait Store: Send + Sync {
         context: &ReadContext,
     ) -> Result<Answer, StoreError>;
 
-    /// A number that changes when the store's data may have changed; the same number twice means
-    /// that no other program has written in between. `None` where the store cannot tell without
-    /// reading.
-    async fn change_token(&self) -> Result<Option<u64>, StoreError> {
+    /// A number that changes when the tables of a plan may have changed; the same number twice means
+    /// that no other program has written to them in between. `None` where the store cannot tell
+    /// without reading.
+    async fn change_token(&self, _plan: &AuthorizedPlan) -> Result<Option<u64>, StoreError> {
         Ok(None)
     }
 

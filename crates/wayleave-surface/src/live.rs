@@ -12,7 +12,7 @@ mod refusal;
 mod subscriber;
 mod watcher;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value as Json;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use wayleave_mcp::{RpcError, Subscription, SubscriptionGuard, SubscriptionHost};
 use wayleave_plan::fetch::FetchPlan;
@@ -104,8 +104,13 @@ struct FeedState {
     subjects: Mutex<HashMap<String, u32>>,
     /// The subscriptions to types, whose streams may come and go.
     types: Mutex<Vec<std::sync::Weak<Subscribed>>>,
+    /// The changes that watchers have seen.
+    seen: watch::Sender<SeenCounts>,
     stop: CancellationToken,
 }
+
+/// How often a change of each watched stream was seen, by connection and stream.
+pub type SeenCounts = BTreeMap<(String, String), u64>;
 
 struct WatcherHandle {
     joining: UnboundedSender<Joining>,
@@ -131,6 +136,7 @@ impl ChangeFeed {
             watchers: Mutex::default(),
             subjects: Mutex::default(),
             types: Mutex::default(),
+            seen: watch::Sender::default(),
             stop: CancellationToken::new(),
         }))
     }
@@ -138,6 +144,12 @@ impl ChangeFeed {
     /// How many streams are watched now.
     pub fn watched(&self) -> usize {
         locked(&self.0.watchers).len()
+    }
+
+    /// Signals when a watched stream has changed, for those who read it themselves and follow what
+    /// its one watcher sees. Begins no watcher.
+    pub fn seen_counts(&self) -> watch::Receiver<SeenCounts> {
+        self.0.seen.subscribe()
     }
 
     /// Ends every watcher.
@@ -257,7 +269,7 @@ impl ChangeFeed {
             options: self.0.options,
             stop: self.0.stop.child_token(),
         };
-        let watcher = Watcher::new(reader, receiver, left.clone());
+        let watcher = Watcher::new(reader, receiver, left.clone(), self.0.seen.clone());
         let feed = Arc::downgrade(&self.0);
         tokio::spawn(watcher.run(move |joining| {
             let Some(feed) = feed.upgrade() else {

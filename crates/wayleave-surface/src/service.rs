@@ -173,6 +173,15 @@ impl ReadService {
         }
     }
 
+    /// A seal for bookmarks that never leave the process: they do not expire, whatever becomes of
+    /// the wall clock.
+    pub(crate) fn process_seal(&self) -> Seal<'_> {
+        Seal {
+            keys: &self.0.keys,
+            now: 0,
+        }
+    }
+
     /// Lists what there is to read, or describes one stream.
     #[expect(clippy::unused_async, reason = "all reads are called alike")]
     pub async fn schema(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {

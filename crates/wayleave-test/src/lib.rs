@@ -12,6 +12,7 @@
 )]
 
 pub mod crash;
+mod cut_proxy;
 pub mod fixture;
 mod golden;
 mod mariadb;
@@ -25,11 +26,12 @@ mod sqlite;
 mod tls;
 pub mod tpch;
 
+pub use cut_proxy::CutProxy;
 pub use golden::assert_golden;
 pub use mariadb::{mariadb, own_mariadb};
 pub use mysql::{mysql, own_mysql};
 pub use mysql_client::{HeldSession, MysqlServer};
 pub use pgbouncer::{PgBouncer, PoolMode};
-pub use postgres::{PostgresServer, postgres};
+pub use postgres::{PostgresServer, own_postgres, postgres};
 pub use server::{Database, Endpoint, StartError};
 pub use sqlite::{SqliteLock, sqlite_execute, sqlite_file, sqlite_lock};

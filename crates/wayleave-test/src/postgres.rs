@@ -32,6 +32,13 @@ pub async fn postgres() -> &'static PostgresServer {
     of_this_binary(&SERVER, "PostgreSQL", PostgresServer::start).await
 }
 
+/// A PostgreSQL server of the caller's own, for tests that disturb all of its sessions. It ends when
+/// the value is dropped.
+pub async fn own_postgres() -> Result<PostgresServer, StartError> {
+    let started = tokio::task::spawn_blocking(PostgresServer::start).await;
+    started.map_err(std::io::Error::other)?
+}
+
 impl PostgresServer {
     /// The address it listens on.
     pub fn endpoint(&self) -> &Endpoint {
@@ -61,6 +68,19 @@ impl PostgresServer {
         // The session's own failure shows in `outcome`.
         let _ = session.await;
         outcome.map_err(|error| failed(database, &error))
+    }
+
+    /// Kills a backend, upon which the server ends every session, recovers and starts again. What
+    /// was committed before is still there.
+    pub async fn crash(&self, database: &str) -> Result<(), StartError> {
+        self.execute(database, "CHECKPOINT").await?;
+        // The shell's parent is the backend.
+        let kill = "COPY (SELECT 1) TO PROGRAM 'kill -KILL $PPID'";
+        let _ = self.execute(database, kill).await;
+        while self.execute(database, "SELECT 1").await.is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        Ok(())
     }
 
     /// Runs a query for one number as the superuser.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use wayleave_search::Index;
+use wayleave_surface::live::SeenCounts;
 use wayleave_surface::{Extent, Searchable};
 
 use wayleave_project::settings::Freshness;
@@ -18,7 +19,14 @@ pub(super) struct ScheduledIndex {
     pub(super) bookmark: Option<String>,
     pub(super) version: Option<String>,
     pub(super) is_served: bool,
+    /// When it was last read or opened.
+    updated: Instant,
+    /// How many changes the change feed had seen when this was last due for one.
+    seen: u64,
 }
+
+/// How soon after an update the changes that subscribers are told of are read.
+const FEED_PAUSE: Duration = Duration::from_secs(1);
 
 impl ScheduledIndex {
     pub(super) fn new(what: Searchable, every: Freshness) -> Self {
@@ -31,6 +39,8 @@ impl ScheduledIndex {
             bookmark: None,
             version: None,
             is_served: false,
+            updated: now,
+            seen: 0,
         }
     }
 
@@ -47,11 +57,23 @@ impl ScheduledIndex {
         }
     }
 
+    /// Brings the next update forward when the change feed has seen the stream change. Streams that
+    /// would be read whole keep their schedule.
+    pub(super) fn follow_feed(&mut self, seen: &SeenCounts) {
+        let stream = (self.what.connection_id.clone(), self.what.stream.clone());
+        let count = seen.get(&stream).copied().unwrap_or_default();
+        if count != self.seen && self.bookmark.is_some() {
+            self.due = self.due.min(self.updated + FEED_PAUSE);
+        }
+        self.seen = count;
+    }
+
     /// Records an index that now serves, and when it is due next.
     pub(super) fn record_served(&mut self, index: &Index) {
         let now = Instant::now();
         let stamp = index.stamp();
         self.is_served = true;
+        self.updated = now;
         self.bookmark.clone_from(&stamp.bookmark);
         let since = age(stamp.built);
         // Malformed times hide changes: such a stream has no bookmark and is not followed either.

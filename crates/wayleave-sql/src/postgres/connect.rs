@@ -37,7 +37,7 @@ impl<'a> Session<'a> {
             let options = StartupOptions::new(limits);
             let Login {
                 client, connection, ..
-            } = Login::open_with(server, limits, &options).await?;
+            } = Login::open_with(server, limits, &options, None).await?;
             begin(&client, server, limits).await?;
             Ok(Self {
                 client,

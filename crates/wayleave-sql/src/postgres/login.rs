@@ -1,15 +1,16 @@
 //! Logs in: addresses, TLS and the password guard. The driver speaks the protocol.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream, lookup_host};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::{CancelToken, Client, NoTls};
+use tokio_postgres::{AsyncMessage, CancelToken, Client, NoTls, Notification};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::either::Either;
 use tokio_util::task::AbortOnDropHandle;
@@ -44,6 +45,9 @@ enum ResolvedAddress {
     Socket(PathBuf),
 }
 
+/// Takes what a session that listens is notified of.
+pub(super) type OnNotification = Arc<dyn Fn(&Notification) + Send + Sync>;
+
 /// An open connection and its client.
 pub(super) struct Login {
     pub(super) client: Client,
@@ -58,10 +62,15 @@ impl Login {
         server: &Server,
         limits: Limits,
         options: &StartupOptions,
+        on_notification: Option<OnNotification>,
     ) -> Result<Self, StoreError> {
-        match Self::open(server, limits, Some(&options.text)).await {
+        let login = async |options| {
+            let on_notification = on_notification.clone();
+            Self::open(server, limits, options, on_notification).await
+        };
+        match login(Some(&options.text)).await {
             // Each pooler refuses with its own code.
-            Err(StoreError::Failed { code: Some(_), .. }) => Self::open(server, limits, None).await,
+            Err(StoreError::Failed { code: Some(_), .. }) => login(None).await,
             logged_in => logged_in,
         }
     }
@@ -71,12 +80,17 @@ impl Login {
         server: &Server,
         limits: Limits,
         options: Option<&str>,
+        on_notification: Option<OnNotification>,
     ) -> Result<Self, StoreError> {
+        let open_at = async |address| {
+            let on_notification = on_notification.clone();
+            Self::open_at(server, limits, options, address, on_notification).await
+        };
         let (host, port) = match &server.address {
             ServerAddress::Tcp { host, port } => (host.as_str(), *port),
             ServerAddress::Socket { path, port } => {
                 let path = path.join(format!(".s.PGSQL.{port}"));
-                return Self::open_at(server, limits, options, ResolvedAddress::Socket(path)).await;
+                return open_at(ResolvedAddress::Socket(path)).await;
             }
         };
         let found = lookup_host((host, port)).await;
@@ -84,7 +98,7 @@ impl Login {
         let nowhere = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
         let mut outcome = Err(io_error(server, CONNECTING, &nowhere));
         for peer in found {
-            outcome = Self::open_at(server, limits, options, ResolvedAddress::Tcp(peer)).await;
+            outcome = open_at(ResolvedAddress::Tcp(peer)).await;
             if outcome.is_ok() {
                 break;
             }
@@ -97,6 +111,7 @@ impl Login {
         limits: Limits,
         options: Option<&str>,
         address: ResolvedAddress,
+        on_notification: Option<OnNotification>,
     ) -> Result<Self, StoreError> {
         let mut config = config(server, limits);
         if let Some(options) = options {
@@ -109,12 +124,19 @@ impl Login {
         };
         let guard = guarded.then(|| CleartextGuard::new(tls.connector.is_some()));
         let socket = GuardedStream::new(socket(server, limits, &address).await?, guard);
-        let (client, connection) = config
+        let (client, mut connection) = config
             .connect_raw(socket, tls)
             .await
             .map_err(|error| store_error(server, limits, "connecting", &error))?;
         // A connection failure surfaces in whatever waits for an answer.
-        let connection = AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }));
+        let running = async move {
+            while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
+                if let (AsyncMessage::Notification(it), Some(take)) = (&message, &on_notification) {
+                    take(it);
+                }
+            }
+        };
+        let connection = AbortOnDropHandle::new(tokio::spawn(running));
         Ok(Self {
             client,
             connection,
@@ -217,7 +239,7 @@ mod tests {
 
     async fn log_in(dsn: &str) -> Result<Login, StoreError> {
         let server = dsn::parse(dsn).unwrap();
-        Login::open(&server, Limits::default(), None).await
+        Login::open(&server, Limits::default(), None, None).await
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use wayleave_store::{Limits, StoreError};
 use super::connect::refused_pooler;
 use super::dialect::PostgresDialect;
 use super::error::store_error;
-use super::login::{self, CancelHandle, Login};
+use super::login::{self, CancelHandle, Login, OnNotification};
 use super::settings::{self, StartupOptions};
 use super::values::RawValue;
 use crate::compile::Bind;
@@ -49,9 +49,26 @@ pub(crate) struct PgSession {
 impl PgSession {
     /// Logs in, and makes sure that the settings that answers depend on are in force.
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
+        Self::open_with(server, limits, None).await
+    }
+
+    /// Logs in alike, and passes on what the session is notified of.
+    pub(super) async fn open_listening(
+        server: &Server,
+        limits: Limits,
+        on_notification: OnNotification,
+    ) -> Result<Self, StoreError> {
+        Self::open_with(server, limits, Some(on_notification)).await
+    }
+
+    async fn open_with(
+        server: &Server,
+        limits: Limits,
+        on_notification: Option<OnNotification>,
+    ) -> Result<Self, StoreError> {
         let opening = async {
             let options = StartupOptions::new(limits);
-            let login = Login::open_with(server, limits, &options).await?;
+            let login = Login::open_with(server, limits, &options, on_notification).await?;
             let cancel_handle = Arc::new(login.cancel_handle());
             let mut session = Self {
                 client: login.client,
@@ -167,10 +184,17 @@ impl PgSession {
         }
     }
 
+    /// Returns when the connection has ended.
+    pub(super) async fn ended(&mut self) {
+        let _ = (&mut self.connection).await;
+    }
+
     /// Closes the connection; a failure to close loses nothing.
     pub(super) async fn close(self) {
         drop(self.client);
-        let _ = timeout(CLOSE_TIMEOUT, self.connection).await;
+        if !self.connection.is_finished() {
+            let _ = timeout(CLOSE_TIMEOUT, self.connection).await;
+        }
     }
 }
 

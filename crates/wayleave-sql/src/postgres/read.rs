@@ -17,8 +17,10 @@ use super::capabilities::CAPABILITIES;
 use super::catalogue::{self, COLUMNS, UNIQUE};
 use super::dialect::PostgresDialect;
 use super::error::{io_error, store_error};
+use super::listener::ChangeListener;
 use super::login::CancelHandle;
 use super::pool::{PgSession, cancel};
+use super::triggers::TableName;
 use super::types::Kind;
 use super::values::RowDecoder;
 use crate::compile::PlanParts;
@@ -41,14 +43,22 @@ const DIVISION_BY_ZERO: &str = "22012";
 
 /// A PostgreSQL database.
 pub(crate) struct Database {
-    server: Address,
+    server: Arc<Address>,
     limits: Limits,
+    listener: ChangeListener,
 }
 
 /// The database behind an address, answering plans.
 pub(crate) fn store(server: Address, options: StoreOptions) -> PooledStore<Database> {
     let limits = options.limits;
-    PooledStore::new(Database { server, limits }, options)
+    let server = Arc::new(server);
+    let listener = ChangeListener::new(Arc::clone(&server), limits, options.trigger_check);
+    let database = Database {
+        server,
+        limits,
+        listener,
+    };
+    PooledStore::new(database, options)
 }
 
 /// The statements that plans compile to, with their bound values.
@@ -58,7 +68,13 @@ pub(crate) async fn statements(
     plans: &[&wayleave_plan::AuthorizedPlan],
 ) -> Result<Vec<(String, Vec<crate::compile::Bind>)>, StoreError> {
     let limits = Limits::default();
-    let database = Database { server, limits };
+    let server = Arc::new(server);
+    let check = StoreOptions::default().trigger_check;
+    let database = Database {
+        listener: ChangeListener::new(Arc::clone(&server), limits, check),
+        server,
+        limits,
+    };
     let mut session = database.open().await?;
     let mut statements = Vec::with_capacity(plans.len());
     for plan in plans {
@@ -227,8 +243,24 @@ impl ServerDriver for Database {
         Ok((estimate >= 0).then_some(estimate.into()))
     }
 
+    fn change_token(&self, plan: PlanParts<'_>) -> Option<u64> {
+        let target = plan.target;
+        let joined = plan.joined_tables();
+        let joined = joined.iter().map(|it| (&it.schema, &it.name));
+        let tables = [(&target.schema, &target.table)].into_iter().chain(joined);
+        let tables = tables.map(|(schema, table)| TableName {
+            schema: schema.clone(),
+            table: table.clone(),
+        });
+        self.listener.token(tables.collect())
+    }
+
     async fn close(session: PgSession) {
         session.close().await;
+    }
+
+    async fn end_listening(&self) {
+        self.listener.close().await;
     }
 }
 

@@ -107,7 +107,7 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn change_token(&self) -> Result<Option<u64>, StoreError> {
+    async fn change_token(&self, _: &AuthorizedPlan) -> Result<Option<u64>, StoreError> {
         let (inner, versions) = (Arc::clone(&self.inner), Arc::clone(&self.versions));
         let limits = self.inner.options.limits;
         let read = tokio::task::spawn_blocking(move || versions.token(&inner.file, limits));

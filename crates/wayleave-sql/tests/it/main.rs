@@ -13,6 +13,7 @@
     reason = "tests"
 )]
 
+mod change_tokens;
 mod conformance;
 mod documented;
 mod edges;

@@ -5,15 +5,12 @@ use std::time::{Duration, Instant};
 
 use crate::stores::{KINDS, Loaded, all, arguments, mapping, patient};
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_sql::{Dsn, StoreOptions, store};
 use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{Answer, Store, StoreError};
-use wayleave_test::{mariadb, postgres};
+use wayleave_test::{CutProxy, mariadb, postgres};
 
 const TABLE: &str = "CREATE TABLE things (id integer PRIMARY KEY, word varchar(20), small integer); \
     INSERT INTO things VALUES (1, 'one', 1), (2, 'two', NULL);";
@@ -28,60 +25,6 @@ fn everything(served: &ServedMapping) -> AuthorizedPlan {
     served.query(&query).unwrap().rows().clone()
 }
 
-/// A proxy between a store and its server that can be taken down.
-struct Between {
-    port: u16,
-    server: u16,
-    up: Option<(CancellationToken, TaskTracker)>,
-}
-
-impl Between {
-    async fn new(server: u16) -> Self {
-        let mut between = Self {
-            port: 0,
-            server,
-            up: None,
-        };
-        between.come().await;
-        between
-    }
-
-    async fn come(&mut self) {
-        let listener = TcpListener::bind(("127.0.0.1", self.port)).await.unwrap();
-        self.port = listener.local_addr().unwrap().port();
-        let (gone, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let (server, ended, spawned) = (self.server, gone.clone(), tasks.clone());
-        tasks.spawn(async move {
-            loop {
-                let accepted = tokio::select! {
-                    accepted = listener.accept() => accepted,
-                    () = ended.cancelled() => return,
-                };
-                let Ok((mut near, _)) = accepted else { return };
-                let ended = ended.clone();
-                spawned.spawn(async move {
-                    let Ok(mut far) = TcpStream::connect(("127.0.0.1", server)).await else {
-                        return;
-                    };
-                    let copying = tokio::io::copy_bidirectional(&mut near, &mut far);
-                    tokio::select! {
-                        _ = copying => {}
-                        () = ended.cancelled() => {}
-                    }
-                });
-            }
-        });
-        self.up = Some((gone, tasks));
-    }
-
-    async fn go(&mut self) {
-        let (gone, tasks) = self.up.take().unwrap();
-        gone.cancel();
-        tasks.close();
-        tasks.wait().await;
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_goes_away_is_unreachable_and_comes_back() {
     for kind in [SourceKind::Postgres, SourceKind::Mysql] {
@@ -90,10 +33,10 @@ async fn a_server_that_goes_away_is_unreachable_and_comes_back() {
             SourceKind::Postgres => postgres().await.endpoint().port,
             _ => mariadb().await.endpoint().port,
         };
-        let mut between = Between::new(port).await;
+        let mut between = CutProxy::start(port).await.unwrap();
         let dsn = loaded
             .dsn
-            .replace(&format!(":{port}/"), &format!(":{}/", between.port));
+            .replace(&format!(":{port}/"), &format!(":{}/", between.port()));
         let store = store(Dsn::parse(kind, &dsn).unwrap(), StoreOptions::default());
         let served = served(kind);
         let plan = everything(&served);
@@ -102,7 +45,7 @@ async fn a_server_that_goes_away_is_unreachable_and_comes_back() {
                 all(store.as_ref(), &plan, &patient()).await.unwrap().len(),
                 2
             );
-            between.go().await;
+            between.cut().await;
             let start = Instant::now();
             let error = all(store.as_ref(), &plan, &patient()).await.unwrap_err();
             assert!(
@@ -115,7 +58,7 @@ async fn a_server_that_goes_away_is_unreachable_and_comes_back() {
                 start.elapsed()
             );
             assert!(error.is_retryable());
-            between.come().await;
+            between.restore().await.unwrap();
             // The very next read succeeds.
             assert_eq!(
                 all(store.as_ref(), &plan, &patient()).await.unwrap().len(),
@@ -123,7 +66,7 @@ async fn a_server_that_goes_away_is_unreachable_and_comes_back() {
             );
         }
         store.close().await;
-        between.go().await;
+        between.cut().await;
     }
 }
 

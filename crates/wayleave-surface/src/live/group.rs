@@ -74,6 +74,16 @@ impl Group {
         self.last.is_some()
     }
 
+    /// Whether its row filter follows relations to other streams.
+    pub(super) fn reads_other_streams(&self) -> bool {
+        let plan = self.plan.rows();
+        let mut reads_others = !plan.joins().is_empty();
+        plan.read().for_each_predicate(&mut |predicate| {
+            predicate.for_each_exists(&mut |_, _| reads_others = true);
+        });
+        reads_others
+    }
+
     /// Whether the stream is too large to be read whole.
     pub(super) fn is_followed(&self) -> bool {
         matches!(self.last, Some(Last::Followed(_)))

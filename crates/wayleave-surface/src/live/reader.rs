@@ -95,13 +95,13 @@ impl StreamReader {
     /// same.
     pub(super) fn plan(&self, package: &Package) -> Result<QueryPlan, Refusal> {
         let view = self.service.view(package);
-        QueryPlan::new(&view, &self.request(None), self.service.seal())
+        QueryPlan::new(&view, &self.request(None), self.service.process_seal())
     }
 
     /// Changes when the store's data may have changed; `None` where only reading can tell.
     pub(super) async fn change_token(&self, plan: &AuthorizedPlan) -> Option<u64> {
         let store = self.service.stores().store(&plan.target().source).ok()?;
-        store.change_token().await.ok().flatten()
+        store.change_token(plan).await.ok().flatten()
     }
 
     /// Reads all records of a plan, if they are few enough to be compared.
@@ -125,7 +125,7 @@ impl StreamReader {
     pub(super) async fn walk(&self, package: &Package, since: &str) -> Result<Walk, ReadFailure> {
         let view = self.service.view(package);
         let request = self.request(Some(since.to_owned()));
-        let plan = match QueryPlan::new(&view, &request, self.service.seal()) {
+        let plan = match QueryPlan::new(&view, &request, self.service.process_seal()) {
             Err(refusal) if refusal.code == Code::ChangesUnavailable => {
                 return Err(ReadFailure::NotFollowed);
             }
@@ -141,7 +141,9 @@ impl StreamReader {
             Value::Malformed => return Err(ReadFailure::NotFollowed),
             horizon => plan.within(horizon),
         };
-        let bookmark = plan.page(&[]).next_changes_since(0, self.service.seal());
+        let bookmark = plan
+            .page(&[])
+            .next_changes_since(0, self.service.process_seal());
         walk.bookmark = bookmark.ok_or(ReadFailure::NotFollowed)?;
         if since == BEGINNING {
             return Ok(walk);
@@ -172,13 +174,13 @@ impl StreamReader {
             let values: Option<Vec<Json>> = some.iter().map(|key| key.value.clone()).collect();
             let values = values.ok_or(ReadFailure::NotKeyed)?;
             let mut request = self.request(None);
-            let plan = QueryPlan::new(&view, &request, self.service.seal())?;
+            let plan = QueryPlan::new(&view, &request, self.service.process_seal())?;
             let [field] = plan.view().key_fields() else {
                 return Err(ReadFailure::NotKeyed);
             };
             let name = field.name().to_owned();
             request.filter = Some(Map::from_iter([(name, Json::Array(values))]));
-            let plan = QueryPlan::new(&view, &request, self.service.seal())?;
+            let plan = QueryPlan::new(&view, &request, self.service.process_seal())?;
             let mut rows = self.rows(plan.rows()).await?;
             while let Some(row) = rows.next().await {
                 with_record(&plan, row?, |record| digests.insert(record));

@@ -4,6 +4,7 @@
 //! Subscribers who see the same are one group, compared once. Where several groups watch a stream,
 //! one read of all of it tells whether any group has to be read at all.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,7 +19,7 @@ use wayleave_plan::query::QueryPlan;
 use super::digests::{RecordChangeKind, RecordDigests};
 use super::group::{Group, News, Wanted};
 use super::reader::{ReadFailure, StreamReader};
-use super::{StreamKey, WatchedKey, refusal};
+use super::{SeenCounts, StreamKey, WatchedKey, refusal};
 
 /// The longest time between two attempts to read a source that fails.
 const MAX_BACKOFF: Duration = Duration::from_mins(1);
@@ -84,6 +85,8 @@ pub(super) struct Watcher {
     /// All of the stream, as last read.
     whole: Option<RecordDigests>,
     failures: u32,
+    /// Told of every change, whoever sees it.
+    seen: watch::Sender<SeenCounts>,
 }
 
 /// Why a watcher looks at its stream.
@@ -101,6 +104,7 @@ impl Watcher {
         reader: StreamReader,
         joining: UnboundedReceiver<Joining>,
         left: Arc<Notify>,
+        seen: watch::Sender<SeenCounts>,
     ) -> Self {
         Self {
             worlds: reader.service.worlds(),
@@ -113,6 +117,7 @@ impl Watcher {
             token: None,
             whole: None,
             failures: 0,
+            seen,
         }
     }
 
@@ -180,11 +185,11 @@ impl Watcher {
     /// Compares the stream with what each group saw last, and tells what changed.
     async fn look(&mut self, reason: &Reason) {
         self.regroup();
-        let Some(first) = self.groups.first() else {
+        if self.groups.is_empty() {
             return;
-        };
+        }
         // Read before the rows, so that a change made meanwhile is looked for again.
-        let token = self.reader.change_token(first.plan.rows()).await;
+        let token = self.change_token().await;
         let is_known = self.groups.iter().all(Group::is_known);
         if token.is_some() && token == self.token && is_known && !self.has_new_keys() {
             self.admit(None);
@@ -210,13 +215,26 @@ impl Watcher {
         }
     }
 
+    /// Changes when anything that the groups read may have changed; `None` where only reading can
+    /// tell.
+    async fn change_token(&self) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        for (place, group) in self.groups.iter().enumerate() {
+            // All read the stream itself; a row filter may follow relations to others.
+            if place == 0 || group.reads_other_streams() {
+                let token = self.reader.change_token(group.plan.rows()).await?;
+                token.hash(&mut hasher);
+            }
+        }
+        Some(hasher.finish())
+    }
+
     /// Whether a group has to be read although nothing of the stream is known to have changed.
     fn is_needed(&self, id: u64, is_whole: bool) -> bool {
         let Some(group) = self.groups.iter().find(|group| group.id == id) else {
             return false;
         };
-        // A row filter may follow relations to other streams.
-        let is_joined = is_whole && !group.plan.rows().joins().is_empty();
+        let is_joined = is_whole && group.reads_other_streams();
         let mut members = self.members.iter();
         let joins = members.any(|it| it.group == Some(group.id) && it.done.is_some());
         is_joined || joins || !group.is_known()
@@ -254,6 +272,7 @@ impl Watcher {
             };
             match group.look(&self.reader, &wanted).await {
                 Ok(news) => {
+                    self.count(&news);
                     self.tell(id, &news);
                     self.admit(Some(id));
                     return true;
@@ -280,6 +299,16 @@ impl Watcher {
         wanted.keys.sort_by(|one, other| one.text.cmp(&other.text));
         wanted.keys.dedup_by(|one, other| one.text == other.text);
         wanted
+    }
+
+    /// Signals a change to those who read the stream themselves.
+    fn count(&self, news: &News) {
+        if news.is_everything || !news.records.is_empty() || !news.keyed.is_empty() {
+            let key = &self.reader.key;
+            let stream = (key.connection_id.clone(), key.stream.clone());
+            self.seen
+                .send_modify(|seen| *seen.entry(stream).or_default() += 1);
+        }
     }
 
     fn tell(&self, group: u64, news: &News) {

@@ -4,6 +4,7 @@
 mod changes;
 mod cost;
 mod large;
+mod recovery;
 mod twins;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +60,15 @@ pub fn ships(many: usize) -> String {
         let port = if n % 2 == 1 { "Bergen" } else { "Oslo" };
         sql + &format!("INSERT INTO ships VALUES ({n}, 'ship {n}', '{port}', {n}.5, {n});")
     })
+}
+
+/// The statements by which PostgreSQL announces changes of ships.
+pub fn triggers() -> String {
+    let ships = wayleave_sql::TableName {
+        schema: None,
+        table: "ships".to_owned(),
+    };
+    wayleave_sql::change_triggers(SourceKind::Postgres, &[ships]).unwrap()
 }
 
 pub async fn feed(

@@ -8,6 +8,7 @@ use serde_json::json;
 use wayleave_ledger::{GovernanceError, LedgerError, NewSource, Refusal};
 use wayleave_model::mapping::SourceKind;
 use wayleave_project::{
+    change_triggers::{TableName, change_triggers},
     overview::readers,
     render,
     source::{self, Environment},
@@ -37,6 +38,16 @@ pub(crate) enum Action {
         /// The source.
         #[arg(value_name = "NAME", value_parser = arguments::source)]
         name: String,
+    },
+    /// Print the SQL that lets a PostgreSQL source announce its changes. Installs nothing.
+    Triggers {
+        /// The source.
+        #[arg(value_name = "NAME", value_parser = arguments::source)]
+        name: String,
+        /// A table, as `TABLE` or `SCHEMA.TABLE`, instead of those that ratified datasets read. A
+        /// partition needs a trigger of its own.
+        #[arg(long = "table", value_name = "TABLE")]
+        tables: Vec<String>,
     },
 }
 
@@ -88,6 +99,7 @@ pub(crate) async fn run(
         Action::List => list(project, output).await,
         Action::Remove { name } => remove(&name, project, output).await,
         Action::Test { name } => test(&name, project, output).await,
+        Action::Triggers { name, tables } => triggers(&name, &tables, project, output).await,
     }
 }
 
@@ -158,6 +170,44 @@ async fn remove(name: &str, project: Option<&Path>, output: Output) -> Result<Ex
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn triggers(
+    name: &str,
+    tables: &[String],
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let project = super::open_to_read(project)?;
+    let state = project.governance().ledger().state().await?;
+    let tables: Vec<TableName> = tables.iter().map(|it| table_name(it)).collect();
+    let script = change_triggers(&project, &state, name, &tables);
+    let script = script.await.map_err(|error| {
+        let hint = error.hint();
+        Failure::usage(error.to_string()).hint(hint)
+    })?;
+    let shown = script.tables.iter();
+    let shown = shown.map(|it| json!({ "schema": it.schema, "table": it.table }));
+    let shown: Vec<_> = shown.collect();
+    let document = json!({ "source": name, "tables": shown, "sql": script.sql });
+    output.answer(&document, script.sql.trim_end());
+    output.remark(
+        "run it as the owner of the tables; until then, and if it is taken away, the tables are \
+         read at every interval",
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A table, where a point ends the schema.
+fn table_name(text: &str) -> TableName {
+    let (schema, table) = match text.split_once('.') {
+        Some((schema, table)) => (Some(schema.to_owned()), table),
+        None => (None, text),
+    };
+    TableName {
+        schema,
+        table: table.to_owned(),
+    }
 }
 
 async fn test(name: &str, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {

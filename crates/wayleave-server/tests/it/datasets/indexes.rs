@@ -123,3 +123,37 @@ async fn records_with_malformed_values_are_counted_for_the_operator_and_hold_up_
     });
     assert!(told, "{findings:?}");
 }
+
+#[tokio::test]
+async fn what_subscribers_are_told_of_is_searchable_at_once() {
+    // Without a subscriber, the index would be refreshed in an hour.
+    let settings = "[search]\nrefresh_seconds = 3600\n[live]\ninterval_ms = 100\n";
+    let fixture = ProjectFixture::with_settings(settings);
+    fixture.declare().await;
+    let mapping = searchable("boats").replace("title =", "updated = \"other\"\ntitle =")
+        + "other = { datatype = \"datetime\" }\n";
+    let dated = "UPDATE things SET other = '2026-02-01T00:00:00Z'";
+    wayleave_test::sqlite_execute(&fixture.database(), dated).unwrap();
+    fixture.connect(&mapping).await;
+    let deployment = fixture.open().await;
+    deployment.keep_indexes();
+    until(&deployment, "indexed", async || {
+        found(&deployment, "two").await == Some(vec!["boats/things:2".to_owned()])
+    })
+    .await;
+    let feed = deployment.feed().unwrap();
+    let watched = feed.watch_local(Package::local(), "things", None).await;
+    let _watched = watched.unwrap();
+    assert_eq!(feed.watched(), 1);
+    for (time, name) in [("03", "three"), ("04", "four")] {
+        let renamed = format!(
+            "UPDATE things SET name = '{name}', other = '2026-{time}-01T00:00:00Z' WHERE id = 2"
+        );
+        wayleave_test::sqlite_execute(&fixture.database(), &renamed).unwrap();
+        until(&deployment, name, async || {
+            found(&deployment, name).await == Some(vec!["boats/things:2".to_owned()])
+        })
+        .await;
+    }
+    deployment.close().await;
+}

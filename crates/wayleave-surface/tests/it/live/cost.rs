@@ -11,6 +11,7 @@ use wayleave_plan::package::{Package, StreamScope};
 use wayleave_store::{Answer, Capabilities, ReadContext, Store, StoreError};
 use wayleave_surface::live::{ChangeFeed, LiveOptions};
 use wayleave_surface::{ReadLimits, ReadService, Stores};
+use wayleave_test::postgres;
 
 use super::{mapping, narrow, next, options, package, ships, watch};
 use crate::reading::database::Database;
@@ -37,8 +38,8 @@ impl Store for Counted {
         self.store.read(plan, context).await
     }
 
-    async fn change_token(&self) -> Result<Option<u64>, StoreError> {
-        self.store.change_token().await
+    async fn change_token(&self, plan: &AuthorizedPlan) -> Result<Option<u64>, StoreError> {
+        self.store.change_token(plan).await
     }
 
     async fn close(&self) {
@@ -55,15 +56,43 @@ impl Stores for Only {
 }
 
 const INTERVAL: Duration = Duration::from_millis(300);
+const SUBSCRIPTIONS: usize = 1_000;
 
-/// How many reads of a quiet stream a hundred subscribers of three packages cost, and how many
-/// intervals passed.
-async fn idle(kind: SourceKind) -> (usize, usize) {
-    let database = Database::new(kind, &ships(6)).await;
+/// What a while of quiet cost a source.
+#[derive(Debug)]
+struct IdleCost {
+    intervals: usize,
+    reads: usize,
+    /// The statements that PostgreSQL itself counted.
+    statements: i64,
+}
+
+/// The statements that were run in a PostgreSQL database.
+async fn statements(database: &Database) -> i64 {
+    let count = format!(
+        "SELECT COALESCE(sum(calls), 0)::bigint FROM pg_stat_statements s \
+         JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = '{}'",
+        database.name
+    );
+    postgres().await.number("postgres", &count).await.unwrap()
+}
+
+/// What a quiet stream costs with a thousand subscriptions of three packages.
+async fn idle(kind: SourceKind, database: Arc<Database>) -> IdleCost {
+    let is_postgres = kind == SourceKind::Postgres;
+    if is_postgres {
+        let counting = "CREATE EXTENSION IF NOT EXISTS pg_stat_statements";
+        postgres()
+            .await
+            .execute("postgres", counting)
+            .await
+            .unwrap();
+    }
     let counted = Arc::new(Counted {
         store: database.store.clone(),
         reads: AtomicUsize::new(0),
     });
+    let reads = || counted.reads.load(Ordering::SeqCst);
     let stores: Arc<dyn Stores> = Arc::new(Only(counted.clone()));
     let world = world(&[&mapping(kind, true)]);
     let service = ReadService::with_clock(world, stores, keys(), ReadLimits::default(), || NOW);
@@ -73,7 +102,7 @@ async fn idle(kind: SourceKind) -> (usize, usize) {
     };
     let feed = ChangeFeed::new(service, interval);
     let mut watches = Vec::new();
-    for n in 0..100 {
+    for n in 0..SUBSCRIPTIONS {
         let package = match n % 3 {
             0 => Package::local(),
             1 => narrow(),
@@ -82,12 +111,23 @@ async fn idle(kind: SourceKind) -> (usize, usize) {
         watches.push(watch(&feed, package, "ships").await);
     }
     assert_eq!(feed.watched(), 1);
-    // The first looks compare all groups.
-    tokio::time::sleep(2 * INTERVAL).await;
-    let (before, began) = (counted.reads.load(Ordering::SeqCst), Instant::now());
+    // The first looks compare all groups, and a store may need a moment to listen.
     tokio::time::sleep(5 * INTERVAL).await;
-    let reads = counted.reads.load(Ordering::SeqCst) - before;
+    let count = async || {
+        if is_postgres {
+            statements(&database).await
+        } else {
+            0
+        }
+    };
+    let (before, counted_before, began) = (reads(), count().await, Instant::now());
+    tokio::time::sleep(5 * INTERVAL).await;
     let intervals = began.elapsed().as_millis() / INTERVAL.as_millis();
+    let cost = IdleCost {
+        intervals: usize::try_from(intervals).unwrap(),
+        reads: reads() - before,
+        statements: count().await - counted_before,
+    };
     database
         .execute("UPDATE ships SET name = 'z' WHERE id = 1")
         .await;
@@ -101,21 +141,32 @@ async fn idle(kind: SourceKind) -> (usize, usize) {
         assert!(began.elapsed() < super::PATIENCE);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    (reads, usize::try_from(intervals).unwrap())
+    println!("{kind}: {cost:?}");
+    cost
 }
 
 #[tokio::test]
 async fn a_quiet_stream_costs_one_read_an_interval_whoever_watches_it() {
     for kind in [SourceKind::Postgres, SourceKind::Mysql] {
-        let (reads, intervals) = idle(kind).await;
-        assert!(
-            (1..=intervals + 1).contains(&reads),
-            "{kind}: {reads} in {intervals}"
-        );
+        let cost = idle(kind, Database::new(kind, &ships(6)).await).await;
+        assert!((1..=cost.intervals + 1).contains(&cost.reads), "{cost:?}");
+        // A read is one statement.
+        let most = i64::try_from(cost.intervals + 1).unwrap();
+        assert!(cost.statements <= most, "{cost:?}");
     }
 }
 
 #[tokio::test]
+async fn a_quiet_database_with_triggers_is_sent_no_statement() {
+    let kind = SourceKind::Postgres;
+    let sql = format!("{}{}", ships(6), super::triggers());
+    let cost = idle(kind, Database::new(kind, &sql).await).await;
+    assert_eq!((cost.reads, cost.statements), (0, 0), "{cost:?}");
+}
+
+#[tokio::test]
 async fn a_quiet_file_is_not_read_at_all() {
-    assert_eq!(idle(SourceKind::Sqlite).await.0, 0);
+    let kind = SourceKind::Sqlite;
+    let cost = idle(kind, Database::new(kind, &ships(6)).await).await;
+    assert_eq!(cost.reads, 0);
 }

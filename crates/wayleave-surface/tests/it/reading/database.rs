@@ -15,7 +15,7 @@ use crate::reading::fixture::{NOW, keys, world};
 /// A database, and the store that reads it.
 pub struct Database {
     kind: SourceKind,
-    name: String,
+    pub name: String,
     pub store: Arc<dyn Store>,
     _folder: Option<TempDir>,
 }
@@ -37,17 +37,26 @@ impl Database {
                 (made.dsn, made.name, None)
             }
         };
+        let options = StoreOptions::default();
+        Arc::new(Self {
+            _folder: folder,
+            ..Self::through(kind, name, &dsn, options)
+        })
+    }
+
+    /// A database that is there already, read through a DSN.
+    pub fn through(kind: SourceKind, name: String, dsn: &str, options: StoreOptions) -> Self {
         let options = StoreOptions {
             // No read is refused, however slow the machine is.
             wait: Duration::from_mins(5),
-            ..StoreOptions::default()
+            ..options
         };
-        Arc::new(Self {
+        Self {
             kind,
             name,
-            store: wayleave_sql::store(Dsn::parse(kind, &dsn).unwrap(), options),
-            _folder: folder,
-        })
+            store: wayleave_sql::store(Dsn::parse(kind, dsn).unwrap(), options),
+            _folder: None,
+        }
     }
 
     /// Changes the database behind the server's back.
@@ -57,6 +66,11 @@ impl Database {
             SourceKind::Postgres => postgres().await.execute(&self.name, sql).await.unwrap(),
             _ => mariadb().await.execute(&self.name, sql).await.unwrap(),
         }
+    }
+
+    /// Ends the sessions of the store.
+    pub async fn store_close(&self) {
+        self.store.close().await;
     }
 
     /// A service of this mapping over the database.

@@ -1,0 +1,103 @@
+//! The SQL by which an operator lets a source announce its changes. Nothing here runs it.
+
+use std::collections::BTreeSet;
+
+use wayleave_ledger::State;
+use wayleave_model::mapping::SourceKind;
+pub use wayleave_sql::TableName;
+
+use crate::{
+    project::Project,
+    source_probe::{ProbeError, declared},
+};
+
+/// Statements to install, and the tables they are for.
+#[derive(Debug)]
+pub struct TriggerScript {
+    /// The tables.
+    pub tables: Vec<TableName>,
+    /// The statements.
+    pub sql: String,
+}
+
+/// Why there are no statements to install.
+#[derive(Debug, thiserror::Error)]
+pub enum TriggerError {
+    /// The source is not declared.
+    #[error(transparent)]
+    Source(#[from] ProbeError),
+    /// Sources of its kind announce nothing.
+    #[error("source `{name}` is {kind}: only PostgreSQL announces changes")]
+    Kind {
+        /// The source.
+        name: String,
+        /// Its kind.
+        kind: SourceKind,
+    },
+    /// No table is known.
+    #[error("no ratified dataset reads source `{name}`")]
+    NoTables {
+        /// The source.
+        name: String,
+    },
+    /// A name that no table can have.
+    #[error("a table's name cannot be written in SQL")]
+    Name,
+}
+
+impl TriggerError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Source(error) => error.hint(),
+            Self::Kind { .. } => {
+                "nothing has to be installed: a watched stream is looked at every \
+                `live.interval_ms`"
+                    .to_owned()
+            }
+            Self::NoTables { .. } => "ratify one, or name tables with `--table`".to_owned(),
+            Self::Name => "check the names given with `--table`".to_owned(),
+        }
+    }
+}
+
+/// The statements for `tables`, or for those that ratified mappings read through the source.
+pub async fn change_triggers(
+    project: &Project,
+    state: &State,
+    source: &str,
+    tables: &[TableName],
+) -> Result<TriggerScript, TriggerError> {
+    let kind = declared(state, source)?.kind;
+    let name = source.to_owned();
+    if kind != SourceKind::Postgres {
+        return Err(TriggerError::Kind { name, kind });
+    }
+    let tables = if tables.is_empty() {
+        mapped_tables(project, state, source).await
+    } else {
+        tables.to_vec()
+    };
+    if tables.is_empty() {
+        return Err(TriggerError::NoTables { name });
+    }
+    let sql = wayleave_sql::change_triggers(kind, &tables).ok_or(TriggerError::Name)?;
+    Ok(TriggerScript { tables, sql })
+}
+
+async fn mapped_tables(project: &Project, state: &State, source: &str) -> Vec<TableName> {
+    let mut tables = BTreeSet::new();
+    for name in state.datasets().keys() {
+        let Ok(mapping) = project.governance().load(name).await else {
+            continue;
+        };
+        if mapping.connections.iter().any(|it| it.source == source) {
+            let schema = mapping.dataset.schema.as_ref();
+            tables.extend(mapping.streams.iter().map(|stream| TableName {
+                schema: schema.map(|it| it.value.clone()),
+                table: stream.table.value.clone(),
+            }));
+        }
+    }
+    tables.into_iter().collect()
+}

@@ -1,0 +1,285 @@
+//! Learns of changes from the triggers that an operator has installed, without a query.
+//!
+//! One session of the source listens, begun when a table is first asked for and ended when none has
+//! been asked for in a while. Until it listens, and whenever it does not, nothing is known of a
+//! table and whoever asks has to read. Time is the monotonic clock's.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_postgres::Notification;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use wayleave_store::Limits;
+
+use super::connect::GRACE;
+use super::pool::PgSession;
+use super::triggers::{self, CHANNEL, Coverage, TableName};
+use crate::dsn::Server;
+
+/// How long nobody may ask before the session is ended.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
+/// How long to wait after a session was lost, doubled with every failure.
+const FIRST_RETRY: Duration = Duration::from_millis(250);
+/// Maximum number of tables that are listened for.
+const MAX_TABLES: usize = 10_000;
+
+/// Listens for the changes of a database.
+pub(super) struct ChangeListener {
+    shared: Arc<Shared>,
+    /// Ends the session with the store.
+    stop: CancellationToken,
+    _stop_on_drop: DropGuard,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    server: Arc<Server>,
+    limits: Limits,
+    /// How often the triggers are looked for.
+    check_interval: Duration,
+    heard: Mutex<Heard>,
+    /// A table was asked for that has not been looked for.
+    wanted: Notify,
+}
+
+/// What was asked for and what has been heard.
+#[derive(Default)]
+struct Heard {
+    /// The tables asked for; `None` where the triggers have not been looked for.
+    tables: BTreeMap<TableName, Option<Coverage>>,
+    /// The notifications of each covered table.
+    counts: HashMap<u32, u64>,
+    /// How many sessions have listened. What was sent between two of them is not known.
+    sessions: u64,
+    asked: Option<Instant>,
+    is_running: bool,
+}
+
+/// Why a session ended.
+enum SessionEnd {
+    /// Nobody asks any more.
+    Unwanted,
+    /// There is nothing to listen for, or no way to listen.
+    Useless,
+    /// It was lost.
+    Lost,
+}
+
+impl ChangeListener {
+    pub(super) fn new(server: Arc<Server>, limits: Limits, check_interval: Duration) -> Self {
+        let stop = CancellationToken::new();
+        Self {
+            shared: Arc::new(Shared {
+                server,
+                limits,
+                check_interval,
+                heard: Mutex::default(),
+                wanted: Notify::new(),
+            }),
+            _stop_on_drop: stop.clone().drop_guard(),
+            stop,
+            task: Mutex::default(),
+        }
+    }
+
+    /// A number that changes when any of these tables may have changed; `None` while that is not
+    /// known without reading them.
+    pub(super) fn token(&self, tables: Vec<TableName>) -> Option<u64> {
+        let mut heard = self.shared.heard();
+        heard.asked = Some(Instant::now());
+        if !heard.is_running && !self.stop.is_cancelled() {
+            heard.is_running = true;
+            let listening = Arc::clone(&self.shared).run(self.stop.clone());
+            let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+            *task = Some(tokio::spawn(listening));
+        }
+        let mut hasher = DefaultHasher::new();
+        heard.sessions.hash(&mut hasher);
+        let mut is_covered = true;
+        for table in tables {
+            is_covered &= heard.hash(&table, &mut hasher);
+            if heard.tables.len() < MAX_TABLES && !heard.tables.contains_key(&table) {
+                heard.tables.insert(table, None);
+                self.shared.wanted.notify_one();
+            }
+        }
+        is_covered.then(|| hasher.finish())
+    }
+
+    /// Ends the session and waits for it.
+    pub(super) async fn close(&self) {
+        self.stop.cancel();
+        let task = {
+            let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+            task.take()
+        };
+        if let Some(task) = task {
+            // A panic has been reported where it happened.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Heard {
+    /// Adds what is known of a table; returns whether its changes are announced.
+    fn hash(&self, table: &TableName, hasher: &mut DefaultHasher) -> bool {
+        let Some(Some(coverage)) = self.tables.get(table) else {
+            return false;
+        };
+        let Some(members) = &coverage.members else {
+            return false;
+        };
+        coverage.definition.hash(hasher);
+        for member in members {
+            (member, self.counts.get(member)).hash(hasher);
+        }
+        true
+    }
+
+    fn forget(&mut self) {
+        self.counts.clear();
+        for coverage in self.tables.values_mut() {
+            *coverage = None;
+        }
+    }
+
+    fn is_unwanted(&self) -> bool {
+        self.asked
+            .is_none_or(|asked| asked.elapsed() > IDLE_TIMEOUT)
+    }
+}
+
+/// Forgets what was heard when the task ends, however it ends: whoever asks next begins anew.
+struct RunningGuard<'a>(&'a Shared);
+
+impl Drop for RunningGuard<'_> {
+    fn drop(&mut self) {
+        let mut heard = self.0.heard();
+        *heard = Heard {
+            sessions: heard.sessions,
+            ..Heard::default()
+        };
+    }
+}
+
+impl Shared {
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Listens until stopped or unwanted.
+    async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let _running = RunningGuard(&self);
+        let mut retry = FIRST_RETRY;
+        loop {
+            let sessions = self.heard().sessions;
+            let end = tokio::select! {
+                () = stop.cancelled() => break,
+                end = self.listen() => end,
+            };
+            self.heard().forget();
+            if self.heard().sessions > sessions {
+                retry = FIRST_RETRY;
+            }
+            let pause = match end {
+                SessionEnd::Unwanted => break,
+                SessionEnd::Useless => self.check_interval,
+                SessionEnd::Lost => {
+                    retry = (retry * 2).min(self.check_interval);
+                    retry
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = self.wanted.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            if self.heard().is_unwanted() {
+                break;
+            }
+        }
+    }
+
+    /// Opens a session and counts what it is told, until it ends.
+    async fn listen(self: &Arc<Self>) -> SessionEnd {
+        let shared = Arc::clone(self);
+        let on_notification = Arc::new(move |it: &Notification| shared.count(it));
+        let opened = PgSession::open_listening(&self.server, self.limits, on_notification).await;
+        let Ok(mut session) = opened else {
+            return SessionEnd::Lost;
+        };
+        // A pooler would hand the session, and its notifications, to another client.
+        if session.pooled {
+            session.close().await;
+            return SessionEnd::Useless;
+        }
+        let end = self.listen_on(&mut session).await;
+        session.close().await;
+        end
+    }
+
+    async fn listen_on(&self, session: &mut PgSession) -> SessionEnd {
+        // A standby cannot listen.
+        if let Err(error) = session.query(&format!("LISTEN {CHANNEL}"), &[]).await {
+            return if error.is_closed() {
+                SessionEnd::Lost
+            } else {
+                SessionEnd::Useless
+            };
+        }
+        self.heard().sessions += 1;
+        loop {
+            match self.look_for_triggers(session).await {
+                Some(true) => {}
+                Some(false) => return SessionEnd::Useless,
+                None => return SessionEnd::Lost,
+            }
+            tokio::select! {
+                () = session.ended() => return SessionEnd::Lost,
+                () = self.wanted.notified() => {}
+                // Also finds a connection that was lost without a word.
+                () = tokio::time::sleep(self.check_interval) => {}
+            }
+            if self.heard().is_unwanted() {
+                return SessionEnd::Unwanted;
+            }
+        }
+    }
+
+    /// Looks for the triggers of the tables asked for. Returns whether there are any; `None` where the
+    /// server gives no answer.
+    async fn look_for_triggers(&self, session: &PgSession) -> Option<bool> {
+        let tables: Vec<TableName> = self.heard().tables.keys().cloned().collect();
+        let looking = triggers::coverage(&session.client, &tables);
+        let looked = timeout(self.limits.statement + GRACE, looking).await;
+        let found = looked.ok()?.ok()?;
+        let mut heard = self.heard();
+        let members: Vec<u32> = found
+            .iter()
+            .filter_map(|it| it.members.clone())
+            .flatten()
+            .collect();
+        heard.counts.retain(|oid, _| members.contains(oid));
+        for member in &members {
+            heard.counts.entry(*member).or_default();
+        }
+        for (table, coverage) in tables.into_iter().zip(found) {
+            heard.tables.insert(table, Some(coverage));
+        }
+        Some(!members.is_empty())
+    }
+
+    fn count(&self, notification: &Notification) {
+        // Anyone may send anything: only covered tables are counted.
+        if let Ok(oid) = notification.payload().parse::<u32>()
+            && let Some(count) = self.heard().counts.get_mut(&oid)
+        {
+            *count += 1;
+        }
+    }
+}

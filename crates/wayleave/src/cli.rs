@@ -94,7 +94,7 @@ pub(crate) enum Command {
     /// Issue, list and take back the tokens agents come with.
     #[command(subcommand)]
     Token(commands::token::Action),
-    /// List what was decided and by whom, or verify that the record is whole.
+    /// Show what was decided and by whom, and what agents did; verify that both records are whole.
     Audit(commands::audit::Arguments),
     /// Look at everything the project needs in order to serve.
     Doctor,
@@ -113,10 +113,10 @@ impl Command {
             | Self::Disconnect(_)
             | Self::Grant(_)
             | Self::Token(_)
-            | Self::Audit(_)
             | Self::Client(_)
             | Self::Completions(_) => true,
             Self::Source(action) => action.is_local(),
+            Self::Audit(arguments) => arguments.is_local(),
             Self::Check(arguments) => arguments.is_local(),
             Self::Ratify(arguments) => arguments.is_local(),
             Self::Connect(arguments) => arguments.is_local(),

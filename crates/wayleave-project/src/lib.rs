@@ -5,6 +5,7 @@
 //! knows no client, no listener and no tool.
 
 pub mod activation;
+pub mod activity_log;
 pub mod change_triggers;
 pub mod check;
 pub mod columns;

@@ -4,6 +4,7 @@
 //! [`Rendering`](crate::Rendering) or an [`Explanation`](crate::Explanation).
 
 pub mod activation;
+pub mod activity;
 pub mod audit;
 pub mod catalogue;
 pub mod check;

@@ -3,6 +3,7 @@
 //! Two stages: `raw` is what the file may say, every key optional and unknown keys refused;
 //! [`Settings`] has every default filled in and every value parsed.
 
+mod audit;
 mod issuer;
 mod live;
 mod raw;
@@ -15,6 +16,7 @@ use wayleave_model::{
     nearest::nearest,
 };
 
+pub use audit::AuditSettings;
 pub use issuer::{Algorithm, Issuer, PackageRule, UnknownAlgorithm, endpoint};
 pub use live::LiveSettings;
 use raw::RawSettings;
@@ -67,6 +69,10 @@ pub struct Settings {
     pub search: Freshness,
     /// How changes of records are found and told.
     pub live: LiveSettings,
+    /// How calls are recorded.
+    pub audit: AuditSettings,
+    /// The address of the listener for `/metrics`, `/healthz` and `/readyz`; none without.
+    pub telemetry: Option<SocketAddr>,
 }
 
 /// The paths of the certificate and its key, relative to the project folder.
@@ -270,6 +276,8 @@ impl Settings {
             limits: limits(&raw.limits)?,
             search: freshness(&raw.search)?,
             live: LiveSettings::resolve(&raw.live)?,
+            audit: AuditSettings::resolve(&raw.audit)?,
+            telemetry: audit::telemetry_address(&raw.telemetry)?,
         })
     }
 

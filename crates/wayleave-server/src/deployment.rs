@@ -18,12 +18,13 @@ use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
+use wayleave_activity::{ActivityLog, ArgumentKeyError};
 use wayleave_ledger::{FOLDER, LedgerError};
-use wayleave_mcp::{Batch, Caller, Identity, Registry, SchemaError, Server};
+use wayleave_mcp::{Batch, Caller, Identity, Registry, SchemaError, Server, TemplateError};
 use wayleave_model::grant::Scope;
 use wayleave_plan::{active_datasets::ActiveDatasets, search};
 use wayleave_project::{
-    Project, Settings, SettingsError,
+    Project, Settings, SettingsError, activity_log,
     datasets::DatasetFault,
     draft_cache::DraftCache,
     index_status::{self, IndexStatus},
@@ -38,13 +39,15 @@ use wayleave_surface::{
     access::{self, Access},
     datasets::{Datasets, Offer},
     live::{ChangeFeed, LiveOptions},
-    resources::doctor,
+    resources::{doctor, prov},
     workup,
 };
 
 use crate::{
+    activity::{self, ActivityObserver, RecentActivities},
     indexes::ServedIndexes,
     stores::SourceStores,
+    telemetry::{self, CallMetrics, OtlpExporter},
     tls::TlsError,
     watch::{self, LedgerWatch},
 };
@@ -62,6 +65,8 @@ pub struct Deployment {
     serving: Arc<ServingContext>,
     following: TaskTracker,
     feed: Option<ChangeFeed>,
+    log: ActivityLog,
+    metrics: Arc<CallMetrics>,
     /// Stops following the ledger, also when a deployment is dropped without being closed.
     stop: DropGuard,
 }
@@ -72,6 +77,12 @@ pub enum DeployError {
     /// The ledger cannot be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// The keys that seal the arguments of recorded calls are not available.
+    #[error(transparent)]
+    ArgumentKeys(#[from] ArgumentKeyError),
+    /// A bug: a resource of ours cannot be registered.
+    #[error(transparent)]
+    Resource(#[from] TemplateError),
     /// The keys that seal cursors are not available.
     #[error(transparent)]
     Keys(#[from] KeyError),
@@ -150,7 +161,8 @@ impl Deployment {
             offer: tokio::sync::Mutex::new(Offer::new(&service).with_live(live)),
         });
         let feed = live.map(|options| ChangeFeed::new(service.clone(), options));
-        serving.registry.commit(static_tools(&serving)?);
+        let recent = Arc::new(RecentActivities::new(activity_log::reader(project)));
+        serving.registry.commit(static_tools(&serving, &recent)?);
         serving.sync_with_ledger().await;
         let following = TaskTracker::new();
         following.spawn(Arc::clone(&serving).follow(stop.clone()));
@@ -158,8 +170,17 @@ impl Deployment {
             serving.registry.watch_with(Arc::new(feed.clone()));
             following.spawn(feed.clone().follow());
         }
+        let metrics = call_metrics(project, &serving.probe.environment, &following, &stop);
         following.close();
         let settings = project.settings().clone();
+        let log = activity::log(project);
+        let observer = ActivityObserver::new(
+            log.clone(),
+            activity_log::argument_keys(project)?,
+            settings.audit,
+            recent,
+            Arc::clone(&metrics),
+        );
         let identity = Identity {
             title: Some(settings.name.clone()),
             instructions: Some(wayleave_surface::instructions()),
@@ -169,13 +190,16 @@ impl Deployment {
         Ok(Self {
             settings,
             service,
-            server: Server::new(serving.registry.clone(), identity),
+            server: Server::new(serving.registry.clone(), identity)
+                .with_observer(Arc::new(observer)),
             stores,
             indexes,
             indexing: Mutex::default(),
             serving,
             following,
             feed,
+            log,
+            metrics,
             stop: stop.drop_guard(),
         })
     }
@@ -305,8 +329,30 @@ fn live_options(live: LiveSettings) -> Option<LiveOptions> {
     })
 }
 
-/// The tools, and the resource, that exist independently of live datasets.
-fn static_tools(serving: &Arc<ServingContext>) -> Result<Batch, SchemaError> {
+/// Measures calls if anybody asks for it, and exports what is measured until `stop`.
+fn call_metrics(
+    project: &Project,
+    environment: &Environment,
+    tasks: &TaskTracker,
+    stop: &CancellationToken,
+) -> Arc<CallMetrics> {
+    let exporter = telemetry::endpoint(environment).map(OtlpExporter::new);
+    match exporter {
+        Some((exporter, sender)) => {
+            let metrics = Arc::new(CallMetrics::new(Some(sender)));
+            tasks.spawn(exporter.run(Arc::clone(&metrics), stop.clone()));
+            metrics
+        }
+        None if project.settings().telemetry.is_some() => Arc::new(CallMetrics::new(None)),
+        None => Arc::new(CallMetrics::disabled()),
+    }
+}
+
+/// The tools, and the resources, that exist independently of live datasets.
+fn static_tools(
+    serving: &Arc<ServingContext>,
+    recent: &Arc<RecentActivities>,
+) -> Result<Batch, DeployError> {
     let package_for = |caller: &Caller| Arc::clone(&Access::from_caller(caller).package);
     let reading = wayleave_surface::tools(&serving.service, package_for)?;
     let reading = reading.into_iter().map(|tool| {
@@ -320,5 +366,7 @@ fn static_tools(serving: &Arc<ServingContext>) -> Result<Batch, SchemaError> {
         .fold(Batch::new(), Batch::add_tool)
         .add_tool(workup::tool(&serving.service)?)
         .add_tool(workup::check_citations(&serving.service)?)
-        .add_resource(doctor::resource(&serving.service, serving.clone())))
+        .add_resource(doctor::resource(&serving.service, serving.clone()))
+        .add_resource(prov::latest(recent.clone()))
+        .add_template(prov::template(recent.clone())?))
 }

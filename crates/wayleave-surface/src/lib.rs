@@ -21,6 +21,7 @@ mod completions;
 pub mod datasets;
 mod describe;
 mod escape;
+mod evidence;
 mod failure;
 mod fetch;
 mod ids;

@@ -94,7 +94,7 @@ pub(crate) enum Command {
     /// Issue, list and take back the tokens agents come with.
     #[command(subcommand)]
     Token(commands::token::Action),
-    /// List what was decided and by whom, or verify that the record is whole.
+    /// Show what was decided and by whom, and what agents did; verify that both records are whole.
     Audit(commands::audit::Arguments),
     /// Manage the keys that seal cursors.
     #[command(subcommand)]
@@ -118,12 +118,12 @@ impl Command {
             | Self::Disconnect(_)
             | Self::Grant(_)
             | Self::Token(_)
-            | Self::Audit(_)
             | Self::Keys(_)
             | Self::Gc
             | Self::Client(_)
             | Self::Completions(_) => true,
             Self::Source(action) => action.is_local(),
+            Self::Audit(arguments) => arguments.is_local(),
             Self::Check(arguments) => arguments.is_local(),
             Self::Ratify(arguments) => arguments.is_local(),
             Self::Connect(arguments) => arguments.is_local(),

@@ -70,6 +70,9 @@ impl Gate {
         let observation = parts.extensions.get::<Arc<Observation>>().cloned();
         if let Some(observation) = &observation {
             observation.set_message(&envelope);
+            if let Some(session) = &permits.session {
+                observation.set_session(&session.client);
+            }
         }
         if let Err(exceeded) = charge(&caller, lifetime, &mut permits).await
             && !envelope.is_one_way()

@@ -85,6 +85,15 @@ fn words(event: &Event) -> (String, &str, &str) {
             who,
         } => (format!("added source {name} ({kind}, {env})"), who, ""),
         Event::SourceRemoved { name, who } => (format!("removed source {name}"), who, ""),
+        Event::ActivitySealed {
+            segment,
+            last_record,
+            ..
+        } => (
+            format!("closed activity segment {segment} at record {last_record}"),
+            "",
+            "",
+        ),
         Event::GrantCreated(new) => {
             let of = &new.terms.connection;
             (

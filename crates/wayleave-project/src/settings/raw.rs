@@ -11,6 +11,22 @@ pub(super) struct RawSettings {
     pub(super) limits: Limits,
     pub(super) search: Search,
     pub(super) live: Live,
+    pub(super) audit: Audit,
+    pub(super) telemetry: Telemetry,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Audit {
+    pub(super) required: Option<bool>,
+    pub(super) sync: Option<bool>,
+    pub(super) keep_days: Option<u32>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Telemetry {
+    pub(super) listen: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

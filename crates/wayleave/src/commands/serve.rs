@@ -37,6 +37,12 @@ pub(crate) async fn run(
     let project = Project::open(project.unwrap_or(Path::new(".")))?;
     let deployment = Deployment::open(&project, Environment::process()).await?;
     let stop = stop_on_signal();
+    deployment.serve_status(stop.clone()).await?;
+    if !project.settings().audit.required {
+        output.remark(format_args!(
+            "warning: `audit.required` is false: calls are served even if they are not recorded"
+        ));
+    }
     if arguments.stdio {
         over_stdio(&deployment, given, stop, output).await?;
     } else {

@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wayleave_search::{IndexDir, IndexError, IndexRoot, IndexState, Spec};
-use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable};
+use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable, WrittenStream};
 
 use scheduled_index::ScheduledIndex;
 use snapshots::IndexSnapshots;
@@ -42,6 +42,16 @@ pub(crate) struct ServedIndexes {
     /// The streams whose index may be on disk but has not been opened yet, each with its
     /// connection.
     opening: watch::Sender<BTreeSet<(String, String)>>,
+}
+
+/// What makes the indexes stale.
+struct Signals {
+    worlds: watch::Receiver<u64>,
+    writes: broadcast::Receiver<WrittenStream>,
+}
+
+fn is_of(written: &WrittenStream, what: &Searchable) -> bool {
+    *written.connection_id == *what.connection_id && *written.stream == *what.stream
 }
 
 impl Indexes for ServedIndexes {
@@ -125,12 +135,15 @@ impl ServedIndexes {
         self.opening
             .send_modify(|opening| opening.extend(searchable.iter().map(name)));
         tokio::spawn(async move {
-            let mut worlds = service.worlds();
+            let mut signals = Signals {
+                worlds: service.worlds(),
+                writes: service.writes(),
+            };
             let mut scheduled = Vec::new();
             while !stop.is_cancelled() {
-                worlds.mark_unchanged();
+                signals.worlds.mark_unchanged();
                 self.follow(&service, &mut scheduled).await;
-                self.update_due(&service, &mut scheduled, &mut worlds, &stop)
+                self.update_due(&service, &mut scheduled, &mut signals, &stop)
                     .await;
             }
             self.opening.send_modify(BTreeSet::clear);
@@ -167,9 +180,10 @@ impl ServedIndexes {
         &self,
         service: &ReadService,
         scheduled: &mut [ScheduledIndex],
-        worlds: &mut watch::Receiver<u64>,
+        signals: &mut Signals,
         stop: &CancellationToken,
     ) {
+        let Signals { worlds, writes } = signals;
         loop {
             for one in &mut *scheduled {
                 if one.due <= Instant::now() {
@@ -188,6 +202,15 @@ impl ServedIndexes {
                     // Leave the change marked for the next reader of `worlds`.
                     worlds.mark_changed();
                     return;
+                }
+                written = writes.recv() => {
+                    // One that missed some takes every stream for written.
+                    let written = written.ok();
+                    for one in &mut *scheduled {
+                        if written.as_ref().is_none_or(|it| is_of(it, &one.what)) {
+                            one.due = one.due.min(Instant::now());
+                        }
+                    }
                 }
                 () = tokio::time::sleep_until(next.into()) => {}
             }

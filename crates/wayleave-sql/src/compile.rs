@@ -172,6 +172,10 @@ pub(crate) fn compile<'a, D: Dialect>(
             }
         }
     };
+    let mut compiled = compiled;
+    if plan.lock {
+        compiled.sql.push(dialect.row_lock());
+    }
     Ok(compiled.render(dialect))
 }
 

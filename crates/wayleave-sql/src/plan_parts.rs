@@ -10,6 +10,8 @@ pub(crate) struct PlanParts<'a> {
     pub(crate) target: &'a Target,
     pub(crate) joins: &'a [JoinedTable],
     pub(crate) read: &'a Read,
+    /// Whether the rows are locked until the transaction ends, where the store locks rows.
+    pub(crate) lock: bool,
 }
 
 impl<'a> PlanParts<'a> {
@@ -42,6 +44,7 @@ impl<'a> From<&'a AuthorizedPlan> for PlanParts<'a> {
             target: plan.target(),
             joins: plan.joins(),
             read: plan.read(),
+            lock: false,
         }
     }
 }

@@ -27,6 +27,7 @@ use crate::plan_columns::undecided;
 use crate::plan_parts::PlanParts;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
+use crate::write::pooled_writer::PooledWriter;
 
 /// The planner's row estimate; negative where the table was never analysed. It counts rows that row security
 /// hides from us, so there it is not asked.
@@ -49,6 +50,12 @@ pub(crate) struct Database {
 pub(crate) fn store(server: Address, options: StoreOptions) -> PooledStore<Database> {
     let limits = options.limits;
     PooledStore::new(Database { server, limits }, options)
+}
+
+/// The database behind an address, taking writes.
+pub(crate) fn writer(server: Address, options: StoreOptions) -> PooledWriter<Database> {
+    let limits = options.limits;
+    PooledWriter::new(Database { server, limits }, options)
 }
 
 /// The statements that plans compile to, with their bound values.
@@ -233,7 +240,7 @@ impl ServerDriver for Database {
 }
 
 impl Database {
-    fn failed(&self, doing: &'static str, error: &tokio_postgres::Error) -> StoreError {
+    pub(super) fn failed(&self, doing: &'static str, error: &tokio_postgres::Error) -> StoreError {
         store_error(&self.server, self.limits, doing, error)
     }
 }

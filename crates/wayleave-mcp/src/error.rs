@@ -132,7 +132,7 @@ impl RpcError {
     }
 
     /// `-32603` with a fresh trace id, which is also logged with `cause`.
-    pub(crate) fn internal(cause: &str) -> Self {
+    pub fn internal(cause: &str) -> Self {
         let trace_id = uuid::Uuid::new_v4().simple().to_string();
         tracing::error!(%trace_id, cause, "internal error");
         Self::new(Self::INTERNAL, "internal error").with_data(json!({ "trace_id": trace_id }))

@@ -35,7 +35,7 @@ use wayleave_project::{
 };
 use wayleave_search::IndexError;
 use wayleave_surface::{
-    Extent, ReadLimits, ReadService, Searchable,
+    Extent, ReadLimits, ReadService, Searchable, WriteService,
     access::{self, Access},
     datasets::{Datasets, Offer},
     live::{ChangeFeed, LiveOptions},
@@ -145,6 +145,7 @@ impl Deployment {
         let indexes = Arc::new(ServedIndexes::new(index_root, project.settings().search));
         service.search_in(indexes.clone());
         let live = live_options(project.settings().live);
+        let writes = WriteService::new(service.clone(), stores.clone());
         let serving = Arc::new(ServingContext {
             project: project.clone(),
             probe: SourceProbe {
@@ -158,7 +159,7 @@ impl Deployment {
             now: ArcSwap::default(),
             drafts: DraftCache::default(),
             change_limit: change_limit::ChangeLimit::default(),
-            offer: tokio::sync::Mutex::new(Offer::new(&service).with_live(live)),
+            offer: tokio::sync::Mutex::new(Offer::new(&service).with_live(live).with_writes(writes)),
         });
         let feed = live.map(|options| ChangeFeed::new(service.clone(), options));
         let recent = Arc::new(RecentActivities::new(activity_log::reader(project)));

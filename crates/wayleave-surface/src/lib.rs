@@ -44,10 +44,12 @@ mod truncate;
 mod url;
 mod views;
 pub mod workup;
+mod write;
 
 pub use call_context::Stores;
 pub use indexing::{Extent, Searchable, Unreadable, searchable};
 pub use reply::{MAX_ERROR_BYTES, Reply};
 pub use search::{Indexed, Indexes};
-pub use service::{ReadLimits, ReadService};
+pub use service::{ReadLimits, ReadService, WrittenStream};
 pub use tools::{NAMES, instructions, tools};
+pub use write::{POLICY, WriteService, Writers};

@@ -29,6 +29,7 @@ use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
+use crate::write::pooled_writer::PooledWriter;
 
 /// The planner's row estimate; negative where the table was never analysed. It counts rows that row security
 /// hides from us, so there it is not asked.
@@ -59,6 +60,12 @@ pub(crate) fn store(server: Address, options: StoreOptions) -> PooledStore<Datab
         listener,
     };
     PooledStore::new(database, options)
+}
+
+/// The database behind an address, taking writes.
+pub(crate) fn writer(server: Address, options: StoreOptions) -> PooledWriter<Database> {
+    let limits = options.limits;
+    PooledWriter::new(Database { server, limits }, options)
 }
 
 /// The statements that plans compile to, with their bound values.
@@ -265,7 +272,7 @@ impl ServerDriver for Database {
 }
 
 impl Database {
-    fn failed(&self, doing: &'static str, error: &tokio_postgres::Error) -> StoreError {
+    pub(super) fn failed(&self, doing: &'static str, error: &tokio_postgres::Error) -> StoreError {
         store_error(&self.server, self.limits, doing, error)
     }
 }

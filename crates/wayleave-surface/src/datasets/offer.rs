@@ -20,6 +20,7 @@ use crate::access::{self, Access};
 use crate::live::LiveOptions;
 use crate::resources::{self, BuiltIn};
 use crate::service::ReadService;
+use crate::write::WriteService;
 use crate::{completions, prompts};
 
 type Live = Arc<Ratified<Mapping>>;
@@ -43,6 +44,8 @@ pub struct Offer {
     service: ReadService,
     /// How subscriptions work, where clients can subscribe.
     live: Option<LiveOptions>,
+    /// Carries out capabilities, where the deployment writes.
+    writes: Option<WriteService>,
     datasets: BTreeMap<String, Live>,
     types: BTreeMap<String, Holders>,
 }
@@ -53,6 +56,7 @@ impl Offer {
         Self {
             service: service.clone(),
             live: None,
+            writes: None,
             datasets: BTreeMap::new(),
             types: BTreeMap::new(),
         }
@@ -62,6 +66,13 @@ impl Offer {
     #[must_use]
     pub fn with_live(mut self, live: Option<LiveOptions>) -> Self {
         self.live = live;
+        self
+    }
+
+    /// Offers capabilities as tools.
+    #[must_use]
+    pub fn with_writes(mut self, writes: WriteService) -> Self {
+        self.writes = Some(writes);
         self
     }
 
@@ -82,10 +93,17 @@ impl Offer {
             {
                 batch = batch.remove_tool(mapping.dataset.workup_tool());
             }
+            for capability in &mapping.capabilities {
+                batch = batch.remove_tool(capability.tool_name(&mapping.dataset));
+            }
         }
         for mapping in &come {
             self.take_in(mapping);
             batch = batch.add_tool(self.workup(mapping)?);
+            if let Some(writes) = &self.writes {
+                let tools = writes.tools(mapping)?.into_iter();
+                batch = tools.fold(batch, Batch::add_tool);
+            }
         }
         for name in &touched {
             batch = self.with_type(batch, name, self.types.get(name))?;

@@ -3,6 +3,7 @@
 mod change_limit;
 mod health;
 mod listen;
+mod meta;
 mod serving;
 mod tools;
 
@@ -28,6 +29,7 @@ use wayleave_project::{
     draft_cache::DraftCache,
     index_status::{self, IndexStatus},
     keys::{self, KeyError},
+    meta::{Operation, OperationError, OperationId},
     settings::LiveSettings,
     source::Environment,
     source_probe::SourceProbe,
@@ -78,6 +80,9 @@ pub enum DeployError {
     /// A bug: a tool of ours cannot be registered.
     #[error(transparent)]
     Tool(#[from] SchemaError),
+    /// An operation cannot be registered.
+    #[error(transparent)]
+    Operation(#[from] OperationError),
     /// The settings forbid it.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -148,9 +153,11 @@ impl Deployment {
             drafts: DraftCache::default(),
             change_limit: change_limit::ChangeLimit::default(),
             offer: tokio::sync::Mutex::new(Offer::new(&service).with_live(live)),
+            meta: Mutex::default(),
         });
         let feed = live.map(|options| ChangeFeed::new(service.clone(), options));
         serving.registry.commit(static_tools(&serving)?);
+        serving.register_operations(wayleave_project::meta::operations()?)?;
         serving.sync_with_ledger().await;
         let following = TaskTracker::new();
         following.spawn(Arc::clone(&serving).follow(stop.clone()));
@@ -254,6 +261,16 @@ impl Deployment {
     /// Connects and disconnects datasets, for the tools.
     pub fn datasets(&self) -> Arc<dyn Datasets> {
         self.serving.clone()
+    }
+
+    /// Offers another authoring operation, with one notice to every listening client.
+    pub fn register_operation(&self, operation: Operation) -> Result<(), DeployError> {
+        self.serving.register_operations(vec![operation])
+    }
+
+    /// Withdraws an authoring operation, with one notice. Returns whether it was there.
+    pub fn withdraw_operation(&self, id: &OperationId) -> bool {
+        self.serving.withdraw_operation(id)
     }
 
     /// The change feed, where clients can subscribe.

@@ -60,6 +60,11 @@ pub(crate) enum Command {
     Diff(commands::diff::Arguments),
     /// Agree to a draft, byte for byte. Nothing else is ever served.
     Ratify(commands::ratify::Arguments),
+    /// Read what agents propose, and decide on it.
+    #[command(subcommand)]
+    Inbox(commands::inbox::Action),
+    /// Run an authoring operation of agents, with the same answer.
+    Meta(commands::meta::Arguments),
     /// Withdraw a dataset.
     Retire(commands::retire::Arguments),
     /// List datasets: drafted, ratified, active, retired.
@@ -117,6 +122,7 @@ impl Command {
             | Self::Client(_)
             | Self::Completions(_) => true,
             Self::Source(action) => action.is_local(),
+            Self::Inbox(action) => action.is_local(),
             Self::Check(arguments) => arguments.is_local(),
             Self::Ratify(arguments) => arguments.is_local(),
             Self::Connect(arguments) => arguments.is_local(),
@@ -131,6 +137,7 @@ impl Command {
             | Self::Watch(_)
             | Self::Introspect(_)
             | Self::Propose(_)
+            | Self::Meta(_)
             | Self::Doctor => false,
         }
     }

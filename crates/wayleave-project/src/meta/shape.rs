@@ -204,9 +204,12 @@ fn merge_entries(
         };
         let empty = || Item::Value(Value::InlineTable(InlineTable::new()));
         let entry = section_table.entry(&name).or_insert_with(empty);
-        let entry = entry.as_table_like_mut().ok_or_else(|| not_a_table(&name))?;
+        let table = entry.as_table_like_mut().ok_or_else(|| not_a_table(&name))?;
         for (key, value) in members {
-            put(entry, &key, &value)?;
+            put(table, &key, &value)?;
+        }
+        if let Some(inline) = entry.as_inline_table_mut() {
+            inline.fmt();
         }
     }
     Ok(())

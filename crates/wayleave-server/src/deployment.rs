@@ -34,7 +34,7 @@ use wayleave_project::{
     source::Environment,
     source_probe::SourceProbe,
 };
-use wayleave_search::IndexError;
+use wayleave_search::{IndexError, IndexRoot};
 use wayleave_surface::{
     Extent, ReadLimits, ReadService, Searchable,
     access::{self, Access},
@@ -51,7 +51,7 @@ use crate::{
     watch::{self, LedgerWatch},
 };
 pub use listen::ServeError;
-use serving::ServingContext;
+pub(crate) use serving::ServingContext;
 
 /// A project, ready to be served.
 pub struct Deployment {
@@ -92,6 +92,9 @@ pub enum DeployError {
     /// No client could connect.
     #[error("no client could connect: there is no client token, and `serve.anonymous` is not set")]
     NobodyMayConnect,
+    /// The console would be open to other machines.
+    #[error("the console listens on this machine alone; that address is not a loopback one")]
+    ConsoleExposed,
     /// The address cannot be listened on.
     #[error("cannot listen on `{address}`")]
     Bind {
@@ -111,6 +114,7 @@ impl DeployError {
                 "issue one with `wayleave token create`; or set `anonymous = true` under `[serve]` to let clients on this machine in",
             ),
             Self::Settings(error) => error.listener_hint(),
+            Self::ConsoleExposed => Some("use `127.0.0.1` and reach it through a tunnel"),
             Self::Bind { .. } => Some("choose another with `--http ADDRESS:PORT`"),
             Self::Keys(error) => Some(error.hint()),
             _ => None,
@@ -276,6 +280,18 @@ impl Deployment {
     /// The change feed, where clients can subscribe.
     pub fn feed(&self) -> Option<&ChangeFeed> {
         self.feed.as_ref()
+    }
+
+    pub(crate) fn serving(&self) -> Arc<ServingContext> {
+        Arc::clone(&self.serving)
+    }
+
+    pub(crate) fn index_root(&self) -> IndexRoot {
+        self.indexes.index_root().clone()
+    }
+
+    pub(crate) fn project(&self) -> &Project {
+        &self.serving.project
     }
 
     /// The watch on the ledger.

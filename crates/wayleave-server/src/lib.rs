@@ -3,6 +3,7 @@
 //! This crate joins the others; it holds no rule of its own about what may be read.
 
 pub mod auth;
+pub mod console;
 pub mod deployment;
 mod descriptors;
 pub mod indexes;

@@ -63,6 +63,8 @@ pub(crate) enum Command {
     /// Read what agents propose, and decide on it.
     #[command(subcommand)]
     Inbox(commands::inbox::Action),
+    /// Open the console: a page in your browser to read what agents propose, and decide.
+    Console(commands::console::Arguments),
     /// Run an authoring operation of agents, with the same answer.
     Meta(commands::meta::Arguments),
     /// Withdraw a dataset.
@@ -138,6 +140,7 @@ impl Command {
             | Self::Introspect(_)
             | Self::Propose(_)
             | Self::Meta(_)
+            | Self::Console(_)
             | Self::Doctor => false,
         }
     }

@@ -102,6 +102,26 @@ impl ServingContext {
         }
     }
 
+    pub(crate) fn project(&self) -> &Project {
+        &self.project
+    }
+
+    pub(crate) fn probe(&self) -> &SourceProbe {
+        &self.probe
+    }
+
+    pub(crate) fn service(&self) -> &ReadService {
+        &self.service
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub(crate) fn stores(&self) -> Arc<SourceStores> {
+        Arc::clone(&self.stores)
+    }
+
     async fn wait_for_notices(&self) {
         let revision = self.registry.revision();
         self.registry.settled(revision, NOTICE_TIMEOUT).await;

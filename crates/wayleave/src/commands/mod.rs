@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod client;
 pub(crate) mod completions;
 pub(crate) mod connect;
+pub(crate) mod console;
 pub(crate) mod datasets;
 pub(crate) mod demo;
 pub(crate) mod diff;
@@ -64,6 +65,7 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Search(it) => read(Read::Search, it.call_arguments()).await,
         Command::Fetch(it) => read(Read::Fetch, it.call_arguments()).await,
         Command::Watch(it) => watch::run(it, project, output).await,
+        Command::Console(it) => console::run(it, project, output).await,
         Command::Inbox(it) => inbox::run(it, project, output).await,
         Command::Meta(it) => meta::run(it, project, output).await,
         Command::Index(it) => index::run(it, project, output).await,

@@ -113,7 +113,7 @@ impl Server {
     }
 
     /// Entries in one page of a list. Many hosts read only the first page.
-    pub const PAGE_SIZE: usize = 1000;
+    pub const PAGE_SIZE: usize = 100;
 
     /// The registry being served.
     pub fn registry(&self) -> &Registry {

@@ -11,6 +11,7 @@ pub mod check;
 pub mod datasets;
 pub mod doctor;
 pub mod grants;
+pub mod inbox;
 pub mod indexes;
 mod listing;
 pub mod proposal;

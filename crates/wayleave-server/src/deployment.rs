@@ -3,6 +3,7 @@
 mod change_limit;
 mod health;
 mod listen;
+mod meta;
 mod serving;
 mod tools;
 
@@ -29,11 +30,12 @@ use wayleave_project::{
     draft_cache::DraftCache,
     index_status::{self, IndexStatus},
     keys::{self, KeyError},
+    meta::{Operation, OperationError, OperationId},
     settings::LiveSettings,
     source::Environment,
     source_probe::SourceProbe,
 };
-use wayleave_search::IndexError;
+use wayleave_search::{IndexError, IndexRoot};
 use wayleave_surface::{
     Extent, ReadLimits, ReadService, Searchable, WriteService,
     access::{self, Access},
@@ -52,7 +54,7 @@ use crate::{
     watch::{self, LedgerWatch},
 };
 pub use listen::ServeError;
-use serving::ServingContext;
+pub(crate) use serving::ServingContext;
 
 /// A project, ready to be served.
 pub struct Deployment {
@@ -89,6 +91,9 @@ pub enum DeployError {
     /// A bug: a tool of ours cannot be registered.
     #[error(transparent)]
     Tool(#[from] SchemaError),
+    /// An operation cannot be registered.
+    #[error(transparent)]
+    Operation(#[from] OperationError),
     /// The settings forbid it.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -98,6 +103,9 @@ pub enum DeployError {
     /// No client could connect.
     #[error("no client could connect: there is no client token, and `serve.anonymous` is not set")]
     NobodyMayConnect,
+    /// The console would be open to other machines.
+    #[error("the console listens on this machine alone; that address is not a loopback one")]
+    ConsoleExposed,
     /// The address cannot be listened on.
     #[error("cannot listen on `{address}`")]
     Bind {
@@ -117,6 +125,7 @@ impl DeployError {
                 "issue one with `wayleave token create`; or set `anonymous = true` under `[serve]` to let clients on this machine in",
             ),
             Self::Settings(error) => error.listener_hint(),
+            Self::ConsoleExposed => Some("use `127.0.0.1` and reach it through a tunnel"),
             Self::Bind { .. } => Some("choose another with `--http ADDRESS:PORT`"),
             Self::Keys(error) => Some(error.hint()),
             _ => None,
@@ -160,10 +169,12 @@ impl Deployment {
             drafts: DraftCache::default(),
             change_limit: change_limit::ChangeLimit::default(),
             offer: tokio::sync::Mutex::new(Offer::new(&service).with_live(live).with_writes(writes)),
+            meta: Mutex::default(),
         });
         let feed = live.map(|options| ChangeFeed::new(service.clone(), options));
         let recent = Arc::new(RecentActivities::new(activity_log::reader(project)));
         serving.registry.commit(static_tools(&serving, &recent)?);
+        serving.register_operations(wayleave_project::meta::operations()?)?;
         serving.sync_with_ledger().await;
         let following = TaskTracker::new();
         following.spawn(Arc::clone(&serving).follow(stop.clone()));
@@ -281,9 +292,31 @@ impl Deployment {
         self.serving.clone()
     }
 
+    /// Offers another authoring operation, with one notice to every listening client.
+    pub fn register_operation(&self, operation: Operation) -> Result<(), DeployError> {
+        self.serving.register_operations(vec![operation])
+    }
+
+    /// Withdraws an authoring operation, with one notice. Returns whether it was there.
+    pub fn withdraw_operation(&self, id: &OperationId) -> bool {
+        self.serving.withdraw_operation(id)
+    }
+
     /// The change feed, where clients can subscribe.
     pub fn feed(&self) -> Option<&ChangeFeed> {
         self.feed.as_ref()
+    }
+
+    pub(crate) fn serving(&self) -> Arc<ServingContext> {
+        Arc::clone(&self.serving)
+    }
+
+    pub(crate) fn index_root(&self) -> IndexRoot {
+        self.indexes.index_root().clone()
+    }
+
+    pub(crate) fn project(&self) -> &Project {
+        &self.serving.project
     }
 
     /// The watch on the ledger.

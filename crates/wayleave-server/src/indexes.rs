@@ -49,8 +49,8 @@ pub(crate) struct ServedIndexes {
 struct Signals {
     worlds: watch::Receiver<u64>,
     writes: broadcast::Receiver<WrittenStream>,
-    /// How often the change feed has seen each stream change.
-    seen: Option<SeenCounts>,
+    /// The changes that the change feed sees, where there is one.
+    seen: Option<watch::Receiver<SeenCounts>>,
 }
 
 fn is_of(written: &WrittenStream, what: &Searchable) -> bool {
@@ -365,14 +365,6 @@ impl ServedIndexes {
             }
         }
     }
-}
-
-/// What ends the wait for an index that is due.
-struct Signals<'a> {
-    worlds: &'a mut watch::Receiver<u64>,
-    /// The changes that the change feed sees, where there is one.
-    seen: Option<&'a mut watch::Receiver<SeenCounts>>,
-    stop: &'a CancellationToken,
 }
 
 /// Waits until the change feed has seen another change.

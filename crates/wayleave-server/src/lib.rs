@@ -4,6 +4,7 @@
 
 pub mod activity;
 pub mod auth;
+pub mod console;
 pub mod deployment;
 mod descriptors;
 pub mod indexes;

@@ -28,6 +28,7 @@ mod ids;
 mod indexing;
 mod json_bytes;
 pub mod live;
+pub mod meta;
 mod period;
 mod prompts;
 mod query;

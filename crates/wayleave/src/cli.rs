@@ -60,6 +60,13 @@ pub(crate) enum Command {
     Diff(commands::diff::Arguments),
     /// Agree to a draft, byte for byte. Nothing else is ever served.
     Ratify(commands::ratify::Arguments),
+    /// Read what agents propose, and decide on it.
+    #[command(subcommand)]
+    Inbox(commands::inbox::Action),
+    /// Open the console: a page in your browser to read what agents propose, and decide.
+    Console(commands::console::Arguments),
+    /// Run an authoring operation of agents, with the same answer.
+    Meta(commands::meta::Arguments),
     /// Withdraw a dataset.
     Retire(commands::retire::Arguments),
     /// List datasets: drafted, ratified, active, retired.
@@ -124,6 +131,7 @@ impl Command {
             | Self::Completions(_) => true,
             Self::Source(action) => action.is_local(),
             Self::Audit(arguments) => arguments.is_local(),
+            Self::Inbox(action) => action.is_local(),
             Self::Check(arguments) => arguments.is_local(),
             Self::Ratify(arguments) => arguments.is_local(),
             Self::Connect(arguments) => arguments.is_local(),
@@ -138,6 +146,8 @@ impl Command {
             | Self::Watch(_)
             | Self::Introspect(_)
             | Self::Propose(_)
+            | Self::Meta(_)
+            | Self::Console(_)
             | Self::Doctor => false,
         }
     }

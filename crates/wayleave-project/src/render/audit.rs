@@ -59,7 +59,8 @@ fn row(entry: &Entry) -> Vec<String> {
     vec![entry.seq.to_string(), at, what, who.to_owned(), note]
 }
 
-fn words(event: &Event) -> (String, &str, &str) {
+/// What an entry records, who did it, and their note.
+pub fn words(event: &Event) -> (String, &str, &str) {
     match event {
         Event::LedgerCreated { .. } => ("began".to_owned(), "", ""),
         Event::DatasetRatified(act) => {

@@ -49,23 +49,25 @@ pub(crate) struct Database {
     listener: ChangeListener,
 }
 
+impl Database {
+    fn new(server: Address, options: &StoreOptions) -> Self {
+        let (server, limits) = (Arc::new(server), options.limits);
+        Self {
+            listener: ChangeListener::new(Arc::clone(&server), limits, options.trigger_check),
+            server,
+            limits,
+        }
+    }
+}
+
 /// The database behind an address, answering plans.
 pub(crate) fn store(server: Address, options: StoreOptions) -> PooledStore<Database> {
-    let limits = options.limits;
-    let server = Arc::new(server);
-    let listener = ChangeListener::new(Arc::clone(&server), limits, options.trigger_check);
-    let database = Database {
-        server,
-        limits,
-        listener,
-    };
-    PooledStore::new(database, options)
+    PooledStore::new(Database::new(server, &options), options)
 }
 
 /// The database behind an address, taking writes.
 pub(crate) fn writer(server: Address, options: StoreOptions) -> PooledWriter<Database> {
-    let limits = options.limits;
-    PooledWriter::new(Database { server, limits }, options)
+    PooledWriter::new(Database::new(server, &options), options)
 }
 
 /// The statements that plans compile to, with their bound values.
@@ -74,14 +76,7 @@ pub(crate) async fn statements(
     server: Address,
     plans: &[&wayleave_plan::AuthorizedPlan],
 ) -> Result<Vec<(String, Vec<crate::compile::Bind>)>, StoreError> {
-    let limits = Limits::default();
-    let server = Arc::new(server);
-    let check = StoreOptions::default().trigger_check;
-    let database = Database {
-        listener: ChangeListener::new(Arc::clone(&server), limits, check),
-        server,
-        limits,
-    };
+    let database = Database::new(server, &StoreOptions::default());
     let mut session = database.open().await?;
     let mut statements = Vec::with_capacity(plans.len());
     for plan in plans {

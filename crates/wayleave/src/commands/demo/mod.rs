@@ -5,7 +5,7 @@ mod harbour;
 use std::{
     collections::BTreeMap,
     fs,
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -27,6 +27,9 @@ const DATABASE: &str = "harbour.db";
 const WHO: &str = "wayleave demo";
 const SETTINGS: &str = "[project]\nname = \"wayleave-demo\"\n\n[serve]\n\
                         # Clients on this machine need no token.\nanonymous = true\n";
+
+/// Where the demo's console listens, if that is free.
+const CONSOLE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7412);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -53,7 +56,8 @@ pub(crate) async fn run(
     ));
     let settings = project.settings();
     let stop = serve::stop_on_signal();
-    serve::over_http(&deployment, settings, address, stop, output).await?;
+    let console = free_address(project.settings().console.unwrap_or(CONSOLE));
+    serve::over_http(&deployment, settings, (address, Some(console)), stop, output).await?;
     deployment.close().await;
     Ok(ExitCode::SUCCESS)
 }

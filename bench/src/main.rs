@@ -3,6 +3,7 @@
 
 mod bare;
 mod datasets;
+mod live;
 mod load;
 mod measure;
 mod ours;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
 
+use crate::live::Live;
 use crate::measure::{Case, Effort, Route};
 use crate::process::Side;
 use crate::questions::Questions;
@@ -87,6 +89,8 @@ enum Command {
         #[arg(long, default_value_t = 20)]
         turns: u32,
     },
+    /// Many subscribers of one type while its records change, and what readers notice of them.
+    Live(Live),
     /// Serves the project in a folder and its indexes; started by `search`.
     #[command(hide = true)]
     Library {
@@ -187,6 +191,7 @@ fn main() -> Result<ExitCode> {
         Command::SearchAgain(again) => again.run(),
         Command::Datasets { datasets } => datasets::measure(datasets),
         Command::Overload { turns } => overload::measure(turns),
+        Command::Live(live) => live::measure(live),
         Command::Library { folder } => {
             process::exit_with_parent();
             tokio::runtime::Runtime::new()?.block_on(search::serve(&folder))?;

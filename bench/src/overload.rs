@@ -40,7 +40,7 @@ const EVEN: Duration = Duration::from_millis(20);
 const OTHERS: usize = 4;
 /// Connections of the greedy client, which sends ten times its allowance.
 const GREEDY_CONNECTIONS: u32 = 10;
-const ROWS: u32 = 10_000;
+pub(crate) const ROWS: u32 = 10_000;
 const TURN: Duration = Duration::from_secs(2);
 /// Largest allowed growth of the other clients' 99th percentile.
 const AIM: f64 = 1.20;
@@ -72,21 +72,21 @@ datatype = "integer"
 
 /// The replies to one client.
 #[derive(Debug, Default)]
-struct Met {
+pub(crate) struct Met {
     latencies: Vec<Duration>,
-    served: usize,
-    refused: usize,
+    pub(crate) served: usize,
+    pub(crate) refused: usize,
 }
 
 impl Met {
-    fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.latencies.extend(other.latencies);
         self.served += other.served;
         self.refused += other.refused;
     }
 
     /// The latency at a percentile.
-    fn quantile(&mut self, share: f64) -> f64 {
+    pub(crate) fn quantile(&mut self, share: f64) -> f64 {
         self.latencies.sort_unstable();
         #[expect(
             clippy::cast_possible_truncation,
@@ -106,7 +106,13 @@ pub(crate) fn measure(turns: u32) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let tokens = runtime.block_on(made(folder.path()))?;
+    // A small burst, so that little allowance accumulates in a quiet second.
+    let settings = format!(
+        "[limits]\ncalls_per_minute = {}\nburst = {}\n",
+        ALLOWED * 60,
+        ALLOWED / 2
+    );
+    let tokens = runtime.block_on(made(folder.path(), &settings))?;
     let (_server, address) = Server::listening(server(folder.path())?)?;
     let (greedy, others) = tokens.split_first().context("no tokens")?;
     let knowing = runtime.block_on(knowing(folder.path(), greedy))?;
@@ -237,7 +243,7 @@ async fn turn(
     Ok((all(even).await?, all(hasty).await?))
 }
 
-async fn all(mut clients: JoinSet<Result<Met>>) -> Result<Met> {
+pub(crate) async fn all(mut clients: JoinSet<Result<Met>>) -> Result<Met> {
     let mut met = Met::default();
     while let Some(ended) = clients.join_next().await {
         met.add(ended??);
@@ -246,7 +252,7 @@ async fn all(mut clients: JoinSet<Result<Met>>) -> Result<Met> {
 }
 
 /// A client that sends at a fixed interval, on one connection.
-async fn client(
+pub(crate) async fn client(
     address: SocketAddr,
     token: String,
     first: Duration,
@@ -312,7 +318,7 @@ async fn ask(
     result.with_context(|| format!("no result: {answer}"))
 }
 
-fn server(folder: &Path) -> Result<Command> {
+pub(crate) fn server(folder: &Path) -> Result<Command> {
     let mut command = process::this_binary()?;
     command.arg("shop").arg(folder);
     command.env(VARIABLE, folder.join("shop.db"));
@@ -320,7 +326,7 @@ fn server(folder: &Path) -> Result<Command> {
 }
 
 /// A project that serves orders, and the tokens of its clients.
-async fn made(folder: &Path) -> Result<Vec<String>> {
+pub(crate) async fn made(folder: &Path, settings: &str) -> Result<Vec<String>> {
     let tables = format!(
         "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, total INTEGER);
          WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {ROWS})
@@ -328,13 +334,7 @@ async fn made(folder: &Path) -> Result<Vec<String>> {
     );
     let (_made_in, file) = wayleave_test::sqlite_file(&tables)?;
     std::fs::copy(file, folder.join("shop.db"))?;
-    // A small burst, so that little allowance accumulates in a quiet second.
-    let settings = format!(
-        "[limits]\ncalls_per_minute = {}\nburst = {}\n",
-        ALLOWED * 60,
-        ALLOWED / 2
-    );
-    let project = Project::create(folder, &settings)?;
+    let project = Project::create(folder, settings)?;
     let governance = project.governance();
     let source = NewSource {
         name: "shop".to_owned(),

@@ -116,6 +116,7 @@ class Updates:
 
     def __init__(self) -> None:
         self.heard: Counter[str] = Counter()
+        self.ended = asyncio.Event()
         self._news = asyncio.Condition()
 
     async def on_message(self, message: object) -> None:
@@ -126,6 +127,7 @@ class Updates:
         async for event in subscription:
             if isinstance(event, ResourceUpdated):
                 await self._add(str(event.uri))
+        self.ended.set()
 
     async def _add(self, uri: str) -> None:
         async with self._news:
@@ -228,6 +230,49 @@ class Rules:
             await asyncio.sleep(4 * INTERVAL)
             await updates.exactly({SHIP: 1, ship(1): 1})
 
+    async def test_losing_the_grant_ends_what_is_told(self) -> None:
+        async with self.subscribed(self.project.narrow, SHIP, ship(1)) as (client, updates):
+            await asyncio.to_thread(self.project.run, "grant", "revoke", self.project.grant)
+            if self.mode != "legacy":
+                # The stream was opened with the grant, and ends with it.
+                await asyncio.wait_for(updates.ended.wait(), PATIENCE)
+                await updates.exactly({})
+                return
+            # A session goes on with what the token may do now, from its next request.
+            self.assertEqual((await client.list_resource_templates()).resource_templates, [])
+            await updates.exactly({SHIP: 1, ship(1): 1})
+            self.project.put(1, "unheard")
+            await asyncio.sleep(4 * INTERVAL)
+            await updates.exactly({SHIP: 1, ship(1): 1})
+
+    async def test_a_column_that_is_gone_is_the_last_update(self) -> None:
+        async with self.subscribed(self.project.reader, SHIP, ship(1)) as (_, updates):
+            self.project.sql("ALTER TABLE ships RENAME COLUMN port TO harbour")
+            await updates.exactly({SHIP: 1, ship(1): 1})
+            self.project.sql("UPDATE ships SET name = 'unheard'")
+            await asyncio.sleep(4 * INTERVAL)
+            await updates.exactly({SHIP: 1, ship(1): 1})
+
+    async def test_without_a_feed_nothing_is_offered_or_accepted(self) -> None:
+        settings = self.project.path / "wayleave.toml"
+        settings.write_text(settings.read_text() + "enabled = false\n")
+        if isinstance(self, OverHttp):
+            self.http.stop()
+            self.begin()
+        async with unwrapped() as stack:
+            server = await self.server(self.project.reader, stack)
+            client = await stack.enter_async_context(
+                Client(server, mode=self.mode, read_timeout_seconds=PATIENCE)
+            )
+            if self.mode == "legacy":
+                self.assertFalse(client.server_capabilities.resources.subscribe)
+            listed = (await client.list_resources()).resources
+            told = next(each for each in listed if str(each.uri) == SHIP).description
+            self.assertNotIn("ubscri", told or "")
+            if self.mode == "legacy":
+                with self.assertRaises(MCPError):
+                    await client.session.subscribe_resource(SHIP)
+
     async def test_a_source_that_goes_away_is_told_of_once_it_is_back(self) -> None:
         file = self.project.file
         async with self.subscribed(self.project.reader, SHIP, ship(1)) as (_, updates):
@@ -255,6 +300,8 @@ class Rules:
             listed = (await client.list_resources()).resources
             told = next(each for each in listed if str(each.uri) == SHIP).description
             self.assertIn("every 0.2 s", told)
+            if self.mode == "legacy":
+                self.assertTrue(client.server_capabilities.resources.subscribe)
 
 
 class CommandLine(unittest.TestCase):

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use wayleave_ledger::State;
+use wayleave_model::catalogue::TableKind;
 use wayleave_model::mapping::SourceKind;
 pub use wayleave_sql::TableName;
+use wayleave_store::silent;
 
 use crate::{
     project::Project,
-    source_probe::{ProbeError, declared},
+    source_probe::{ProbeError, SourceProbe, declared},
 };
 
 /// Statements to install, and the tables they are for.
@@ -16,6 +18,8 @@ use crate::{
 pub struct TriggerScript {
     /// The tables.
     pub tables: Vec<TableName>,
+    /// Views that datasets read: their changes are not announced.
+    pub views: Vec<TableName>,
     /// The statements.
     pub sql: String,
 }
@@ -35,7 +39,7 @@ pub enum TriggerError {
         kind: SourceKind,
     },
     /// No table is known.
-    #[error("no ratified dataset reads source `{name}`")]
+    #[error("no ratified dataset reads a table of source `{name}`")]
     NoTables {
         /// The source.
         name: String,
@@ -61,9 +65,11 @@ impl TriggerError {
     }
 }
 
-/// The statements for `tables`, or for those that ratified mappings read through the source.
+/// The statements for `tables`, or for those that ratified mappings read through the source, whose
+/// catalogue tells which of them are views.
 pub async fn change_triggers(
     project: &Project,
+    probe: &SourceProbe,
     state: &State,
     source: &str,
     tables: &[TableName],
@@ -73,16 +79,40 @@ pub async fn change_triggers(
     if kind != SourceKind::Postgres {
         return Err(TriggerError::Kind { name, kind });
     }
-    let tables = if tables.is_empty() {
-        mapped_tables(project, state, source).await
+    let (views, tables) = if tables.is_empty() {
+        let mapped = mapped_tables(project, state, source).await;
+        split_views(probe, state, source, mapped).await?
     } else {
-        tables.to_vec()
+        (Vec::new(), tables.to_vec())
     };
     if tables.is_empty() {
         return Err(TriggerError::NoTables { name });
     }
     let sql = wayleave_sql::change_triggers(kind, &tables).ok_or(TriggerError::Name)?;
-    Ok(TriggerScript { tables, sql })
+    Ok(TriggerScript { tables, views, sql })
+}
+
+/// Views, and what is not known to be one.
+async fn split_views(
+    probe: &SourceProbe,
+    state: &State,
+    source: &str,
+    names: Vec<TableName>,
+) -> Result<(Vec<TableName>, Vec<TableName>), ProbeError> {
+    let mut views = BTreeSet::new();
+    let schemas: BTreeSet<Option<String>> = names.iter().map(|it| it.schema.clone()).collect();
+    for schema in schemas {
+        let catalogue = probe
+            .catalogue(state, source, schema.as_deref(), &silent)
+            .await?;
+        let tables = catalogue.tables.into_iter();
+        let found = tables.filter(|table| table.kind != TableKind::Table);
+        views.extend(found.map(|table| TableName {
+            schema: schema.clone(),
+            table: table.name,
+        }));
+    }
+    Ok(names.into_iter().partition(|name| views.contains(name)))
 }
 
 async fn mapped_tables(project: &Project, state: &State, source: &str) -> Vec<TableName> {

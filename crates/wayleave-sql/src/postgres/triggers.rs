@@ -24,7 +24,8 @@ const BODY: &str = "\nBEGIN\n  \
 /// nothing changes what our role sees without firing it. A notification is sent for the table that a statement
 /// names, so a partition needs a trigger of its own.
 ///
-/// Altering a table fires no trigger; the last column changes with its definition.
+/// Altering a table fires no trigger, and one that was off for a while has told nothing of it: the
+/// last column changes with the definitions of the table and its triggers.
 const COVERAGE: &str = "WITH RECURSIVE member AS ( \
     SELECT w.place, c.oid \
     FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) \
@@ -43,7 +44,10 @@ SELECT m.place, m.oid, c.relkind IN ('r', 'p') AND NOT pg_catalog.row_security_a
       AND pg_catalog.replace(p.prosrc, pg_catalog.chr(13), '') = $3::text), \
   pg_catalog.concat_ws(' ', c.xmin, pg_catalog.pg_relation_filenode(c.oid), \
     (SELECT pg_catalog.string_agg(a.xmin::text, ' ' ORDER BY a.attnum) \
-     FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0)) \
+     FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0), \
+    (SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', t.oid, t.xmin, p.xmin), ' ' ORDER BY t.oid) \
+     FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid \
+     WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)) \
 FROM member m JOIN pg_catalog.pg_class c ON c.oid = m.oid ORDER BY m.place, m.oid";
 
 /// A table as a mapping names it.

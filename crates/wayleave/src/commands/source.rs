@@ -94,7 +94,7 @@ impl From<Kind> for SourceKind {
 impl Action {
     /// Whether only the project folder is used.
     pub(crate) fn is_local(&self) -> bool {
-        !matches!(self, Self::Test { .. })
+        !matches!(self, Self::Test { .. } | Self::Triggers { .. })
     }
 }
 
@@ -193,7 +193,8 @@ async fn triggers(
     let project = super::open_to_read(project)?;
     let state = project.governance().ledger().state().await?;
     let tables: Vec<TableName> = tables.iter().map(|it| table_name(it)).collect();
-    let script = change_triggers(&project, &state, name, &tables);
+    let probe = super::source_probe();
+    let script = change_triggers(&project, &probe, &state, name, &tables);
     let script = script.await.map_err(|error| {
         let hint = error.hint();
         Failure::usage(error.to_string()).hint(hint)
@@ -203,6 +204,12 @@ async fn triggers(
     let shown: Vec<_> = shown.collect();
     let document = json!({ "source": name, "tables": shown, "sql": script.sql });
     output.answer(&document, script.sql.trim_end());
+    for view in &script.views {
+        output.remark(format!(
+            "remark: `{}` is a view, and is read at every interval",
+            view.table
+        ));
+    }
     output.remark(
         "run it as the owner of the tables; until then, and if it is taken away, the tables are \
          read at every interval",

@@ -225,3 +225,48 @@ fn a_draft_is_brought_up_to_date_only_with_what_it_was_made_from() {
     assert!(!session.here().join("mappings/other.toml").exists());
     assert_eq!(session.read("mappings/music.toml"), before);
 }
+
+#[tokio::test]
+async fn the_sql_for_triggers_installs_whatever_the_tables_are_called() {
+    let ugly = Fixture::Ugly.sql(Dialect::Postgres);
+    let hostile = "CREATE TABLE \"a\"\"; DROP TABLE kept; --\" (id integer PRIMARY KEY, name text); \
+        CREATE TABLE kept (id integer PRIMARY KEY, \"$wayleave$\" text); \
+        CREATE VIEW seen AS SELECT * FROM kept;";
+    let session = walk(Dialect::Postgres, "announced", &format!("{ugly}{hostile}")).await;
+    let database = session.variable("STORE_DSN").rsplit('/').next().unwrap();
+    let server = postgres().await;
+    let ran = session.run(&["source", "triggers", "store", "--json"]);
+    let document = ran.exits(0).document();
+    let tables = document["tables"].as_array().unwrap().len();
+    let sql = document["sql"].as_str().unwrap();
+    // Run twice, as by an operator who is not sure.
+    for settings in ["", "SET standard_conforming_strings = off;"] {
+        let script = format!("{settings}{sql}");
+        server.execute(database, &script).await.unwrap();
+    }
+    let installed = "SELECT count(*) FROM pg_trigger WHERE tgname = 'wayleave_changes'";
+    let installed = server.number(database, installed).await.unwrap();
+    assert_eq!(usize::try_from(installed).unwrap(), tables);
+    let kept = "SELECT count(*) FROM kept";
+    assert_eq!(server.number(database, kept).await.unwrap(), 0);
+    let draft = session.read("mappings/store.toml");
+    let viewed = draft.replace("table = \"kept\"", "table = \"seen\"");
+    session.write("mappings/store.toml", viewed);
+    session.run(&["ratify", "store", "--yes"]).exits(0);
+    session
+        .run(&["source", "triggers", "store"])
+        .exits(0)
+        .says("`seen` is a view");
+    let one = ["source", "triggers", "store", "--table", "public.part 1"];
+    session.run(&one).exits(0).says("ON \"public\".\"part 1\"");
+}
+
+#[tokio::test]
+async fn only_postgres_announces_changes() {
+    let sql = "CREATE TABLE people (id integer PRIMARY KEY);";
+    let session = walk(Dialect::Sqlite, "quiet", sql).await;
+    session
+        .run(&["source", "triggers", "store"])
+        .exits(2)
+        .says("only PostgreSQL announces changes");
+}

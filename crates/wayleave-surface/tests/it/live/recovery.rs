@@ -52,17 +52,14 @@ async fn a_network_that_drops_is_caught_up_with_in_one_update() {
         (SourceKind::Mysql, String::new()),
     ] {
         let sql = ships(6) + &installed;
-        let (made, port) = match kind {
-            SourceKind::Postgres => {
-                let server = postgres().await;
-                let made = server.fresh_database("cut", &sql).await.unwrap();
-                (made, server.endpoint().port)
-            }
-            _ => {
-                let server = mariadb().await;
-                let made = server.fresh_database("cut", &sql).await.unwrap();
-                (made, server.endpoint().port)
-            }
+        let (made, port) = if kind == SourceKind::Postgres {
+            let server = postgres().await;
+            let made = server.fresh_database("cut", &sql).await.unwrap();
+            (made, server.endpoint().port)
+        } else {
+            let server = mariadb().await;
+            let made = server.fresh_database("cut", &sql).await.unwrap();
+            (made, server.endpoint().port)
         };
         let mut proxy = CutProxy::start(port).await.unwrap();
         let dsn = made

@@ -154,6 +154,7 @@ impl Outcome {
             "a reader within its allowance was refused"
         );
         let (quiet, loud) = (without.quantile(0.99), with.quantile(0.99));
+        let medians = (without.quantile(0.5), with.quantile(0.5));
         let (ratio, ended) = (loud / quiet, self.ended);
         let [before, began, first, last] = self.memory;
         write!(
@@ -169,8 +170,8 @@ impl Outcome {
              | subscribers told after the last change | | {ended} of {subscribers} |\n",
             without.served,
             with.served,
-            without.quantile(0.5),
-            with.quantile(0.5),
+            medians.0,
+            medians.1,
             self.changes,
             self.updates,
         )?;
@@ -239,16 +240,17 @@ async fn write_at(file: &Path, rate: u32, stopped: &AtomicBool) -> Result<u64> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "OFF")?;
     let mut change = connection.prepare("UPDATE orders SET total = total + 1 WHERE id = ?1")?;
-    let (began, mut made) = (Instant::now(), 0_u64);
+    let (began, mut made) = (Instant::now(), 0_u32);
     while !stopped.load(Ordering::Relaxed) {
         tokio::time::sleep(Duration::from_millis(1)).await;
         let due = began.elapsed().as_millis() * u128::from(rate) / 1_000;
         while u128::from(made) < due && !stopped.load(Ordering::Relaxed) {
-            change.execute([made * 7_919 % u64::from(ROWS)])?;
+            // The step has no factor in common with the number of rows, so all are changed.
+            change.execute([made.wrapping_mul(7_919) % ROWS])?;
             made += 1;
         }
     }
-    Ok(made)
+    Ok(u64::from(made))
 }
 
 /// Clients that listen for changes of the type, on threads of their own.

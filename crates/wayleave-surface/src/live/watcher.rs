@@ -26,6 +26,9 @@ use crate::service::WrittenStream;
 /// The longest time between two attempts to read a source that fails.
 const MAX_BACKOFF: Duration = Duration::from_mins(1);
 
+/// How many subscribers are told before other tasks have their turn.
+const MAX_BURST: usize = 32;
+
 /// A change of a record, as one subscriber sees it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordChange {
@@ -283,7 +286,7 @@ impl Watcher {
             match group.look(&self.reader, &wanted).await {
                 Ok(news) => {
                     self.count(&news);
-                    self.tell(id, &news);
+                    self.tell(id, &news).await;
                     self.admit(Some(id));
                     return true;
                 }
@@ -321,7 +324,7 @@ impl Watcher {
         }
     }
 
-    fn tell(&self, group: u64, news: &News) {
+    async fn tell(&self, group: u64, news: &News) {
         let key = &self.reader.key;
         let change = |at: &str, kind: RecordChangeKind| RecordChange {
             id: format!("{}/{}:{at}", key.connection_id, key.stream),
@@ -332,7 +335,12 @@ impl Watcher {
         all.sort();
         let members = self.members.iter();
         // Those who are joining have not been answered, so they need not be told.
-        for member in members.filter(|it| it.group == Some(group) && it.done.is_none()) {
+        let members = members.filter(|it| it.group == Some(group) && it.done.is_none());
+        for (place, member) in members.enumerate() {
+            // Thousands of subscribers woken at once would delay every call that comes meanwhile.
+            if place % MAX_BURST == MAX_BURST - 1 {
+                tokio::task::yield_now().await;
+            }
             match &member.interest {
                 _ if news.is_everything => member.subscriber.changed(&[]),
                 Interest::Records if all.is_empty() => {}

@@ -20,7 +20,7 @@ pub(super) fn check(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
     for (line, row) in (1..).zip(page.lines()) {
         let mut tests = String::new();
         for word in code(row) {
-            if word.ends_with(".rs") || word.ends_with(".py") {
+            if super::has_extension(word, "rs") || super::has_extension(word, "py") {
                 // A file that is missing is a missing path, which another check reports.
                 tests = repository.text_of(word)?.unwrap_or_default();
             } else if is_test_name(word) && !tests.contains(&format!("fn {word}(")) {
@@ -66,10 +66,8 @@ mod tests {
 
     #[test]
     fn items_are_counted_wherever_they_stand() {
-        let rows: String = (2..=ITEMS)
-            .map(|item| format!("| {item} | x |\n"))
-            .collect();
-        let found = missing_items(&rows);
+        let rows: Vec<String> = (2..=ITEMS).map(|item| format!("| {item} | x |")).collect();
+        let found = missing_items(&rows.join("\n"));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].message(), "item 1 is missing");
     }

@@ -150,8 +150,8 @@ async fn a_quiet_stream_costs_one_read_an_interval_whoever_watches_it() {
     for kind in [SourceKind::Postgres, SourceKind::Mysql] {
         let cost = idle(kind, Database::new(kind, &ships(6)).await).await;
         assert!((1..=cost.intervals + 1).contains(&cost.reads), "{cost:?}");
-        // A read is one statement.
-        let most = i64::try_from(cost.intervals + 1).unwrap();
+        // A read is one statement; the look for triggers, once a minute, may fall between.
+        let most = i64::try_from(cost.intervals + 2).unwrap();
         assert!(cost.statements <= most, "{cost:?}");
     }
 }

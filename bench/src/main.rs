@@ -8,6 +8,7 @@ mod measure;
 mod ours;
 mod overload;
 mod process;
+mod provenance;
 mod questions;
 mod read;
 mod report;
@@ -27,6 +28,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::measure::{Case, Effort, Route};
 use crate::process::Side;
+use crate::provenance::{Provenance, RecordingServer};
 use crate::questions::Questions;
 use crate::read::Reads;
 use crate::report::Report;
@@ -87,6 +89,16 @@ enum Command {
         #[arg(long, default_value_t = 20)]
         turns: u32,
     },
+    /// Point reads with and without a record of every call, and the size of that record.
+    Provenance {
+        #[command(flatten)]
+        what: Provenance,
+        #[command(flatten)]
+        run: Run,
+    },
+    /// Serves the project in a folder, recording calls or not; started by `provenance`.
+    #[command(hide = true)]
+    Recording(RecordingServer),
     /// Serves the project in a folder and its indexes; started by `search`.
     #[command(hide = true)]
     Library {
@@ -192,6 +204,8 @@ fn main() -> Result<ExitCode> {
             tokio::runtime::Runtime::new()?.block_on(search::serve(&folder))?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Provenance { what, run } => provenance::measure(what, run.effort()?),
+        Command::Recording(server) => provenance::run(&server),
         Command::Shop { folder } => {
             process::exit_with_parent();
             tokio::runtime::Runtime::new()?.block_on(read::serve(&folder))?;

@@ -145,6 +145,9 @@ struct ArchiverTask {
     newest: u64,
 }
 
+/// Free space below which an operator is told.
+const MIN_FREE_BYTES: u64 = 64 << 20;
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -209,6 +212,31 @@ impl ActivityLog {
     /// Closes the newest segment, for tests and before a copy is taken.
     pub fn rotate(&self) -> Result<(), Arc<LogError>> {
         self.shared().rotate()
+    }
+
+    /// Whether a server could record calls in a folder, as far as that can be seen without writing.
+    pub fn check_folder(folder: &Path) -> Result<(), LogError> {
+        let read = segment::writers(folder).map_err(LogError::disk("read", folder))?;
+        for writer in read {
+            let files = segment::segments(&writer).map_err(LogError::disk("read", &writer))?;
+            if let Some(last) = files.last().filter(|last| !last.archived) {
+                let opened = std::fs::OpenOptions::new().write(true).open(&last.path);
+                opened.map_err(LogError::disk("written", &last.path))?;
+            }
+        }
+        let existing = folder
+            .ancestors()
+            .find(|path| path.exists())
+            .unwrap_or(folder);
+        let writable = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK);
+        writable.map_err(|error| LogError::disk("written", existing)(error.into()))?;
+        let space = rustix::fs::statvfs(existing);
+        let space = space.map_err(|error| LogError::disk("read", existing)(error.into()))?;
+        if space.f_bavail.saturating_mul(space.f_frsize) < MIN_FREE_BYTES {
+            let full = std::io::ErrorKind::StorageFull.into();
+            return Err(LogError::disk("written for much longer", existing)(full));
+        }
+        Ok(())
     }
 
     /// The folder of the log.

@@ -96,6 +96,8 @@ pub(crate) enum Command {
     Token(commands::token::Action),
     /// Show what was decided and by whom, and what agents did; verify that both records are whole.
     Audit(commands::audit::Arguments),
+    /// Show the calls of agents as they come: rates, latencies, failures, slow calls.
+    Top(commands::top::Arguments),
     /// Look at everything the project needs in order to serve.
     Doctor,
     /// Print a completion script for a shell.
@@ -114,6 +116,7 @@ impl Command {
             | Self::Grant(_)
             | Self::Token(_)
             | Self::Client(_)
+            | Self::Top(_)
             | Self::Completions(_) => true,
             Self::Source(action) => action.is_local(),
             Self::Audit(arguments) => arguments.is_local(),

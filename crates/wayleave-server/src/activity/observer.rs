@@ -167,7 +167,7 @@ impl ObservedCall for RunningActivity {
     }
 
     fn span(&self) -> tracing::Span {
-        tracing::info_span!("call", activity = %self.collector.id())
+        tracing::warn_span!("call", activity = %self.collector.id())
     }
 
     fn end(mut self: Box<Self>, end: CallEnd<'_>, meta: &mut Map<String, Value>) -> Recording {

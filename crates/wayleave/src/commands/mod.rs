@@ -25,6 +25,7 @@ pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod source;
 pub(crate) mod token;
+pub(crate) mod top;
 pub(crate) mod watch;
 
 use std::{path::Path, process::ExitCode};
@@ -62,6 +63,7 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Search(it) => read(Read::Search, it.call_arguments()).await,
         Command::Fetch(it) => read(Read::Fetch, it.call_arguments()).await,
         Command::Watch(it) => watch::run(it, project, output).await,
+        Command::Top(it) => top::run(it, project, output).await,
         Command::Index(it) => index::run(it, project, output).await,
         Command::Grant(it) => grant::run(it, project, output).await,
         Command::Token(it) => token::run(it, project, output).await,

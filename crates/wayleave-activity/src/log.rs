@@ -15,8 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     activity::Activity,
-    archive::{self, Archive},
-    codec::{DroppedSegments, LogRecord},
+    codec::LogRecord,
     error::LogError,
     segment,
     writer::{SegmentLimits, SegmentWriter},
@@ -108,8 +107,8 @@ struct Handle {
     sync_thread: OnceLock<Mutex<Option<JoinHandle<()>>>>,
 }
 
-struct Shared {
-    options: LogOptions,
+pub(crate) struct Shared {
+    pub(crate) options: LogOptions,
     queue: Mutex<Queue>,
     /// Tells the log's thread that something waits, or that it is to end.
     arrived: Condvar,
@@ -152,7 +151,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -274,7 +273,7 @@ impl Drop for Handle {
 }
 
 impl Shared {
-    fn append(&self, body: Vec<u8>) -> Appended {
+    pub(crate) fn append(&self, body: Vec<u8>) -> Appended {
         let mut queue = lock(&self.queue);
         if queue.is_closed {
             return Appended::Done(Err(Arc::new(LogError::Closed)));
@@ -421,77 +420,6 @@ impl Shared {
                 tracing::error!(%error, folder = %folder.display(), "old segments cannot be dropped");
             }
         }
-    }
-
-    fn pack_closed(&self, folder: &Path, newest: u64) -> std::io::Result<()> {
-        for file in segment::segments(folder)? {
-            if file.number >= newest {
-                break;
-            }
-            let open = segment::open_path(folder, file.number);
-            if file.archived {
-                // The last writer ended between the two steps below.
-                if open.exists() {
-                    std::fs::remove_file(open)?;
-                }
-                continue;
-            }
-            // A damaged segment stays as it is, for whoever looks into it.
-            let Ok(packed) = archive::pack(&std::fs::read(&open)?) else {
-                continue;
-            };
-            let target = segment::archive_path(folder, file.number);
-            archive::publish(&packed, &target)?;
-            std::fs::remove_file(open)?;
-            if let (Some(on_seal), Ok(archive)) = (&self.options.on_seal, Archive::open(&target)) {
-                on_seal(archive.seal());
-            }
-        }
-        Ok(())
-    }
-
-    /// Drops the oldest segments that have been kept long enough, after recording that it does.
-    fn drop_old(&self, folder: &Path) -> std::io::Result<()> {
-        let Some(keep) = self.options.keep else {
-            return Ok(());
-        };
-        let keep_ms = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
-        let oldest = now_ms().saturating_sub(keep_ms);
-        let mut dropped: Option<DroppedSegments> = None;
-        let mut paths = Vec::new();
-        for file in segment::segments(folder)? {
-            let Some(archive) = file
-                .archived
-                .then(|| Archive::open(&file.path).ok())
-                .flatten()
-            else {
-                break;
-            };
-            if archive.summary.to_ms >= oldest {
-                break;
-            }
-            let first = dropped
-                .as_ref()
-                .map_or(file.number, |dropped| dropped.first);
-            dropped = Some(DroppedSegments {
-                first,
-                last: file.number,
-                last_record: archive.summary.last_record,
-                state: archive.summary.state.0,
-            });
-            paths.push(file.path);
-        }
-        let Some(dropped) = dropped else {
-            return Ok(());
-        };
-        let record = LogRecord::Retention(dropped).encode();
-        if let Err(error) = self.append(record).wait_blocking() {
-            return Err(std::io::Error::other(error));
-        }
-        for path in paths {
-            std::fs::remove_file(path)?;
-        }
-        Ok(())
     }
 }
 

@@ -57,7 +57,12 @@ fn token(activity: &Activity) -> &str {
 pub fn show(activity: &Activity, arguments: Option<&str>) -> Rendering {
     let mut document = json!(activity);
     let given = arguments.map(|text| serde_json::from_str(text).unwrap_or(Value::Null));
-    if let (Some(given), Some(members)) = (given, document["arguments"].as_object_mut()) {
+    if let (Some(given), Some(members)) = (
+        given,
+        document
+            .pointer_mut("/arguments")
+            .and_then(Value::as_object_mut),
+    ) {
         members.insert("given".to_owned(), given);
     }
     let client = [&activity.agent.client, &activity.agent.version];
@@ -242,7 +247,7 @@ pub fn top(calls: &[Activity], window: u64, running: Option<&Value>) -> Renderin
         }
     }
     let mut text = format!("{} in {window} s", columns::count(calls.len(), "call"));
-    let live = running.and_then(|running| running["calls"].as_array());
+    let live = running.and_then(|running| running.get("calls")?.as_array());
     if let Some(live) = live {
         let _ = write!(text, ", {} running", live.len());
     }
@@ -270,13 +275,15 @@ pub fn top(calls: &[Activity], window: u64, running: Option<&Value>) -> Renderin
     let rows: Vec<Vec<String>> = slow.iter().map(|activity| row(activity)).collect();
     let _ = write!(text, "\n\nslowest\n{}", columns::align(&rows));
     for call in live.into_iter().flatten() {
-        let word = |name: &str| call[name].as_str().unwrap_or_default().to_owned();
+        let word = |name: &str| {
+            call.get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let (token, method, target) = (word("token"), word("method"), word("target"));
-        let _ = write!(
-            text,
-            "\nrunning {} ms  {token}  {method} {target}",
-            call["running_ms"]
-        );
+        let ms = call.get("running_ms").and_then(Value::as_u64).unwrap_or(0);
+        let _ = write!(text, "\nrunning {ms} ms  {token}  {method} {target}");
     }
     Rendering::new(document, text)
 }

@@ -256,7 +256,6 @@ impl Recorder {
         self.recent.note(&activity);
         let is_required = self.is_required;
         match self.log.append(activity) {
-            Appended::Done(Ok(())) => Recording::Done,
             Appended::Done(Err(error)) => unrecorded(is_required, &error),
             waiting @ Appended::Waiting(_) if is_required => {
                 let timeout = self.timeout;
@@ -271,7 +270,7 @@ impl Recorder {
                     }
                 }))
             }
-            Appended::Waiting(_) => Recording::Done,
+            Appended::Done(Ok(())) | Appended::Waiting(_) => Recording::Done,
         }
     }
 }

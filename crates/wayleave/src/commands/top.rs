@@ -60,7 +60,7 @@ pub(crate) async fn run(
 /// Replaces what the terminal shows.
 fn redraw(shown: &Rendering) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    write!(out, "\x1b[2J\x1b[H{}\n", shown.text())?;
+    writeln!(out, "\x1b[2J\x1b[H{}", shown.text())?;
     out.flush()
 }
 

@@ -23,6 +23,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import mcp_types as types
 import rdflib
 import serving
 from mcp import Client, MCPError
@@ -162,6 +163,35 @@ class Rules(Calls):
         [grant] = shown["grants"]
         self.assertEqual(grant["dataset"], "crm")
         self.assertEqual(self.project.audit("show", ids[1])["used"]["total"], 100)
+
+    async def test_a_caller_is_told_of_its_later_calls(self) -> None:
+        uri = "wayleave://prov/latest"
+        told = asyncio.Event()
+
+        async def heard(message) -> None:
+            if isinstance(message, types.ResourceUpdatedNotification):
+                told.set()
+
+        async def follow(subscription) -> None:
+            async for event in subscription:
+                told.set()
+
+        async with unwrapped() as stack:
+            server = await self.server(self.project.token, stack)
+            handler = heard if self.mode == "legacy" else None
+            client = await stack.enter_async_context(
+                Client(server, mode=self.mode, message_handler=handler, read_timeout_seconds=PATIENCE)
+            )
+            if self.mode == "legacy":
+                await client.session.subscribe_resource(uri)
+            else:
+                opened = client.listen(resource_subscriptions=[uri])
+                subscription = await stack.enter_async_context(opened)
+                task = asyncio.create_task(follow(subscription))
+                stack.callback(task.cancel)
+            await self.good(client, "fetch", id="crm/people:2")
+            async with asyncio.timeout(PATIENCE):
+                await told.wait()
 
     async def test_a_caller_reads_its_own_activities_alone(self) -> None:
         async with self.client() as client:

@@ -88,10 +88,6 @@ impl LogHeadFile {
         let at = (head.count % SLOTS) * SLOT_BYTES as u64;
         self.0.write_all_at(&head.encode(), at)
     }
-
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
-    }
 }
 
 /// Reads a head file; none if there is no such file.

@@ -311,9 +311,14 @@ impl Shared {
             .map(|waiting| waiting.body.as_slice())
             .collect();
         let result = self.commit(&bodies).map_err(Arc::new);
-        lock(&self.queue).failure = result.as_ref().err().cloned();
-        if let Err(error) = &result {
-            tracing::error!(error = %chain_text(error), hint = error.hint(), "a call cannot be recorded");
+        let failure = result.as_ref().err().cloned();
+        let before = std::mem::replace(&mut lock(&self.queue).failure, failure);
+        match (&before, &result) {
+            (None, Err(error)) => tracing::error!(
+                error = %chain_text(error), hint = error.hint(), "calls cannot be recorded"
+            ),
+            (Some(_), Ok(())) => tracing::warn!("calls are recorded again"),
+            _ => {}
         }
         for waiting in batch {
             if let Some(done) = waiting.done {

@@ -175,11 +175,8 @@ impl SegmentWriter {
         if self.limits.sync {
             self.file.sync_data()?;
         }
-        self.head.write(&end.head())?;
-        if self.limits.sync {
-            self.head.sync()?;
-        }
-        Ok(())
+        // Not synced: a head that a power cut leaves behind its records is no harm.
+        self.head.write(&end.head())
     }
 
     /// Begins another segment if this one is full or of another day; returns the number of the

@@ -9,6 +9,7 @@ mod measure;
 mod ours;
 mod overload;
 mod process;
+mod provenance;
 mod questions;
 mod read;
 mod report;
@@ -29,6 +30,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::live::Live;
 use crate::measure::{Case, Effort, Route};
 use crate::process::Side;
+use crate::provenance::{Provenance, RecordingServer};
 use crate::questions::Questions;
 use crate::read::Reads;
 use crate::report::Report;
@@ -91,6 +93,16 @@ enum Command {
     },
     /// Many subscribers of one type while its records change, and what readers notice of them.
     Live(Live),
+    /// Point reads with and without a record of every call, and the size of that record.
+    Provenance {
+        #[command(flatten)]
+        what: Provenance,
+        #[command(flatten)]
+        run: Run,
+    },
+    /// Serves the project in a folder, recording calls or not; started by `provenance`.
+    #[command(hide = true)]
+    Recording(RecordingServer),
     /// Serves the project in a folder and its indexes; started by `search`.
     #[command(hide = true)]
     Library {
@@ -197,6 +209,8 @@ fn main() -> Result<ExitCode> {
             tokio::runtime::Runtime::new()?.block_on(search::serve(&folder))?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Provenance { what, run } => provenance::measure(what, run.effort()?),
+        Command::Recording(server) => provenance::run(&server),
         Command::Shop { folder } => {
             process::exit_with_parent();
             tokio::runtime::Runtime::new()?.block_on(read::serve(&folder))?;

@@ -9,18 +9,22 @@ Run it with a Python that has `mcp` 2.x, PyLD and prov:  python tests/python/tes
 from __future__ import annotations
 
 import asyncio
+import http.client
 import http.server
 import json
-import os
+import socket
 import sqlite3
 import subprocess
 import threading
+import time
 import unittest
 import uuid
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import mcp_types as types
+import rdflib
 import serving
 from mcp import Client, MCPError
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
@@ -49,15 +53,32 @@ search = ["name"]
 [streams.people.fields]
 id = { datatype = "integer", required = true }
 name = { datatype = "string" }
+
+[streams.slow]
+type = "Slow"
+key = ["id"]
+[streams.slow.fields]
+id = { datatype = "integer", required = true }
+"""
+# Takes longer than any call may, unless it is stopped.
+SLOW = """
+CREATE VIEW slow AS SELECT id FROM people WHERE (
+    WITH RECURSIVE count (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 10000000000)
+    SELECT max(n) FROM count
+) > 0
 """
 
 
 class Project(serving.Project):
     def __init__(self, settings: str = "") -> None:
-        super().__init__('[serve]\nhttp = "127.0.0.1:0"\nscopes = ["runtime", "builder"]\n' + settings)
+        super().__init__(
+            '[serve]\nhttp = "127.0.0.1:0"\nscopes = ["runtime", "builder"]\n'
+            "[limits]\ncalls_per_minute = 100000\nburst = 10000\n" + settings
+        )
         file = self.path / "crm.db"
         with sqlite3.connect(file) as connection:
             connection.execute("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT)")
+            connection.execute(SLOW)
             rows = [(n, f"{CANARY} {n}") for n in range(1, 301)]
             connection.executemany("INSERT INTO people VALUES (?, ?)", rows)
         connection.close()
@@ -71,7 +92,7 @@ class Project(serving.Project):
 
     def issue(self, *words: str) -> tuple[str, str]:
         made = json.loads(self.run("token", "create", "--all-of", "crm", *words, "--json"))
-        return made["id"], made["token"]
+        return made["token"]["id"], made["secret"]
 
     def audit(self, *words: str, fails: bool = False):
         return json.loads(self.run("audit", *words, "--json", fails=fails))
@@ -143,6 +164,35 @@ class Rules(Calls):
         self.assertEqual(grant["dataset"], "crm")
         self.assertEqual(self.project.audit("show", ids[1])["used"]["total"], 100)
 
+    async def test_a_caller_is_told_of_its_later_calls(self) -> None:
+        uri = "wayleave://prov/latest"
+        told = asyncio.Event()
+
+        async def heard(message) -> None:
+            if isinstance(message, types.ResourceUpdatedNotification):
+                told.set()
+
+        async def follow(subscription) -> None:
+            async for event in subscription:
+                told.set()
+
+        async with unwrapped() as stack:
+            server = await self.server(self.project.token, stack)
+            handler = heard if self.mode == "legacy" else None
+            client = await stack.enter_async_context(
+                Client(server, mode=self.mode, message_handler=handler, read_timeout_seconds=PATIENCE)
+            )
+            if self.mode == "legacy":
+                await client.session.subscribe_resource(uri)
+            else:
+                opened = client.listen(resource_subscriptions=[uri])
+                subscription = await stack.enter_async_context(opened)
+                task = asyncio.create_task(follow(subscription))
+                stack.callback(task.cancel)
+            await self.good(client, "fetch", id="crm/people:2")
+            async with asyncio.timeout(PATIENCE):
+                await told.wait()
+
     async def test_a_caller_reads_its_own_activities_alone(self) -> None:
         async with self.client() as client:
             own = await self.good(client, "fetch", id="crm/people:8")
@@ -202,7 +252,13 @@ class Rules(Calls):
         document = json.loads(self.project.export("prov", "--target", "query_records"))
         quads = jsonld.to_rdf(document, {"format": "application/n-quads"})
         self.assertIn(f"<{activity(call)}> <{PROV}used> <urn:wayleave:record:crm/people:1>", quads)
-        read = ProvDocument.deserialize(content=quads, format="rdf", rdf_format="nquads")
+        graph = rdflib.Dataset(default_union=True)
+        graph.parse(data=json.dumps(document), format="json-ld")
+        # The library takes only names with a prefix.
+        for prefix, namespace in document["@context"].items():
+            graph.bind(prefix, namespace)
+        trig = graph.serialize(format="trig")
+        read = ProvDocument.deserialize(content=trig, format="rdf", rdf_format="trig")
         bundles = [read, *read.bundles]
         records = [record for bundle in bundles for record in bundle.get_records()]
         kinds = {type(record).__name__ for record in records}
@@ -274,9 +330,9 @@ class Stdio(Rules):
         return project.over_stdio(project.token)
 
 
-def connected(url: str, token: str, stack: AsyncExitStack):
-    http = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
-    return http, streamable_http_client(url, http_client=http)
+def connected(url: str, token: str):
+    carrier = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
+    return carrier, streamable_http_client(url, http_client=carrier)
 
 
 class Http(Rules):
@@ -286,16 +342,233 @@ class Http(Rules):
         cls.addClassCleanup(cls.http.stop)
 
     async def server(self, token: str, stack: AsyncExitStack):
-        http, server = connected(self.http.url, token, stack)
-        await stack.enter_async_context(http)
+        carrier, server = connected(self.http.url, token)
+        await stack.enter_async_context(carrier)
         return server
 
     async def serve(self, project: Project, stack: AsyncExitStack):
-        serving = project.over_http()
-        stack.callback(serving.stop)
-        http, server = connected(serving.url, project.token, stack)
-        await stack.enter_async_context(http)
+        http_server = project.over_http()
+        stack.callback(http_server.stop)
+        carrier, server = connected(http_server.url, project.token)
+        await stack.enter_async_context(carrier)
         return server
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def stateless(method: str, name: str, arguments: dict, **meta: str) -> tuple[bytes, dict[str, str]]:
+    """A request of the newest revision as bytes, and its headers."""
+    about = {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        **meta,
+    }
+    params = {"name": name, "arguments": arguments, "_meta": about}
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": MODERN,
+        "Mcp-Method": method,
+        "Mcp-Name": name,
+    }
+    return json.dumps(message).encode(), headers
+
+
+class Collector:
+    """An OTLP receiver: keeps what it is sent."""
+
+    def __init__(self) -> None:
+        received = self.received = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                received.append((self.path, self.headers["Content-Type"], json.loads(body)))
+                self.send_response(200)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"{}")
+
+            def log_message(self, *_) -> None:
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def spans(self) -> list[dict]:
+        return [
+            span
+            for path, _, body in self.received
+            if path == "/v1/traces"
+            for resource in body["resourceSpans"]
+            for scope in resource["scopeSpans"]
+            for span in scope["spans"]
+        ]
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Raw(unittest.TestCase):
+    """What no client library does on purpose: leaving, flooding, planting."""
+
+    def setUp(self) -> None:
+        self.port = free_port()
+        self.project = Project(f'[telemetry]\nlisten = "127.0.0.1:{self.port}"\n')
+        self.addCleanup(self.project.close)
+
+    def serve(self):
+        server = self.project.over_http()
+        self.addCleanup(lambda: server.process.poll() is None and server.stop())
+        return server
+
+    def post(self, server, body: bytes, headers: dict[str, str], token: str | None = None):
+        url = urlsplit(server.url)
+        connection = http.client.HTTPConnection(url.hostname, url.port, timeout=PATIENCE)
+        self.addCleanup(connection.close)
+        bearer = {"Authorization": f"Bearer {token}"} if token else {}
+        connection.request("POST", url.path, body, {**headers, **bearer})
+        return connection
+
+    def status(self, path: str) -> tuple[int, str]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        body = answer.read().decode()
+        connection.close()
+        return answer.status, body
+
+    def until(self, *words: str) -> dict:
+        for _ in range(PATIENCE * 10):
+            if found := self.project.list(*words):
+                return found[0]
+            time.sleep(0.1)
+        raise AssertionError(f"no activity with {words}")
+
+    def test_a_client_that_leaves_and_one_that_cancels_leave_a_record(self) -> None:
+        server = self.serve()
+        body, headers = stateless("tools/call", "query_records", {"stream": "slow"})
+        connection = self.post(server, body, headers, self.project.token)
+        for _ in range(PATIENCE * 10):
+            if "query_records" in self.status("/calls")[1]:
+                break
+            time.sleep(0.1)
+        connection.sock.shutdown(socket.SHUT_RDWR)
+        connection.close()
+        left = self.until("--target", "query_records")
+        self.assertIn(left["outcome"]["kind"], ("abandoned", "cancelled"))
+        self.assertEqual(left["agent"]["client"], "raw")
+
+        command = [serving.program(), "serve", "--stdio", "--project", str(self.project.path)]
+        env = {**self.project.env, "WAYLEAVE_TOKEN": self.project.other}
+        pipe = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True)
+
+        def say(**message) -> None:
+            pipe.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            pipe.stdin.flush()
+
+        about = {"protocolVersion": "2025-11-25", "capabilities": {},
+                 "clientInfo": {"name": "raw", "version": "1"}}
+        say(id=1, method="initialize", params=about)
+        pipe.stdout.readline()
+        say(method="notifications/initialized")
+        slow = {"name": "aggregate", "arguments": {"stream": "slow", "metrics": ["count"]}}
+        say(id=2, method="tools/call", params=slow)
+        time.sleep(0.5)
+        say(method="notifications/cancelled", params={"requestId": 2})
+        cancelled = self.until("--target", "aggregate")
+        self.assertEqual(cancelled["outcome"]["kind"], "cancelled")
+        pipe.stdin.close()
+        pipe.wait(timeout=PATIENCE)
+        pipe.stdout.close()
+
+    def test_a_trace_joins_its_parent_and_metrics_are_counted(self) -> None:
+        collector = Collector()
+        self.addCleanup(collector.close)
+        self.project.env["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.url
+        server = self.serve()
+        trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+        body, headers = stateless(
+            "tools/call", "fetch", {"id": "crm/people:1"}, traceparent=f"00-{trace}-{parent}-01"
+        )
+        answer = self.post(server, body, headers, self.project.token).getresponse()
+        result = json.loads(answer.read())["result"]
+        server.stop()
+        [call] = [span for span in collector.spans() if span.get("parentSpanId") == parent]
+        self.assertEqual((call["traceId"], call["name"]), (trace, "tools/call fetch"))
+        attributes = {it["key"]: it["value"] for it in call["attributes"]}
+        id = bare(result["_meta"][ACTIVITY])
+        self.assertEqual(attributes["wayleave.activity"], {"stringValue": id})
+        self.assertEqual(attributes["gen_ai.tool.name"], {"stringValue": "fetch"})
+        below = [span for span in collector.spans() if span.get("parentSpanId") == call["spanId"]]
+        self.assertEqual([it["name"] for it in below], ["gate", "plan", "store", "write-out"])
+        for span in below:
+            self.assertEqual(span["traceId"], trace)
+            self.assertLessEqual(int(call["startTimeUnixNano"]), int(span["endTimeUnixNano"]))
+        self.assertIn("/v1/metrics", {path for path, _, _ in collector.received})
+        self.assertNotIn(CANARY, json.dumps(collector.received))
+
+    def test_operators_have_a_listener_of_their_own(self) -> None:
+        server = self.serve()
+        self.assertEqual(self.status("/healthz"), (200, "ok\n"))
+        self.assertEqual(self.status("/readyz"), (200, "ready\n"))
+        body, headers = stateless("tools/call", "fetch", {"id": "crm/people:1"})
+        self.post(server, body, headers, self.project.token).getresponse().read()
+        _, page = self.status("/metrics")
+        self.assertIn('gen_ai_tool_name="fetch",outcome="completed"', page)
+        self.assertEqual(self.status("/mcp")[0], 404)
+        shown = self.project.run("top", "--once")
+        self.assertIn("fetch", shown)
+        self.assertIn("0 running", shown)
+
+    def test_no_secret_and_no_value_is_written_in_the_open(self) -> None:
+        server = self.serve()
+        planted = f"planted-{uuid.uuid4().hex}"
+        stranger = "wlc_" + "x" * 40
+        calls = [
+            ("query_records", {"stream": "people", "filter": {"name": planted}}),
+            ("query_records", {"stream": planted}),
+            ("fetch", {"id": "crm/people:1", planted + " ": planted}),
+            ("search", {"q": planted}),
+            (self.project.token, {}),
+        ]
+        for name, arguments in calls:
+            body, headers = stateless("tools/call", name, arguments)
+            self.post(server, body, headers, self.project.token).getresponse().read()
+        body, headers = stateless("tools/call", "fetch", {"id": "crm/people:1"})
+        refused = self.post(server, body, headers, stranger).getresponse()
+        self.assertEqual(refused.status, 401)
+        refused.read()
+        before = self.project.list("--outcome", "refused")
+        self.assertEqual(before[0]["outcome"]["reason"], "authorization")
+        server.stop()
+        exports = [self.project.export("prov"), self.project.export("jsonl"), *server.log]
+        secrets = [planted, stranger, self.project.token, self.project.other, CANARY]
+        for secret in secrets:
+            self.assertEqual(leaks(self.project.path, secret), [], secret)
+            self.assertFalse([text for text in exports if secret in text], secret)
+
+    def test_a_destroyed_key_leaves_a_whole_record_without_arguments(self) -> None:
+        server = self.serve()
+        body, headers = stateless("tools/call", "fetch", {"id": "crm/people:9"})
+        answer = self.post(server, body, headers, self.project.token).getresponse()
+        id = bare(json.loads(answer.read())["result"]["_meta"][ACTIVITY])
+        given = self.project.audit("show", id, "--arguments")["arguments"]["given"]
+        self.assertEqual(given, {"id": "crm/people:9"})
+        self.project.run("audit", "destroy-key")
+        self.project.run("audit", "show", id, "--arguments", fails=True)
+        self.project.run("audit", "replay", id, fails=True)
+        self.assertTrue(self.project.audit("verify")["ok"])
+        server.stop()
 
 
 class StdioLegacy(Stdio, unittest.IsolatedAsyncioTestCase):

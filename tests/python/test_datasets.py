@@ -119,13 +119,21 @@ async def tools(client: Client) -> set[str]:
     return {tool.name for tool in (await client.list_tools()).tools}
 
 
+# The record of calls, which is there whatever is connected.
+STANDING = "wayleave://prov/"
+
+
 async def resources(client: Client) -> set[str]:
-    return {str(each.uri) for each in (await client.list_resources()).resources}
+    """The resources that come and go with datasets."""
+    listed = {str(each.uri) for each in (await client.list_resources()).resources}
+    return {uri for uri in listed if not uri.startswith(STANDING)}
 
 
 async def templates(client: Client) -> set[str]:
+    """The templates that come and go with datasets."""
     listed = await client.list_resource_templates()
-    return {each.uri_template for each in listed.resource_templates}
+    uris = {each.uri_template for each in listed.resource_templates}
+    return {uri for uri in uris if not uri.startswith(STANDING)}
 
 
 async def prompts(client: Client) -> set[str]:

@@ -311,6 +311,7 @@ fn hex<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&to_hex(bytes))
 }
 
+#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
 fn optional_hex<S: Serializer, const N: usize>(
     bytes: &Option<[u8; N]>,
     serializer: S,

@@ -13,7 +13,7 @@ use crate::activity::{
 /// A record that this program cannot read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a record this program knows")]
-pub struct DecodeError;
+pub struct RecordDecodeError;
 
 /// One entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl LogRecord {
         out.0
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, RecordDecodeError> {
         let mut input = Decoder(bytes);
         let record = match input.byte()? {
             ACTIVITY => Self::Activity(Box::new(input.activity()?)),
@@ -95,12 +95,12 @@ impl LogRecord {
             GAP => Self::Gap {
                 missing: input.number()?,
             },
-            _ => return Err(DecodeError),
+            _ => return Err(RecordDecodeError),
         };
         if input.0.is_empty() {
             Ok(record)
         } else {
-            Err(DecodeError)
+            Err(RecordDecodeError)
         }
     }
 }
@@ -168,12 +168,11 @@ impl Encoder {
         let transport = activity.transport;
         (self.0).push(u8::from(transport.http) | u8::from(transport.session) << 1);
         let method = METHODS.iter().position(|known| *known == activity.method);
-        match method {
-            Some(at) => self.number(at as u64 + 1),
-            None => {
-                self.number(0);
-                self.text(&activity.method);
-            }
+        if let Some(at) = method {
+            self.number(at as u64 + 1);
+        } else {
+            self.number(0);
+            self.text(&activity.method);
         }
         self.optional_text(activity.target.as_deref());
         self.text(&activity.agent.token);
@@ -238,29 +237,29 @@ fn low_bits(number: u64) -> u8 {
 struct Decoder<'b>(&'b [u8]);
 
 impl<'b> Decoder<'b> {
-    fn take(&mut self, count: usize) -> Result<&'b [u8], DecodeError> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(DecodeError)?;
+    fn take(&mut self, count: usize) -> Result<&'b [u8], RecordDecodeError> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(RecordDecodeError)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn byte(&mut self) -> Result<u8, DecodeError> {
-        self.take(1)?.first().copied().ok_or(DecodeError)
+    fn byte(&mut self) -> Result<u8, RecordDecodeError> {
+        self.take(1)?.first().copied().ok_or(RecordDecodeError)
     }
 
-    fn flag(&mut self) -> Result<bool, DecodeError> {
+    fn flag(&mut self) -> Result<bool, RecordDecodeError> {
         match self.byte()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(DecodeError),
+            _ => Err(RecordDecodeError),
         }
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        self.take(N)?.try_into().map_err(|_| DecodeError)
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], RecordDecodeError> {
+        self.take(N)?.try_into().map_err(|_| RecordDecodeError)
     }
 
-    fn optional_array<const N: usize>(&mut self) -> Result<Option<[u8; N]>, DecodeError> {
+    fn optional_array<const N: usize>(&mut self) -> Result<Option<[u8; N]>, RecordDecodeError> {
         if self.flag()? {
             self.array().map(Some)
         } else {
@@ -268,57 +267,57 @@ impl<'b> Decoder<'b> {
         }
     }
 
-    fn number(&mut self) -> Result<u64, DecodeError> {
+    fn number(&mut self) -> Result<u64, RecordDecodeError> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
             if bits << shift >> shift != bits {
-                return Err(DecodeError);
+                return Err(RecordDecodeError);
             }
             number |= bits << shift;
             if byte & 0x80 == 0 {
                 return Ok(number);
             }
         }
-        Err(DecodeError)
+        Err(RecordDecodeError)
     }
 
-    fn size(&mut self) -> Result<usize, DecodeError> {
-        usize::try_from(self.number()?).map_err(|_| DecodeError)
+    fn size(&mut self) -> Result<usize, RecordDecodeError> {
+        usize::try_from(self.number()?).map_err(|_| RecordDecodeError)
     }
 
-    fn text_of(&mut self, length: usize) -> Result<String, DecodeError> {
+    fn text_of(&mut self, length: usize) -> Result<String, RecordDecodeError> {
         let bytes = self.take(length)?.to_vec();
-        String::from_utf8(bytes).map_err(|_| DecodeError)
+        String::from_utf8(bytes).map_err(|_| RecordDecodeError)
     }
 
-    fn text(&mut self) -> Result<String, DecodeError> {
+    fn text(&mut self) -> Result<String, RecordDecodeError> {
         let length = self.size()?;
         self.text_of(length)
     }
 
-    fn optional_text(&mut self) -> Result<Option<String>, DecodeError> {
+    fn optional_text(&mut self) -> Result<Option<String>, RecordDecodeError> {
         match self.size()?.checked_sub(1) {
             Some(length) => self.text_of(length).map(Some),
             None => Ok(None),
         }
     }
 
-    fn texts(&mut self) -> Result<Vec<String>, DecodeError> {
+    fn texts(&mut self) -> Result<Vec<String>, RecordDecodeError> {
         let count = self.size()?;
         let mut texts: Vec<String> = Vec::new();
         for _ in 0..count {
             let shared = self.size()?;
             let rest = self.text()?;
             let before = texts.last().map_or("", String::as_str);
-            let prefix = before.get(..shared).ok_or(DecodeError)?;
+            let prefix = before.get(..shared).ok_or(RecordDecodeError)?;
             texts.push([prefix, &rest].concat());
         }
         Ok(texts)
     }
 
-    fn records(&mut self) -> Result<RecordList, DecodeError> {
+    fn records(&mut self) -> Result<RecordList, RecordDecodeError> {
         Ok(RecordList {
             ids: self.texts()?,
             total: self.number()?,
@@ -326,7 +325,7 @@ impl<'b> Decoder<'b> {
         })
     }
 
-    fn activity(&mut self) -> Result<Activity, DecodeError> {
+    fn activity(&mut self) -> Result<Activity, RecordDecodeError> {
         let id = ActivityId(Uuid::from_bytes(self.array()?));
         let micros = self.number()?;
         let transport = self.byte()?;
@@ -335,7 +334,7 @@ impl<'b> Decoder<'b> {
             session: transport & 2 != 0,
         };
         let method = match self.size()?.checked_sub(1) {
-            Some(at) => (*METHODS.get(at).ok_or(DecodeError)?).to_owned(),
+            Some(at) => (*METHODS.get(at).ok_or(RecordDecodeError)?).to_owned(),
             None => self.text()?,
         };
         let target = self.optional_text()?;
@@ -375,15 +374,15 @@ impl<'b> Decoder<'b> {
         })
     }
 
-    fn arguments(&mut self) -> Result<ArgumentRecord, DecodeError> {
+    fn arguments(&mut self) -> Result<ArgumentRecord, RecordDecodeError> {
         let digest = self.array()?;
         let shape = self.text()?;
         let sealed = match self.number()?.checked_sub(1) {
             Some(key) => {
                 let length = self.number()?;
-                let length = usize::try_from(length).map_err(|_| DecodeError)?;
+                let length = usize::try_from(length).map_err(|_| RecordDecodeError)?;
                 Some(SealedArguments {
-                    key: u32::try_from(key).map_err(|_| DecodeError)?,
+                    key: u32::try_from(key).map_err(|_| RecordDecodeError)?,
                     bytes: self.take(length)?.to_vec(),
                 })
             }
@@ -396,7 +395,7 @@ impl<'b> Decoder<'b> {
         })
     }
 
-    fn outcome(&mut self) -> Result<CallOutcome, DecodeError> {
+    fn outcome(&mut self) -> Result<CallOutcome, RecordDecodeError> {
         Ok(match self.byte()? {
             0 => CallOutcome::Completed,
             1 => CallOutcome::ToolError {
@@ -410,11 +409,11 @@ impl<'b> Decoder<'b> {
             5 => CallOutcome::Refused {
                 reason: self.text()?,
             },
-            _ => return Err(DecodeError),
+            _ => return Err(RecordDecodeError),
         })
     }
 
-    fn trace(&mut self) -> Result<Option<TraceParent>, DecodeError> {
+    fn trace(&mut self) -> Result<Option<TraceParent>, RecordDecodeError> {
         if !self.flag()? {
             return Ok(None);
         }

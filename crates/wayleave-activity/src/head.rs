@@ -62,7 +62,7 @@ impl LogHead {
 
 /// The file that holds the head.
 #[derive(Debug)]
-pub(crate) struct HeadFile(File);
+pub(crate) struct LogHeadFile(File);
 
 /// What a head file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(crate) fn path(folder: &Path) -> PathBuf {
     folder.join("head")
 }
 
-impl HeadFile {
+impl LogHeadFile {
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -87,10 +87,6 @@ impl HeadFile {
     pub(crate) fn write(&self, head: &LogHead) -> io::Result<()> {
         let at = (head.count % SLOTS) * SLOT_BYTES as u64;
         self.0.write_all_at(&head.encode(), at)
-    }
-
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
     }
 }
 

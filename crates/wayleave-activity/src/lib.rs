@@ -9,6 +9,7 @@
 
 mod activity;
 mod archive;
+mod archiver;
 mod argument_keys;
 mod chain;
 mod codec;
@@ -29,7 +30,7 @@ pub use activity::{
     SealedArguments, TraceParent,
 };
 pub use argument_keys::{ArgumentKeyError, ArgumentKeys};
-pub use codec::DecodeError;
+pub use codec::RecordDecodeError;
 pub use collector::{CallCollector, CallSpan, CollectedCall, MAX_LISTED_RECORDS};
 pub use error::{LogError, ReadError};
 pub use filter::ActivityFilter;

@@ -15,8 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     activity::Activity,
-    archive::{self, Archive},
-    codec::{DroppedSegments, LogRecord},
+    codec::LogRecord,
     error::LogError,
     segment,
     writer::{SegmentLimits, SegmentWriter},
@@ -108,8 +107,8 @@ struct Handle {
     sync_thread: OnceLock<Mutex<Option<JoinHandle<()>>>>,
 }
 
-struct Shared {
-    options: LogOptions,
+pub(crate) struct Shared {
+    pub(crate) options: LogOptions,
     queue: Mutex<Queue>,
     /// Tells the log's thread that something waits, or that it is to end.
     arrived: Condvar,
@@ -145,11 +144,14 @@ struct ArchiverTask {
     newest: u64,
 }
 
+/// Free space below which an operator is told.
+const MIN_FREE_BYTES: u64 = 64 << 20;
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -211,6 +213,31 @@ impl ActivityLog {
         self.shared().rotate()
     }
 
+    /// Whether a server could record calls in a folder, as far as that can be seen without writing.
+    pub fn check_folder(folder: &Path) -> Result<(), LogError> {
+        let read = segment::writers(folder).map_err(LogError::disk("read", folder))?;
+        for writer in read {
+            let files = segment::segments(&writer).map_err(LogError::disk("read", &writer))?;
+            if let Some(last) = files.last().filter(|last| !last.archived) {
+                let opened = std::fs::OpenOptions::new().write(true).open(&last.path);
+                opened.map_err(LogError::disk("written", &last.path))?;
+            }
+        }
+        let existing = folder
+            .ancestors()
+            .find(|path| path.exists())
+            .unwrap_or(folder);
+        let writable = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK);
+        writable.map_err(|error| LogError::disk("written", existing)(error.into()))?;
+        let space = rustix::fs::statvfs(existing);
+        let space = space.map_err(|error| LogError::disk("read", existing)(error.into()))?;
+        if space.f_bavail.saturating_mul(space.f_frsize) < MIN_FREE_BYTES {
+            let full = std::io::ErrorKind::StorageFull.into();
+            return Err(LogError::disk("written for much longer", existing)(full));
+        }
+        Ok(())
+    }
+
     /// The folder of the log.
     pub fn folder(&self) -> &Path {
         &self.0.shared.options.folder
@@ -246,7 +273,7 @@ impl Drop for Handle {
 }
 
 impl Shared {
-    fn append(&self, body: Vec<u8>) -> Appended {
+    pub(crate) fn append(&self, body: Vec<u8>) -> Appended {
         let mut queue = lock(&self.queue);
         if queue.is_closed {
             return Appended::Done(Err(Arc::new(LogError::Closed)));
@@ -284,9 +311,14 @@ impl Shared {
             .map(|waiting| waiting.body.as_slice())
             .collect();
         let result = self.commit(&bodies).map_err(Arc::new);
-        lock(&self.queue).failure = result.as_ref().err().cloned();
-        if let Err(error) = &result {
-            tracing::error!(error = %chain_text(error), hint = error.hint(), "a call cannot be recorded");
+        let failure = result.as_ref().err().cloned();
+        let before = std::mem::replace(&mut lock(&self.queue).failure, failure);
+        match (&before, &result) {
+            (None, Err(error)) => tracing::error!(
+                error = %chain_text(error), hint = error.hint(), "calls cannot be recorded"
+            ),
+            (Some(_), Ok(())) => tracing::warn!("calls are recorded again"),
+            _ => {}
         }
         for waiting in batch {
             if let Some(done) = waiting.done {
@@ -393,77 +425,6 @@ impl Shared {
                 tracing::error!(%error, folder = %folder.display(), "old segments cannot be dropped");
             }
         }
-    }
-
-    fn pack_closed(&self, folder: &Path, newest: u64) -> std::io::Result<()> {
-        for file in segment::segments(folder)? {
-            if file.number >= newest {
-                break;
-            }
-            let open = segment::open_path(folder, file.number);
-            if file.archived {
-                // The last writer ended between the two steps below.
-                if open.exists() {
-                    std::fs::remove_file(open)?;
-                }
-                continue;
-            }
-            // A damaged segment stays as it is, for whoever looks into it.
-            let Ok(packed) = archive::pack(&std::fs::read(&open)?) else {
-                continue;
-            };
-            let target = segment::archive_path(folder, file.number);
-            archive::publish(&packed, &target)?;
-            std::fs::remove_file(open)?;
-            if let (Some(on_seal), Ok(archive)) = (&self.options.on_seal, Archive::open(&target)) {
-                on_seal(archive.seal());
-            }
-        }
-        Ok(())
-    }
-
-    /// Drops the oldest segments that have been kept long enough, after recording that it does.
-    fn drop_old(&self, folder: &Path) -> std::io::Result<()> {
-        let Some(keep) = self.options.keep else {
-            return Ok(());
-        };
-        let keep_ms = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
-        let oldest = now_ms().saturating_sub(keep_ms);
-        let mut dropped: Option<DroppedSegments> = None;
-        let mut paths = Vec::new();
-        for file in segment::segments(folder)? {
-            let Some(archive) = file
-                .archived
-                .then(|| Archive::open(&file.path).ok())
-                .flatten()
-            else {
-                break;
-            };
-            if archive.summary.to_ms >= oldest {
-                break;
-            }
-            let first = dropped
-                .as_ref()
-                .map_or(file.number, |dropped| dropped.first);
-            dropped = Some(DroppedSegments {
-                first,
-                last: file.number,
-                last_record: archive.summary.last_record,
-                state: archive.summary.state.0,
-            });
-            paths.push(file.path);
-        }
-        let Some(dropped) = dropped else {
-            return Ok(());
-        };
-        let record = LogRecord::Retention(dropped).encode();
-        if let Err(error) = self.append(record).wait_blocking() {
-            return Err(std::io::Error::other(error));
-        }
-        for path in paths {
-            std::fs::remove_file(path)?;
-        }
-        Ok(())
     }
 }
 

@@ -9,7 +9,11 @@ pub const PROV_CONTEXT: &str = r#"{
     "prov": "http://www.w3.org/ns/prov#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
     "wl": "https://wayleave.dev/ns#",
-    "rdfs": "http://www.w3.org/2000/01/rdf-schema#"
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "activity": "urn:uuid:",
+    "record": "urn:wayleave:record:",
+    "token": "urn:wayleave:token:",
+    "mapping": "urn:wayleave:mapping:sha256:"
 }"#;
 
 /// Activities as one document.

@@ -225,9 +225,10 @@ impl ChainWalk<'_> {
         let Some(header) = SegmentHeader::decode(bytes) else {
             let named = self.named_by_head(file.number);
             let is_unfinished = bytes.len() < HEADER_BYTES && !named;
-            return match is_unfinished {
-                true => Ok(()),
-                false => Err(self.damage(&file.path, file.number, "its header is not one")),
+            return if is_unfinished {
+                Ok(())
+            } else {
+                Err(self.damage(&file.path, file.number, "its header is not one"))
             };
         };
         self.header(file, &header)?;
@@ -284,13 +285,11 @@ impl ChainWalk<'_> {
             let raw = archive.unpack(&block).map_err(|error| fail(self, error))?;
             let mut walk = FrameWalk::new(&raw, self.state);
             while let Some(frame) = walk.next_frame() {
-                match frame {
-                    Ok(frame) => self.frame(file, frame.body, walk.state)?,
-                    Err(_) => {
-                        let reason = "it does not continue the chain";
-                        return Err(self.damage(&file.path, file.number, reason));
-                    }
-                }
+                let Ok(frame) = frame else {
+                    let reason = "it does not continue the chain";
+                    return Err(self.damage(&file.path, file.number, reason));
+                };
+                self.frame(file, frame.body, walk.state)?;
             }
         }
         archive.check_tables().map_err(|error| fail(self, error))?;

@@ -18,7 +18,7 @@ use crate::{
     chain::ChainState,
     codec::LogRecord,
     error::LogError,
-    head::{self, HeadFile, LogHead},
+    head::{self, LogHead, LogHeadFile},
     segment::{self, FrameFault, FrameWalk, HEADER_BYTES, SegmentHeader, push_frame},
 };
 
@@ -63,7 +63,7 @@ pub(crate) struct SegmentWriter {
     folder: PathBuf,
     /// Held as long as the writer lives; the system releases it with the process.
     _lock: File,
-    head: HeadFile,
+    head: LogHeadFile,
     file: File,
     end: End,
     limits: SegmentLimits,
@@ -102,7 +102,7 @@ impl SegmentWriter {
         now_ms: u64,
     ) -> Result<Self, LogError> {
         let head_file =
-            HeadFile::open(&folder).map_err(LogError::disk("written", &head::path(&folder)))?;
+            LogHeadFile::open(&folder).map_err(LogError::disk("written", &head::path(&folder)))?;
         let stored = head::read(&folder).map_err(LogError::disk("read", &folder))?;
         let head = stored.and_then(|stored| stored.head);
         let last = last_segment(&folder)?;
@@ -175,11 +175,8 @@ impl SegmentWriter {
         if self.limits.sync {
             self.file.sync_data()?;
         }
-        self.head.write(&end.head())?;
-        if self.limits.sync {
-            self.head.sync()?;
-        }
-        Ok(())
+        // Not synced: a head that a power cut leaves behind its records is no harm.
+        self.head.write(&end.head())
     }
 
     /// Begins another segment if this one is full or of another day; returns the number of the

@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use wayleave_activity::{ActivityLog, LogOptions, SegmentSeal};
 use wayleave_project::{Project, activity_log};
 
+pub(crate) use lookup::ActivitySubscriptions;
 pub use lookup::RecentActivities;
 pub use observer::ActivityObserver;
 pub use replay::{ReplayError, ReplayReport};

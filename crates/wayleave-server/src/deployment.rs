@@ -46,7 +46,7 @@ use wayleave_surface::{
 };
 
 use crate::{
-    activity::{self, ActivityObserver, RecentActivities},
+    activity::{self, ActivityObserver, ActivitySubscriptions, RecentActivities},
     indexes::ServedIndexes,
     stores::SourceStores,
     telemetry::{self, CallMetrics, OtlpExporter},
@@ -173,13 +173,16 @@ impl Deployment {
         });
         let feed = live.map(|options| ChangeFeed::new(service.clone(), options));
         let recent = Arc::new(RecentActivities::new(activity_log::reader(project)));
-        serving.registry.commit(static_tools(&serving, &recent)?);
+        serving.registry.commit(static_tools(&serving, &recent, feed.is_some())?);
         serving.register_operations(wayleave_project::meta::operations()?)?;
         serving.sync_with_ledger().await;
         let following = TaskTracker::new();
         following.spawn(Arc::clone(&serving).follow(stop.clone()));
         if let Some(feed) = &feed {
-            serving.registry.watch_with(Arc::new(feed.clone()));
+            serving.registry.watch_with(Arc::new(ActivitySubscriptions {
+                recent: Arc::clone(&recent),
+                feed: feed.clone(),
+            }));
             following.spawn(feed.clone().follow());
         }
         let metrics = call_metrics(project, &serving.probe.environment, &following, &stop);
@@ -386,6 +389,7 @@ fn call_metrics(
 fn static_tools(
     serving: &Arc<ServingContext>,
     recent: &Arc<RecentActivities>,
+    is_live: bool,
 ) -> Result<Batch, DeployError> {
     let package_for = |caller: &Caller| Arc::clone(&Access::from_caller(caller).package);
     let reading = wayleave_surface::tools(&serving.service, package_for)?;
@@ -401,6 +405,6 @@ fn static_tools(
         .add_tool(workup::tool(&serving.service)?)
         .add_tool(workup::check_citations(&serving.service)?)
         .add_resource(doctor::resource(&serving.service, serving.clone()))
-        .add_resource(prov::latest(recent.clone()))
+        .add_resource(prov::latest(recent.clone(), is_live))
         .add_template(prov::template(recent.clone())?))
 }

@@ -46,14 +46,16 @@ impl CallContext<'_> {
         let Some(collector) = self.collector() else {
             return;
         };
-        collector.use_records(ids.into_iter().inspect(|id| {
+        let ids: Vec<String> = ids.into_iter().collect();
+        for id in &ids {
             // A stream's name has no colon.
             if let Some((connection, rest)) = id.split_once('/')
                 && let Some((stream, _)) = rest.split_once(':')
             {
                 collector.use_stream(connection, stream);
             }
-        }));
+        }
+        collector.use_records(ids);
     }
 
     /// Notes a stream that the call read without naming its records.

@@ -108,6 +108,8 @@ pub(crate) enum Command {
     Keys(commands::keys::Action),
     /// Remove what crashes left behind: temporary files, and frozen mappings that no entry names.
     Gc,
+    /// Show the calls of agents as they come: rates, latencies, failures, slow calls.
+    Top(commands::top::Arguments),
     /// Look at everything the project needs in order to serve.
     Doctor,
     /// Print a completion script for a shell.
@@ -128,6 +130,7 @@ impl Command {
             | Self::Keys(_)
             | Self::Gc
             | Self::Client(_)
+            | Self::Top(_)
             | Self::Completions(_) => true,
             Self::Source(action) => action.is_local(),
             Self::Audit(arguments) => arguments.is_local(),

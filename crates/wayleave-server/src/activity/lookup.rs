@@ -2,12 +2,16 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use futures::future::BoxFuture;
 use wayleave_activity::{Activity, ActivityFilter, ActivityId, ActivityReader};
-use wayleave_surface::resources::prov::ActivityLookup;
+use wayleave_mcp::{RpcError, Subscription, SubscriptionGuard, SubscriptionHost};
+use wayleave_surface::{
+    live::ChangeFeed,
+    resources::prov::{self, ActivityLookup},
+};
 
 /// Callers whose latest activity is remembered.
 const MAX_CALLERS: usize = 4096;
@@ -16,6 +20,49 @@ const MAX_CALLERS: usize = 4096;
 pub struct RecentActivities {
     reader: ActivityReader,
     latest: Mutex<HashMap<String, Activity>>,
+    /// Subscriptions to the latest activity, each with its caller's subject.
+    subscriptions: Arc<Mutex<SubscriptionTable>>,
+}
+
+#[derive(Default)]
+struct SubscriptionTable {
+    last_number: u64,
+    by_number: HashMap<u64, (String, Subscription)>,
+}
+
+/// Takes a subscription out of the table when it ends.
+struct LatestGuard {
+    table: Arc<Mutex<SubscriptionTable>>,
+    number: u64,
+}
+
+impl Drop for LatestGuard {
+    fn drop(&mut self) {
+        lock(&self.table).by_number.remove(&self.number);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Watches what clients subscribe to: their latest activity, and everything the change feed knows.
+pub(crate) struct ActivitySubscriptions {
+    pub(crate) recent: Arc<RecentActivities>,
+    pub(crate) feed: ChangeFeed,
+}
+
+impl SubscriptionHost for ActivitySubscriptions {
+    fn begin(
+        &self,
+        subscription: Subscription,
+    ) -> BoxFuture<'static, Result<SubscriptionGuard, RpcError>> {
+        if subscription.uri() != prov::LATEST {
+            return self.feed.begin(subscription);
+        }
+        let guard = self.recent.watch(subscription);
+        Box::pin(std::future::ready(Ok(guard)))
+    }
 }
 
 impl RecentActivities {
@@ -24,11 +71,25 @@ impl RecentActivities {
         Self {
             reader,
             latest: Mutex::default(),
+            subscriptions: Arc::default(),
         }
     }
 
     fn locked(&self) -> MutexGuard<'_, HashMap<String, Activity>> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.latest)
+    }
+
+    /// Tells a subscriber of each later activity of its own.
+    fn watch(&self, subscription: Subscription) -> SubscriptionGuard {
+        let subject = subscription.caller().subject().to_owned();
+        let mut table = lock(&self.subscriptions);
+        table.last_number += 1;
+        let number = table.last_number;
+        table.by_number.insert(number, (subject, subscription));
+        Box::new(LatestGuard {
+            table: Arc::clone(&self.subscriptions),
+            number,
+        })
     }
 
     /// Remembers an activity as its caller's latest. Looking at activities is none.
@@ -41,6 +102,12 @@ impl RecentActivities {
             latest.clear();
         }
         latest.insert(activity.agent.token.clone(), activity.clone());
+        drop(latest);
+        for (subject, subscription) in lock(&self.subscriptions).by_number.values() {
+            if *subject == activity.agent.token {
+                subscription.updated();
+            }
+        }
     }
 }
 

@@ -167,7 +167,7 @@ impl ObservedCall for RunningActivity {
     }
 
     fn span(&self) -> tracing::Span {
-        tracing::info_span!("call", activity = %self.collector.id())
+        tracing::warn_span!("call", activity = %self.collector.id())
     }
 
     fn end(mut self: Box<Self>, end: CallEnd<'_>, meta: &mut Map<String, Value>) -> Recording {
@@ -256,7 +256,6 @@ impl Recorder {
         self.recent.note(&activity);
         let is_required = self.is_required;
         match self.log.append(activity) {
-            Appended::Done(Ok(())) => Recording::Done,
             Appended::Done(Err(error)) => unrecorded(is_required, &error),
             waiting @ Appended::Waiting(_) if is_required => {
                 let timeout = self.timeout;
@@ -271,7 +270,7 @@ impl Recorder {
                     }
                 }))
             }
-            Appended::Waiting(_) => Recording::Done,
+            Appended::Done(Ok(())) | Appended::Waiting(_) => Recording::Done,
         }
     }
 }

@@ -64,7 +64,7 @@ impl Deployment {
             None if activity.arguments.shape.is_empty() => Map::new(),
             None => return Err(ReplayError::Arguments(None)),
         };
-        let package = self.package_of(&activity.agent.token).await?;
+        let package = self.package_of(&activity.agent.token)?;
         let collector = Arc::new(CallCollector::new(ActivityId::now(), false));
         let service = self.service();
         if tool == "search" {
@@ -83,7 +83,7 @@ impl Deployment {
         Ok(compared(activity, &collector.take(), keys))
     }
 
-    async fn package_of(&self, token: &str) -> Result<Package, ReplayError> {
+    fn package_of(&self, token: &str) -> Result<Package, ReplayError> {
         if token == Self::local_caller().subject() {
             return Ok(Package::local());
         }

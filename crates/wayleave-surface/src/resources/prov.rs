@@ -12,7 +12,8 @@ use wayleave_model::grant::Scope;
 use crate::access;
 use crate::escape;
 
-const LATEST: &str = "wayleave://prov/latest";
+/// The caller's latest activity.
+pub const LATEST: &str = "wayleave://prov/latest";
 const TEMPLATE: &str = "wayleave://prov/{id}";
 const MIME: &str = "application/ld+json";
 
@@ -29,9 +30,9 @@ fn contents(uri: &str, activity: &Activity) -> ResourceContents {
     ResourceContents::text(uri, MIME, escape::json(&prov_document([activity])))
 }
 
-/// The caller's latest activity.
-pub fn latest(lookup: Arc<dyn ActivityLookup>) -> Resource {
-    Resource::new(LATEST, "prov-latest", move |read: Read| {
+/// The caller's latest activity, which clients can subscribe to where anything `is_live`.
+pub fn latest(lookup: Arc<dyn ActivityLookup>, is_live: bool) -> Resource {
+    let resource = Resource::new(LATEST, "prov-latest", move |read: Read| {
         let lookup = Arc::clone(&lookup);
         async move {
             let subject = read.context.caller().subject();
@@ -42,7 +43,12 @@ pub fn latest(lookup: Arc<dyn ActivityLookup>) -> Resource {
     })
     .describe("The provenance of your latest call, as W3C PROV-O: what it used, and when.")
     .of_type(MIME)
-    .visible(access::requires(Scope::Runtime, LATEST))
+    .visible(access::requires(Scope::Runtime, LATEST));
+    if is_live {
+        resource.subscribable()
+    } else {
+        resource
+    }
 }
 
 /// Any activity of the caller.

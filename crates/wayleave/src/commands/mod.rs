@@ -30,6 +30,7 @@ pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod source;
 pub(crate) mod token;
+pub(crate) mod top;
 pub(crate) mod watch;
 
 use std::{path::Path, process::ExitCode};
@@ -70,6 +71,7 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Console(it) => console::run(it, project, output).await,
         Command::Inbox(it) => inbox::run(it, project, output).await,
         Command::Meta(it) => meta::run(it, project, output).await,
+        Command::Top(it) => top::run(it, project, output).await,
         Command::Index(it) => index::run(it, project, output).await,
         Command::Grant(it) => grant::run(it, project, output).await,
         Command::Token(it) => token::run(it, project, output).await,

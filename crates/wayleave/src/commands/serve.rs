@@ -42,7 +42,6 @@ pub(crate) async fn run(
     let project = Project::open(project.unwrap_or(Path::new(".")))?;
     let deployment = Deployment::open(&project, Environment::process()).await?;
     let stop = stop_on_signal();
-    deployment.serve_status(stop.clone()).await?;
     if !project.settings().audit.required {
         output.remark(format_args!(
             "warning: `audit.required` is false: calls are served even if they are not recorded"
@@ -51,6 +50,8 @@ pub(crate) async fn run(
     if arguments.stdio {
         over_stdio(&deployment, given, stop, output).await?;
     } else {
+        // Over stdio there is a server a client, and only one could have the address.
+        deployment.serve_status(stop.clone()).await?;
         let address = arguments.http.unwrap_or(project.settings().http);
         let console = arguments.console.or(project.settings().console);
         let addresses = (address, console);

@@ -1,5 +1,6 @@
 //! What models and hosts are told about a capability's tool.
 
+use serde_json::{Value as Json, json};
 use wayleave_model::mapping::{Action, Capability, Mapping};
 
 use super::reference;
@@ -28,6 +29,17 @@ pub fn behaviour(mapping: &Mapping, capability: &Capability) -> Behaviour {
             idempotent: true,
         },
     }
+}
+
+/// What `_meta["io.wayleave/tool"]` says of a capability's tool.
+pub fn meta(mapping: &Mapping, capability: &Capability) -> Json {
+    json!({
+        "kind": "runtime",
+        "dataset": mapping.dataset.name.as_str(),
+        "capability": capability.name.as_str(),
+        "action": capability.action.as_str(),
+        "stream": capability.stream.as_str(),
+    })
 }
 
 /// The description of a capability's tool.

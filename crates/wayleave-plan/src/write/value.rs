@@ -63,7 +63,10 @@ fn typed(datatype: Datatype, given: &Json) -> Option<Value> {
         }
         (Datatype::Boolean, Json::Bool(flag)) => Some(Value::Boolean(*flag)),
         (Datatype::Date, Json::String(text)) => date_from_text(text).map(Value::Date),
-        (Datatype::Datetime, Json::String(text)) if text.len() > 10 => {
+        // A day alone, and a space before the clock, are none to clients.
+        (Datatype::Datetime, Json::String(text))
+            if matches!(text.as_bytes().get(10), Some(b'T' | b't')) =>
+        {
             datetime_from_text(text).map(Value::Datetime)
         }
         (Datatype::Json, given) => Some(Value::Json(Box::new(given.clone()))),

@@ -101,6 +101,9 @@ pub struct Laboratory {
     pub kind: SourceKind,
     pub service: ReadService,
     pub writes: WriteService,
+    /// The database, to its server.
+    pub name: String,
+    pub dsn: String,
     _folder: Option<TempDir>,
 }
 
@@ -132,28 +135,41 @@ impl Laboratory {
     }
 
     pub async fn with(kind: SourceKind, sql: &str, mapping: &str) -> Self {
-        let (dsn, folder) = match kind {
+        let (dsn, name, folder) = match kind {
             SourceKind::Sqlite => {
                 let (folder, path) = wayleave_test::sqlite_file(sql).unwrap();
                 let path = path.to_str().unwrap().to_owned();
                 // Else each write waits for a disk.
                 wayleave_test::sqlite_execute(&path, "PRAGMA journal_mode = WAL").unwrap();
-                (path, Some(folder))
+                (path, String::new(), Some(folder))
             }
             SourceKind::Postgres => {
                 let made = postgres().await.fresh_database("write", sql).await.unwrap();
-                (made.dsn, None)
+                (made.dsn, made.name, None)
             }
             _ => {
                 let made = mariadb().await.fresh_database("write", sql).await.unwrap();
-                (made.dsn, None)
+                (made.dsn, made.name, None)
             }
         };
+        Self {
+            name,
+            _folder: folder,
+            ..Self::over(kind, &dsn, mapping)
+        }
+    }
+
+    /// A database that is there already.
+    pub fn at(kind: SourceKind, dsn: &str) -> Self {
+        Self::over(kind, dsn, &mapping(kind))
+    }
+
+    fn over(kind: SourceKind, dsn: &str, mapping: &str) -> Self {
         let options = StoreOptions {
             wait: Duration::from_mins(5),
             ..StoreOptions::default()
         };
-        let parsed = || Dsn::parse(kind, &dsn).unwrap();
+        let parsed = || Dsn::parse(kind, dsn).unwrap();
         let source = Arc::new(Source {
             store: wayleave_sql::store(parsed(), options),
             writer: wayleave_sql::writer(parsed(), options),
@@ -173,7 +189,9 @@ impl Laboratory {
             kind,
             writes: WriteService::new(service.clone(), source),
             service,
-            _folder: folder,
+            name: String::new(),
+            dsn: dsn.to_owned(),
+            _folder: None,
         }
     }
 

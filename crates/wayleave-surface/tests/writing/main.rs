@@ -12,6 +12,7 @@
 )]
 
 mod contract;
+mod crash;
 mod edges;
 mod generated;
 mod laboratory;

@@ -27,6 +27,7 @@ mod ids;
 mod indexing;
 mod json_bytes;
 pub mod live;
+pub mod operation;
 mod period;
 mod prompts;
 mod query;

@@ -108,6 +108,7 @@ impl WriteService {
             })
             .with_meta(Map::from_iter([("io.wayleave/tool".to_owned(), meta)]))
             .visible(self.visible(name))
+            .failing_with_errors()
             // The planner refuses all that the schema does, and says more.
             .checking_arguments())
     }
@@ -181,7 +182,7 @@ fn refused(refusal: WriteRefusal) -> RpcError {
 }
 
 /// `-32602` with every error, and a message that names the fields.
-fn invalid(fields: &[FieldError]) -> RpcError {
+pub(crate) fn invalid(fields: &[FieldError]) -> RpcError {
     let mut message = format!("validation failed on {} field(s): ", fields.len());
     for (place, error) in fields.iter().enumerate() {
         let before = if place == 0 { "" } else { "; " };

@@ -96,14 +96,14 @@ impl WriteService {
             async move { service.call(&package, &tool, &call.arguments).await }
         };
         let schema = write::input_schema(mapping, capability);
-        let behaviour = write::behaviour(mapping, capability);
+        let hints = write::hints(mapping, capability);
         let meta = write::meta(mapping, capability);
         Ok(Tool::new(name.to_string(), schema, handler)?
             .describe(write::description(mapping, capability))
             .behaving(Behaviour {
                 read_only: Some(false),
-                destructive: Some(behaviour.destructive),
-                idempotent: Some(behaviour.idempotent),
+                destructive: Some(hints.destructive),
+                idempotent: Some(hints.idempotent),
                 open_world: Some(false),
             })
             .with_meta(Map::from_iter([("io.wayleave/tool".to_owned(), meta)]))

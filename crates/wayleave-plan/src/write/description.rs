@@ -8,7 +8,7 @@ use super::schema::updated;
 
 /// What calling a capability's tool may do, as far as the mapping tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Behaviour {
+pub struct WriteHints {
     /// It overwrites or removes something.
     pub destructive: bool,
     /// Calling again with the same arguments changes nothing more.
@@ -16,15 +16,15 @@ pub struct Behaviour {
 }
 
 /// What a capability's tool may do.
-pub fn behaviour(mapping: &Mapping, capability: &Capability) -> Behaviour {
+pub fn hints(mapping: &Mapping, capability: &Capability) -> WriteHints {
     let stream = mapping.stream(&capability.stream);
     match capability.action.value {
-        Action::Create => Behaviour {
+        Action::Create => WriteHints {
             destructive: false,
             // The second record would have the key of the first, which is refused.
             idempotent: stream.is_some_and(|it| it.key.iter().all(|key| capability.writes(key))),
         },
-        Action::Update | Action::Delete => Behaviour {
+        Action::Update | Action::Delete => WriteHints {
             destructive: true,
             idempotent: true,
         },

@@ -48,7 +48,7 @@ pub(super) fn value(
     to: &Stream,
     field: &FieldView,
     given: &Json,
-) -> Result<Value, FieldError> {
+) -> Result<Value, Box<FieldError>> {
     let wrong_form = || {
         let (name, type_name) = (field.name(), to.type_name.as_str());
         let address = address::record(
@@ -56,9 +56,8 @@ pub(super) fn value(
             &format!("{}/{}:…", connection(capability), to.name),
         );
         let must = format!("`{name}` must be the address of a record of `{type_name}`: {address}");
-        FieldError::new(name, FieldErrorCode::Datatype, must)
-            .value(given.clone())
-            .constraint(type_name)
+        let error = FieldError::new(name, FieldErrorCode::Datatype, must);
+        Box::new(error.value(given.clone()).constraint(type_name))
     };
     let address = given.as_str().ok_or_else(wrong_form)?;
     let prefix = format!("wayleave://kg/{}/", to.type_name);
@@ -66,7 +65,7 @@ pub(super) fn value(
         .strip_prefix(&prefix)
         .and_then(|_| address::id(address));
     let id = id.ok_or_else(wrong_form)?;
-    let unknown = || unknown(field.name(), given, to);
+    let unknown = || Box::new(unknown(field.name(), given, to));
     let id = RecordId::parse(&id).map_err(|_| unknown())?;
     let is_here = id.connection_id == connection(capability) && *id.stream == *to.name.value;
     match id.key.as_slice() {

@@ -15,15 +15,15 @@ fn descriptors(toml: &str) -> Vec<(String, Json)> {
     let mapping = ratified(toml);
     let capabilities = mapping.capabilities.iter();
     let described = capabilities.map(|capability| {
-        let behaviour = write::behaviour(&mapping, capability);
+        let hints = write::hints(&mapping, capability);
         let tool = json!({
             "name": capability.tool_name(&mapping.dataset),
             "description": write::description(&mapping, capability),
             "inputSchema": write::input_schema(&mapping, capability),
             "annotations": {
                 "readOnlyHint": false,
-                "destructiveHint": behaviour.destructive,
-                "idempotentHint": behaviour.idempotent,
+                "destructiveHint": hints.destructive,
+                "idempotentHint": hints.idempotent,
                 "openWorldHint": false,
             },
             "_meta": { "io.wayleave/tool": write::meta(&mapping, capability) },

@@ -303,16 +303,34 @@ fn violated(schema: &Json, violations: &[Violation]) -> RpcError {
         ("maximum", FieldErrorCode::MaxValue),
     ]
     .into();
-    let errors = violations.iter().map(|violation| {
-        let named = violation.path.split('/').nth(1).filter(|it| !it.is_empty());
-        // What is missing or not known is named in the words alone.
-        let quoted = || violation.message.split('"').nth(1);
-        let field = named.or_else(quoted).unwrap_or(WHOLE_RECORD);
+    let errors = violations.iter().flat_map(|violation| {
         let code = codes.get(violation.keyword.as_str()).copied();
         let code = code.unwrap_or(FieldErrorCode::Datatype);
-        let constraint = schema.pointer(&format!("/properties/{field}/{}", violation.keyword));
-        let message = format!("`{field}`: {}", violation.message);
-        FieldError::new(field, code, message).constraint(constraint.cloned().unwrap_or_default())
+        named(violation).into_iter().map(move |field| {
+            let constraint = schema.pointer(&format!("/properties/{field}/{}", violation.keyword));
+            let message = format!("`{field}`: {}", violation.message);
+            FieldError::new(&field, code, message)
+                .constraint(constraint.cloned().unwrap_or_default())
+        })
     });
     invalid(&errors.collect::<Vec<_>>())
+}
+
+/// The fields that a violation is about. What is missing or not known is named in its words alone.
+fn named(violation: &Violation) -> Vec<String> {
+    let own = violation.path.split('/').nth(1).filter(|it| !it.is_empty());
+    if let Some(own) = own {
+        return vec![own.to_owned()];
+    }
+    let quote = match violation.keyword.as_str() {
+        "additionalProperties" => '\'',
+        _ => '"',
+    };
+    let quoted = violation.message.split(quote).skip(1).step_by(2);
+    let quoted: Vec<String> = quoted.map(str::to_owned).collect();
+    if quoted.is_empty() {
+        vec![WHOLE_RECORD.to_owned()]
+    } else {
+        quoted
+    }
 }

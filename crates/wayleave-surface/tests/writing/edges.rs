@@ -227,3 +227,70 @@ async fn injected_text_is_text_in_every_field_and_key() {
         );
     }
 }
+
+/// Orders belong to a shop of their own region; the key of a shop is the region and its number.
+const SHOPS: &str = r#"
+[dataset]
+name = "crm"
+kind = "KIND"
+[[connections]]
+id = "crm"
+source = "crm"
+[streams.shops]
+type = "Shop"
+key = ["region", "number"]
+[streams.shops.fields.region]
+datatype = "string"
+[streams.shops.fields.number]
+datatype = "integer"
+[streams.orders]
+type = "Order"
+key = ["id"]
+[streams.orders.fields.id]
+datatype = "integer"
+[streams.orders.fields.region]
+datatype = "string"
+[streams.orders.fields.shop]
+datatype = "integer"
+[streams.orders.relations.of]
+to = "shops"
+on = { region = "region", shop = "number" }
+[capabilities.move]
+stream = "orders"
+action = "update"
+fields = ["shop"]
+source = "crm_rw"
+[capabilities.order]
+stream = "orders"
+action = "create"
+fields = ["id", "shop"]
+source = "crm_rw"
+"#;
+
+#[tokio::test]
+async fn a_reference_of_several_fields_exists_though_a_call_sets_only_one() {
+    for kind in KINDS {
+        let sql = "CREATE TABLE shops (region varchar(20) NOT NULL, number bigint NOT NULL, PRIMARY KEY (region, number));
+            CREATE TABLE orders (id bigint PRIMARY KEY, region varchar(20) DEFAULT 'us', shop bigint);
+            INSERT INTO shops VALUES ('eu', 1), ('eu', 2), ('us', 7);
+            INSERT INTO orders VALUES (1, 'eu', 1);";
+        let laboratory = Laboratory::with(kind, sql, &SHOPS.replace("KIND", kind.as_str())).await;
+        let package = crate::laboratory::with_capabilities(&["move", "order"]);
+        laboratory
+            .done(&package, "crm_move", json!({ "id": 1, "shop": 2 }))
+            .await;
+        let none = [("shop".to_owned(), "reference".to_owned())];
+        let told = laboratory
+            .refused(&package, "crm_move", json!({ "id": 1, "shop": 7 }))
+            .await;
+        assert_eq!(told, none, "{kind}");
+        // The store's default decides the other field of a new one.
+        let told = laboratory
+            .refused(&package, "crm_order", json!({ "id": 2, "shop": 1 }))
+            .await;
+        assert_eq!(told, none, "{kind}");
+        laboratory
+            .done(&package, "crm_order", json!({ "id": 2, "shop": 7 }))
+            .await;
+    }
+}

@@ -289,6 +289,11 @@ fn package(subject: &str, streams: StreamScope, capabilities: &[&str]) -> Packag
     }
 }
 
+/// May call these on everything.
+pub fn with_capabilities(capabilities: &[&str]) -> Package {
+    package("writer", StreamScope::All, capabilities)
+}
+
 /// May call everything on everything.
 pub fn writer() -> Package {
     package("writer", StreamScope::All, &CAPABILITIES)

@@ -16,7 +16,7 @@ fn descriptors(toml: &str) -> Vec<(String, Json)> {
     let capabilities = mapping.capabilities.iter();
     let described = capabilities.map(|capability| {
         let hints = write::hints(&mapping, capability);
-        let tool = json!({
+        let listed = json!({
             "name": capability.tool_name(&mapping.dataset),
             "description": write::description(&mapping, capability),
             "inputSchema": write::input_schema(&mapping, capability),
@@ -28,7 +28,7 @@ fn descriptors(toml: &str) -> Vec<(String, Json)> {
             },
             "_meta": { "io.wayleave/tool": write::meta(&mapping, capability) },
         });
-        (capability.tool_name(&mapping.dataset), tool)
+        (capability.tool_name(&mapping.dataset), listed)
     });
     described.collect()
 }
@@ -53,8 +53,8 @@ fn every_mapped_constraint_is_guarded_by_a_golden_file() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/writing/contract");
     let mut all = String::new();
     for toml in [EVERY.to_owned(), mapping(SourceKind::Sqlite)] {
-        for (name, tool) in descriptors(&toml) {
-            let text = format!("{:#}\n", sorted(&tool));
+        for (name, listed) in descriptors(&toml) {
+            let text = format!("{:#}\n", sorted(&listed));
             wayleave_test::assert_golden(format!("{folder}/{name}.json"), &text);
             all.push_str(&text);
         }

@@ -244,8 +244,7 @@ impl<'a> Run<'a> {
         let fields: &[&str] = match name {
             "open" => &["id", "name", "country", "region"],
             "rename" => &["id", "name", "country"],
-            "close" => &["id"],
-            "forget" => &["id"],
+            "close" | "forget" => &["id"],
             "hire" => &PERSON[1..],
             _ => &PERSON,
         };
@@ -264,8 +263,10 @@ impl<'a> Run<'a> {
             };
             given.insert((*field).to_owned(), value);
         }
-        if odd.is_some() && self.dice.one_in(6) {
-            given.remove(odd.unwrap());
+        if let Some(odd) = odd
+            && self.dice.one_in(6)
+        {
+            given.remove(odd);
         }
         if self.dice.one_in(40) {
             given.insert("sal'ary".to_owned(), 1.into());

@@ -244,8 +244,8 @@ impl Laboratory {
             let names = answer["data"]["fields"].as_array().unwrap();
             for row in answer["data"]["rows"].as_array().unwrap() {
                 let row = row.as_array().unwrap();
-                let named = names.iter().map(|it| it.as_str().unwrap().to_owned());
-                found.push(named.zip(row.iter().cloned()).collect());
+                let keys = names.iter().map(|it| it.as_str().unwrap().to_owned());
+                found.push(keys.zip(row.iter().cloned()).collect());
             }
             match &answer["meta"]["next_cursor"] {
                 Json::Null => return found,

@@ -18,6 +18,7 @@ mod search;
 mod stdio;
 mod tools;
 mod wire;
+mod write;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -79,6 +80,8 @@ enum Command {
     },
     /// One kind of search in a loop, for a profiler.
     SearchAgain(Again),
+    /// Creates through MCP, compared with the same transaction through the driver and an echo.
+    Write(write::Writes),
     /// Connecting one dataset beside many: CPU time, and memory per dataset.
     Datasets {
         /// Number of live datasets.
@@ -201,6 +204,7 @@ fn main() -> Result<ExitCode> {
         Command::Questions(asked) => questions::compare(&asked),
         Command::Search { searches, run } => search::compare(searches, run.effort()?),
         Command::SearchAgain(again) => again.run(),
+        Command::Write(writes) => write::measure(writes),
         Command::Datasets { datasets } => datasets::measure(datasets),
         Command::Overload { turns } => overload::measure(turns),
         Command::Live(live) => live::measure(live),

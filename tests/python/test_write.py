@@ -22,6 +22,7 @@ from mcp.client.streamable_http import create_mcp_http_client, streamable_http_c
 from serving import INVALID_PARAMS, MODERN, PATIENCE, READING, text_of, unwrapped
 
 POLICY = -32002
+BUDGET = -32003
 INTERNAL = -32603
 WRITING = {"crm_open", "crm_hire", "crm_change", "crm_forget"}
 
@@ -522,6 +523,38 @@ class HttpModern(OverHttp, unittest.IsolatedAsyncioTestCase):
     mode = MODERN
 
 
+class Hurried(unittest.IsolatedAsyncioTestCase):
+    """A token whose budget is nearly nothing."""
+
+    def setUp(self) -> None:
+        self.project = Project()
+        self.addCleanup(self.project.close)
+        settings = self.project.path / "wayleave.toml"
+        settings.write_text(settings.read_text() + "\n[limits]\ncalls_per_minute = 1\nburst = 10\n")
+
+    async def spent(self, server) -> None:
+        async with unwrapped() as stack:
+            client = await stack.enter_async_context(
+                Client(server, mode=MODERN, read_timeout_seconds=PATIENCE)
+            )
+            with self.assertRaises(MCPError) as caught:
+                for _ in range(40):
+                    await client.call_tool("crm_hire", ANN | {"dry_run": True})
+            error = caught.exception.error
+            self.assertEqual(error.code, BUDGET)
+            self.assertGreater(error.data["retry_after_ms"], 0)
+
+    async def test_a_write_beyond_its_budget_is_the_error_32003_over_stdio(self) -> None:
+        await self.spent(self.project.over_stdio(self.project.writer))
+
+    async def test_a_write_beyond_its_budget_is_the_error_32003_over_http(self) -> None:
+        http = self.project.over_http()
+        self.addCleanup(http.stop)
+        headers = {"Authorization": f"Bearer {self.project.writer}"}
+        async with create_mcp_http_client(headers=headers) as client:
+            await self.spent(streamable_http_client(http.url, http_client=client))
+
+
 class Checked(unittest.TestCase):
     """What a person is told before anything can be written."""
 
@@ -542,6 +575,8 @@ class Checked(unittest.TestCase):
     def test_a_capability_is_told_in_words_before_it_is_ratified(self) -> None:
         more = MAPPING + '\n[capabilities.pay]\nstream = "people"\naction = "update"\nfields = ["pay"]\nsource = "crm_rw"\n'
         self.project.draft("crm").write_text(more)
+        told = self.project.run("check")
+        self.assertIn("lets agents set `pay` of `people`", told)
         told = self.project.run("diff", "crm")
         self.assertIn("lets agents set `pay` of `people`", told)
         self.assertIn("a grant may let agents write this", told)

@@ -131,9 +131,13 @@ impl ServerState {
         turns: TurnPolicy,
     ) -> Result<ToolReply, ErrorData> {
         let era = context.era();
+        let fails = request.name.clone();
         let mut reply = match turns.turn(&context).await {
             Ok(_turn) => {
                 observation::run(context.observation(), self.run_tool(request, context)).await?
+            }
+            Err(NoTurn::BudgetExceeded(exceeded)) if self.fails_with_errors(&fails) => {
+                return Err(exceeded.error().into());
             }
             Err(NoTurn::BudgetExceeded(exceeded)) => exceeded.result().into(),
             Err(cancelled) => return Err(cancelled.into()),
@@ -145,6 +149,15 @@ impl ServerState {
             meta.extend(self.signature.0.clone());
         }
         Ok(reply)
+    }
+
+    /// Whether a tool answers failures with JSON-RPC errors.
+    fn fails_with_errors(&self, tool: &str) -> bool {
+        let snapshot = self.registry.snapshot();
+        snapshot
+            .tools
+            .get(tool)
+            .is_some_and(|it| it.fails_with_errors)
     }
 
     pub(crate) async fn read_resource(

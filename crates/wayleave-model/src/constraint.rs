@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 
-pub use pattern::{Pattern, is_portable};
+pub use pattern::{TextPattern, is_portable};
 
 use crate::parse;
 

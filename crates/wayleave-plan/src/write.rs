@@ -22,7 +22,7 @@ use wayleave_model::mapping::Action;
 
 pub use capability_view::CapabilityView;
 pub use checks::{StoreRule, UniqueCheck};
-pub use description::{Behaviour, behaviour, description};
+pub use description::{WriteHints, description, hints, meta};
 pub use image::RecordImage;
 pub use schema::{IDEMPOTENCY_KEY_LENGTH, input_schema};
 

@@ -41,6 +41,7 @@ use wayleave_surface::{
     access::{self, Access},
     datasets::{Datasets, Offer},
     live::{ChangeFeed, LiveOptions},
+    operation::{Operation, OperationRefused},
     resources::{doctor, prov},
     workup,
 };
@@ -168,7 +169,9 @@ impl Deployment {
             now: ArcSwap::default(),
             drafts: DraftCache::default(),
             change_limit: change_limit::ChangeLimit::default(),
-            offer: tokio::sync::Mutex::new(Offer::new(&service).with_live(live).with_writes(writes)),
+            offer: tokio::sync::Mutex::new(
+                Offer::new(&service).with_live(live).with_writes(writes),
+            ),
             meta: Mutex::default(),
         });
         let feed = live.map(|options| ChangeFeed::new(service.clone(), options));
@@ -267,6 +270,17 @@ impl Deployment {
             .index(what, &dir, Extent::Whole, None, stop)
             .await;
         built.map(drop)
+    }
+
+    /// Adds an operation of the embedding program to the tools.
+    pub fn register(&self, operation: Operation) -> Result<(), OperationRefused> {
+        let registry = &self.serving.registry;
+        if registry.has_tool(operation.name()) {
+            let name = operation.name().to_owned();
+            return Err(OperationRefused::Taken { name });
+        }
+        registry.add_tool(operation.into_tool(&self.service)?);
+        Ok(())
     }
 
     /// The service that answers reads.

@@ -201,6 +201,28 @@ async fn check_others<S: WriteSession>(
     }
 }
 
+/// Refuses a record that became one that refers to nothing the caller sees.
+async fn check_references<S: WriteSession>(
+    session: &mut S,
+    write: &AuthorizedWrite,
+    after: Option<&RecordImage>,
+) -> Result<(), WriteFault> {
+    let mut errors = Vec::new();
+    for check in after
+        .map(|it| write.reference_checks(it))
+        .unwrap_or_default()
+    {
+        if session.rows(&check.exists).await?.is_empty() {
+            errors.push(check.error);
+        }
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(WriteRefusal::Fields(errors).into())
+    }
+}
+
 async fn create<S: WriteSession>(
     session: &mut S,
     write: &AuthorizedWrite,
@@ -216,6 +238,7 @@ async fn create<S: WriteSession>(
     let key = key.unwrap_or(ran.returned);
     let after = image(session, write, &write.after(&key)).await?;
     write.check_after(None, after.as_ref())?;
+    check_references(session, write, after.as_ref()).await?;
     Ok(WriteOutcome {
         key,
         before: None,
@@ -246,6 +269,7 @@ async fn change<S: WriteSession>(
     }
     let after = image(session, write, &write.after(&key)).await?;
     write.check_after(Some(&before), after.as_ref())?;
+    check_references(session, write, after.as_ref()).await?;
     Ok(WriteOutcome {
         key,
         before: Some(before),

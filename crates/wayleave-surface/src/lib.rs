@@ -29,6 +29,7 @@ mod indexing;
 mod json_bytes;
 pub mod live;
 pub mod meta;
+pub mod operation;
 mod period;
 mod prompts;
 mod query;

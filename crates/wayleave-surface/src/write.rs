@@ -15,9 +15,7 @@ use wayleave_model::mapping::{Action, Capability, Mapping};
 use wayleave_plan::package::Package;
 use wayleave_plan::request::address;
 use wayleave_plan::write::{self, AuthorizedWrite, PolicyRefusal, WriteRefusal};
-use wayleave_store::{
-    CallerKey, StoreError, WriteContext, WriteError, WriteOutcome, Writer,
-};
+use wayleave_store::{CallerKey, StoreError, WriteContext, WriteError, WriteOutcome, Writer};
 
 use crate::access::Access;
 use crate::reply::Reply;
@@ -98,24 +96,19 @@ impl WriteService {
             async move { service.call(&package, &tool, &call.arguments).await }
         };
         let schema = write::input_schema(mapping, capability);
-        let behaviour = write::behaviour(mapping, capability);
-        let meta = json!({
-            "kind": "runtime",
-            "dataset": mapping.dataset.name.as_str(),
-            "capability": capability.name.as_str(),
-            "action": capability.action.as_str(),
-            "stream": capability.stream.as_str(),
-        });
+        let hints = write::hints(mapping, capability);
+        let meta = write::meta(mapping, capability);
         Ok(Tool::new(name.to_string(), schema, handler)?
             .describe(write::description(mapping, capability))
             .behaving(Behaviour {
                 read_only: Some(false),
-                destructive: Some(behaviour.destructive),
-                idempotent: Some(behaviour.idempotent),
+                destructive: Some(hints.destructive),
+                idempotent: Some(hints.idempotent),
                 open_world: Some(false),
             })
             .with_meta(Map::from_iter([("io.wayleave/tool".to_owned(), meta)]))
             .visible(self.visible(name))
+            .failing_with_errors()
             // The planner refuses all that the schema does, and says more.
             .checking_arguments())
     }
@@ -189,7 +182,7 @@ fn refused(refusal: WriteRefusal) -> RpcError {
 }
 
 /// `-32602` with every error, and a message that names the fields.
-fn invalid(fields: &[FieldError]) -> RpcError {
+pub(crate) fn invalid(fields: &[FieldError]) -> RpcError {
     let mut message = format!("validation failed on {} field(s): ", fields.len());
     for (place, error) in fields.iter().enumerate() {
         let before = if place == 0 { "" } else { "; " };
@@ -215,7 +208,9 @@ fn failed(tool: &str, error: WriteError) -> RpcError {
     tracing::warn!(tool, %error, hint = error.hint(), outcome, "a write failed");
     let mut told = RpcError::internal(&format!("{tool}: {error}"));
     let what = match (outcome, error.is_retryable()) {
-        ("unknown", _) => "the source was lost while it committed: read the record to learn whether it was written",
+        ("unknown", _) => {
+            "the source was lost while it committed: read the record to learn whether it was written"
+        }
         (_, true) => "the source cannot take this now; nothing was written, so try again",
         (_, false) => "the source cannot take this; nothing was written",
     };
@@ -230,5 +225,7 @@ fn failed(tool: &str, error: WriteError) -> RpcError {
 /// Microseconds since 1970.
 fn unix_micros() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    since.map_or(0, |since| {
+        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+    })
 }

@@ -78,7 +78,10 @@ impl Gate {
             && !envelope.is_one_way()
         {
             observation::refuse(observation.as_deref(), RefusalReason::Budget);
-            return Ok(reply::over_budget(exceeded, &envelope));
+            let snapshot = self.shared.registry.snapshot();
+            let tool = envelope.name().and_then(|it| snapshot.tools.get(it));
+            let as_error = tool.is_some_and(|it| it.fails_with_errors);
+            return Ok(reply::over_budget(exceeded, &envelope, as_error));
         }
         let caller = if caller.is_over() {
             self.reauthenticate(&mut parts, &mut permits).await?

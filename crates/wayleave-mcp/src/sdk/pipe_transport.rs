@@ -373,7 +373,9 @@ where
         envelope: &Envelope<'_>,
         observation: Option<Arc<Observation>>,
     ) {
-        if envelope.is_tool_call() {
+        let snapshot = self.shared.registry.snapshot();
+        let tool = envelope.name().and_then(|it| snapshot.tools.get(it));
+        if envelope.is_tool_call() && !tool.is_some_and(|it| it.fails_with_errors) {
             let answer = wire_error::tool_result(envelope, exceeded.result());
             self.spawn_write(answer.into_bytes(), envelope.id.clone(), observation);
         } else {

@@ -13,9 +13,9 @@ const MAX_COMPILED_BYTES: usize = 2 * MAX_PATTERN_SIZE;
 
 /// A compiled pattern.
 #[derive(Debug, Clone)]
-pub struct Pattern(Regex);
+pub struct TextPattern(Regex);
 
-impl Pattern {
+impl TextPattern {
     /// Compiles a pattern of a checked mapping; `None` where it does not compile.
     pub fn new(pattern: &str) -> Option<Self> {
         let compile = |pattern: &str| {
@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn classes_hold_what_they_hold_in_ecma() {
-        let digit = Pattern::new(r"^\d+$").unwrap();
+        let digit = TextPattern::new(r"^\d+$").unwrap();
         assert!(digit.is_match("42") && !digit.is_match("٤٢"));
-        let either = Pattern::new(r"^[\d_-]{2}\b").unwrap();
+        let either = TextPattern::new(r"^[\d_-]{2}\b").unwrap();
         assert!(either.is_match("4_") && !either.is_match("é_"));
     }
 

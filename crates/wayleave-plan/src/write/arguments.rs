@@ -165,7 +165,7 @@ impl Reader<'_> {
             Some(to) => match reference::value(self.capability, to, field, given) {
                 Ok(value) => Some(value),
                 Err(error) => {
-                    self.errors.push(error);
+                    self.errors.push(*error);
                     None
                 }
             },
@@ -236,7 +236,7 @@ impl Reader<'_> {
             .into_iter()
             .filter(|it| it.code == FieldErrorCode::Datatype)
         {
-            error.field = "if_updated".to_owned();
+            "if_updated".clone_into(&mut error.field);
             error.message = format!("`if_updated` must be {}", value::noun(field.datatype()));
             self.errors.push(error);
         }

@@ -62,12 +62,15 @@ impl CapabilityView {
             let to = seen(&relation.to).filter(|_| stream.relation(&relation.name).is_some());
             let to =
                 to.ok_or_else(|| format!("`{}` leads to what is not granted", relation.name))?;
-            let joined = relation
-                .on
-                .iter()
-                .filter_map(|join| stream.field_of_column(&join.column));
+            // Where a relation leads is told by all its columns, so all of them must be seen.
+            let joined = relation.on.iter().map(|join| {
+                let field = stream.field_of_column(&join.column);
+                let field = field.map(|field| field.name().to_owned());
+                field.ok_or_else(|| format!("`{}` joins on what is not granted", relation.name))
+            });
+            let joined: Vec<String> = joined.collect::<Result<_, _>>()?;
             references.push(FieldReference {
-                fields: joined.map(|field| field.name().to_owned()).collect(),
+                fields: joined,
                 relation: Relation::clone(relation),
                 to: to.clone(),
             });

@@ -75,7 +75,7 @@ impl AuthorizedWrite {
                 value,
             });
         }
-        let other = before.map(|_| self.is_another()).unwrap_or(Predicate::True);
+        let other = before.map_or(Predicate::True, |_| self.is_another());
         let rows = self.stream().granted_rows();
         let exists = self.plan(Predicate::all([Predicate::all(same), other, rows]));
         let shown: Vec<String> = names.iter().map(|it| format!("`{it}`")).collect();
@@ -238,17 +238,15 @@ impl AuthorizedWrite {
                 FieldErrorCode::Check,
                 "a rule of the source refuses this record",
             ),
-            StoreRule::Value => match self.set.as_slice() {
-                [one] => {
-                    let message = format!("the source cannot hold this value of `{}`", one.field);
-                    let error = FieldError::new(&one.field, FieldErrorCode::Datatype, message);
-                    WriteRefusal::Fields(vec![error.value(one.given.clone())])
-                }
-                _ => {
+            StoreRule::Value => {
+                let [one] = self.set.as_slice() else {
                     let message = "the source cannot hold one of these values";
-                    whole(FieldErrorCode::Datatype, message)
-                }
-            },
+                    return whole(FieldErrorCode::Datatype, message);
+                };
+                let message = format!("the source cannot hold this value of `{}`", one.field);
+                let error = FieldError::new(&one.field, FieldErrorCode::Datatype, message);
+                WriteRefusal::Fields(vec![error.value(one.given.clone())])
+            }
         }
     }
 

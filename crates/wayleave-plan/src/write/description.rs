@@ -1,5 +1,6 @@
 //! What models and hosts are told about a capability's tool.
 
+use serde_json::{Value as Json, json};
 use wayleave_model::mapping::{Action, Capability, Mapping};
 
 use super::reference;
@@ -7,7 +8,7 @@ use super::schema::updated;
 
 /// What calling a capability's tool may do, as far as the mapping tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Behaviour {
+pub struct WriteHints {
     /// It overwrites or removes something.
     pub destructive: bool,
     /// Calling again with the same arguments changes nothing more.
@@ -15,19 +16,30 @@ pub struct Behaviour {
 }
 
 /// What a capability's tool may do.
-pub fn behaviour(mapping: &Mapping, capability: &Capability) -> Behaviour {
+pub fn hints(mapping: &Mapping, capability: &Capability) -> WriteHints {
     let stream = mapping.stream(&capability.stream);
     match capability.action.value {
-        Action::Create => Behaviour {
+        Action::Create => WriteHints {
             destructive: false,
             // The second record would have the key of the first, which is refused.
             idempotent: stream.is_some_and(|it| it.key.iter().all(|key| capability.writes(key))),
         },
-        Action::Update | Action::Delete => Behaviour {
+        Action::Update | Action::Delete => WriteHints {
             destructive: true,
             idempotent: true,
         },
     }
+}
+
+/// What `_meta["io.wayleave/tool"]` says of a capability's tool.
+pub fn meta(mapping: &Mapping, capability: &Capability) -> Json {
+    json!({
+        "kind": "runtime",
+        "dataset": mapping.dataset.name.as_str(),
+        "capability": capability.name.as_str(),
+        "action": capability.action.as_str(),
+        "stream": capability.stream.as_str(),
+    })
 }
 
 /// The description of a capability's tool.

@@ -1,13 +1,16 @@
 //! Fields that refer to another record.
 
+use std::sync::Arc;
+
 use serde_json::Value as Json;
 use wayleave_model::constraint::{FieldError, FieldErrorCode};
 use wayleave_model::mapping::{Field, Mapping, Relation, Stream};
 
 use super::capability_view::{CapabilityView, FieldReference};
-use super::{Assignment, ReferenceCheck};
+use super::checks::rows;
+use super::{Assignment, AuthorizedWrite, RecordImage, ReferenceCheck};
 use crate::id::RecordId;
-use crate::plan::{AuthorizedPlan, Comparison, Predicate, Read, Rows, Target};
+use crate::plan::{Comparison, Predicate, TARGET, Target};
 use crate::request::address;
 use crate::value::Value;
 use crate::view::FieldView;
@@ -48,7 +51,7 @@ pub(super) fn value(
     to: &Stream,
     field: &FieldView,
     given: &Json,
-) -> Result<Value, FieldError> {
+) -> Result<Value, Box<FieldError>> {
     let wrong_form = || {
         let (name, type_name) = (field.name(), to.type_name.as_str());
         let address = address::record(
@@ -56,9 +59,8 @@ pub(super) fn value(
             &format!("{}/{}:…", connection(capability), to.name),
         );
         let must = format!("`{name}` must be the address of a record of `{type_name}`: {address}");
-        FieldError::new(name, FieldErrorCode::Datatype, must)
-            .value(given.clone())
-            .constraint(type_name)
+        let error = FieldError::new(name, FieldErrorCode::Datatype, must);
+        Box::new(error.value(given.clone()).constraint(type_name))
     };
     let address = given.as_str().ok_or_else(wrong_form)?;
     let prefix = format!("wayleave://kg/{}/", to.type_name);
@@ -66,7 +68,7 @@ pub(super) fn value(
         .strip_prefix(&prefix)
         .and_then(|_| address::id(address));
     let id = id.ok_or_else(wrong_form)?;
-    let unknown = || unknown(field.name(), given, to);
+    let unknown = || Box::new(unknown(field.name(), given, to));
     let id = RecordId::parse(&id).map_err(|_| unknown())?;
     let is_here = id.connection_id == connection(capability) && *id.stream == *to.name.value;
     match id.key.as_slice() {
@@ -88,18 +90,45 @@ fn unknown(field: &str, given: &Json, to: &Stream) -> FieldError {
         .constraint(to.type_name.as_str())
 }
 
-/// The records that must exist, for the references all of whose fields are set and not null.
+/// The records that must exist, for the references all of whose fields the caller sets.
 pub(super) fn checks(capability: &CapabilityView, set: &[Assignment]) -> Vec<ReferenceCheck> {
     let references = capability.references().iter();
-    references
-        .filter_map(|it| check(capability, it, set))
+    let given = references.filter(|it| it.fields.iter().all(|name| assigned(set, name).is_some()));
+    let value = |name: &str| assigned(set, name).map(|it| it.value.clone());
+    given
+        .filter_map(|it| check(capability, it, set, &value))
         .collect()
+}
+
+fn assigned<'s>(set: &'s [Assignment], field: &str) -> Option<&'s Assignment> {
+    set.iter().find(|it| it.field == field)
+}
+
+impl AuthorizedWrite {
+    /// The records that must exist because of what the record became: for references of which the
+    /// caller set one field, and the record, a default or a trigger the others.
+    pub fn reference_checks(&self, after: &RecordImage) -> Vec<ReferenceCheck> {
+        let references = self.capability.references().iter();
+        let partly = references.filter(|it| {
+            let mut fields = it.fields.iter();
+            fields.any(|name| assigned(&self.set, name).is_none())
+                && it
+                    .fields
+                    .iter()
+                    .any(|name| assigned(&self.set, name).is_some())
+        });
+        let value = |name: &str| after.value(name).cloned();
+        partly
+            .filter_map(|it| check(&self.capability, it, &self.set, &value))
+            .collect()
+    }
 }
 
 fn check(
     capability: &CapabilityView,
     reference: &FieldReference,
     set: &[Assignment],
+    value: &dyn Fn(&str) -> Option<Value>,
 ) -> Option<ReferenceCheck> {
     let FieldReference {
         fields,
@@ -107,50 +136,29 @@ fn check(
         to,
     } = reference;
     let mut joined = Vec::new();
-    let mut named = None;
     for (field, join) in fields.iter().zip(&relation.on) {
-        let assigned = set.iter().find(|it| it.field == *field)?;
-        if assigned.value == Value::Null {
+        let ours = value(field)?;
+        // What is not there refers to nothing.
+        if matches!(ours, Value::Null | Value::Malformed) {
             return None;
         }
-        named = named.or(Some(assigned));
-        let column = to.field(&join.field)?.stored(crate::plan::TARGET)?;
-        let text = assigned.value.to_text()?;
-        let value = Value::from_text(column.datatype, &text).ok();
-        joined.push(match value {
-            Some(value) => Predicate::Compare {
-                column,
-                comparison: Comparison::Eq,
-                value,
-            },
-            None => Predicate::False,
-        });
-    }
-    // A relation whose other columns are no fields of the write is the store's to check.
-    if fields.len() != relation.on.len() {
-        return None;
+        let column = to.field(&join.field)?.stored(TARGET)?;
+        let theirs = Value::from_text(column.datatype, &ours.to_text()?).ok();
+        joined.push(theirs.map_or(Predicate::False, |value| Predicate::Compare {
+            column,
+            comparison: Comparison::Eq,
+            value,
+        }));
     }
     let key = to.key_fields().iter().map(FieldView::own_column);
     let target = Target {
         source: capability.target().source.clone(),
         ..Target::clone(&to.target)
     };
-    let exists = AuthorizedPlan::new(
-        std::sync::Arc::new(target),
-        std::sync::Arc::default(),
-        Read::Rows(Rows {
-            columns: std::sync::Arc::new(key.collect()),
-            predicate: Predicate::all([Predicate::all(joined), to.base()]),
-            order: crate::layout::total(to, Vec::new()),
-            after: None,
-            each: None,
-            limit: 1,
-            previews: false,
-        }),
-    );
-    let named = named?;
+    let predicate = Predicate::all([Predicate::all(joined), to.base()]);
+    let named = fields.iter().find_map(|it| assigned(set, it))?;
     Some(ReferenceCheck {
-        exists,
+        exists: rows(Arc::new(target), key.collect(), predicate),
         error: unknown(&named.field, &named.given, &to.mapped),
     })
 }

@@ -1,11 +1,14 @@
 //! Reads one argument as a value of its field, and checks it against every constraint.
 
 use serde_json::Value as Json;
-use wayleave_model::constraint::{FieldError, FieldErrorCode, Pattern, is_iri};
+use wayleave_model::constraint::{FieldError, FieldErrorCode, TextPattern, is_iri};
 use wayleave_model::mapping::{Datatype, ExactNumber, Scalar};
 
 use crate::value::{Text, Value, date_from_text, datetime_from_text, decimal_from_text};
 use crate::view::FieldView;
+
+/// Floats up to this are exact when they are whole.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Reads an argument; every constraint that it breaks is added to `errors`.
 pub(super) fn read(field: &FieldView, given: &Json, errors: &mut Vec<FieldError>) -> Option<Value> {
@@ -63,7 +66,10 @@ fn typed(datatype: Datatype, given: &Json) -> Option<Value> {
         }
         (Datatype::Boolean, Json::Bool(flag)) => Some(Value::Boolean(*flag)),
         (Datatype::Date, Json::String(text)) => date_from_text(text).map(Value::Date),
-        (Datatype::Datetime, Json::String(text)) if text.len() > 10 => {
+        // A day alone, and a space before the clock, are none to clients.
+        (Datatype::Datetime, Json::String(text))
+            if matches!(text.as_bytes().get(10), Some(b'T' | b't')) =>
+        {
             datetime_from_text(text).map(Value::Datetime)
         }
         (Datatype::Json, given) => Some(Value::Json(Box::new(given.clone()))),
@@ -81,7 +87,6 @@ fn integer(number: &serde_json::Number) -> Option<i128> {
     if let Some(integer) = number.as_i64() {
         return Some(integer.into());
     }
-    const EXACT: f64 = 9_007_199_254_740_992.0;
     let real = number.as_f64()?;
     let is_whole = real.fract() == 0.0 && real.abs() <= EXACT;
     #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
@@ -107,7 +112,7 @@ fn broken(field: &FieldView, value: &Value, given: &Json, errors: &mut Vec<Field
             push(FieldErrorCode::MaxLength, must, greatest.into());
         }
         if let Some(pattern) = field.pattern()
-            && !Pattern::new(pattern).is_some_and(|it| it.is_match(text))
+            && !TextPattern::new(pattern).is_some_and(|it| it.is_match(text))
         {
             push(
                 FieldErrorCode::Pattern,

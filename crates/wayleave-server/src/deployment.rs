@@ -156,7 +156,7 @@ impl Deployment {
             now: ArcSwap::default(),
             drafts: DraftCache::default(),
             change_limit: change_limit::ChangeLimit::default(),
-            offer: tokio::sync::Mutex::new(Offer::new(&service).with_live(live)),
+            offer: tokio::sync::Mutex::new(offer(project, &service, live)),
             meta: Mutex::default(),
         });
         let feed = live.map(|options| ChangeFeed::new(service.clone(), options));
@@ -326,6 +326,11 @@ impl Deployment {
         }
         self.stores.close().await;
     }
+}
+
+fn offer(project: &Project, service: &ReadService, live: Option<LiveOptions>) -> Offer {
+    let most = project.settings().dataset_tools;
+    Offer::new(service).with_live(live).with_own_tools(most)
 }
 
 /// How the change feed works; `None` where the settings turn it off.

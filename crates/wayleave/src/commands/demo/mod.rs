@@ -10,10 +10,11 @@ use std::{
     process::ExitCode,
 };
 
-use wayleave_ledger::{NewSource, RatifyRequest};
+use wayleave_ledger::{Clock as _, NewSource, RatifyRequest, SystemClock};
 use wayleave_model::{mapping::SourceKind, ratify::Draft};
 use wayleave_project::{
-    Project,
+    Explanation, Project,
+    inbox::{Inbox, NewProposal, Proposer},
     source::{Environment, create_sqlite},
 };
 use wayleave_server::Deployment;
@@ -115,7 +116,31 @@ async fn prepare(folder: &Path) -> Result<Project, Failure> {
     if !state.active().any(|(name, _)| name == DATASET) {
         governance.activate(&mapping, WHO).await?;
     }
+    leave_proposal(&project)?;
     Ok(project)
+}
+
+/// Leaves one proposal in the inbox, so that there is something to ratify. One that was decided
+/// does not come again.
+fn leave_proposal(project: &Project) -> Result<(), Failure> {
+    let failed = |error| Failure::from(Explanation::from(error));
+    let inbox = Inbox::new(project);
+    if !inbox.list().map_err(failed)?.is_empty() {
+        return Ok(());
+    }
+    let proposal = NewProposal {
+        dataset: DATASET.to_owned(),
+        text: harbour::proposed(),
+        reason: "To tell skippers when the water is high enough: the tide table is in your \
+                 database, and not in what agents may read."
+            .to_owned(),
+        proposer: Proposer {
+            token: None,
+            name: "the demo's agent".to_owned(),
+        },
+    };
+    inbox.submit(proposal, SystemClock.now()).map_err(failed)?;
+    Ok(())
 }
 
 /// Makes the database under a temporary name, then renames it into place.

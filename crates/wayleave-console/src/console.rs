@@ -29,7 +29,11 @@ pub struct Console {
 
 impl Console {
     /// The console of a project.
-    pub fn new(project: Project, backend: Arc<dyn ConsoleBackend>, options: ConsoleOptions) -> Self {
+    pub fn new(
+        project: Project,
+        backend: Arc<dyn ConsoleBackend>,
+        options: ConsoleOptions,
+    ) -> Self {
         Self {
             links: LoginLinks::new(project.folder()),
             project,
@@ -53,6 +57,10 @@ impl Console {
         format!("wayleave_console_{}", self.port)
     }
 
+    #[expect(
+        clippy::unused_self,
+        reason = "the console's own clock, should it get one"
+    )]
     pub(crate) fn now(&self) -> Millis {
         SystemClock.now()
     }

@@ -4,12 +4,7 @@ use maud::{DOCTYPE, Markup, html};
 use wayleave_ledger::{Millis, rfc3339};
 use wayleave_project::Explanation;
 
-use crate::{
-    assets,
-    names::Plain,
-    session::Session,
-    words::sentence,
-};
+use crate::{assets, names::Plain, session::Session, words::sentence};
 
 /// Where a page is in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -48,6 +48,6 @@ pub(crate) async fn route(visit: &Visit<'_>, path: &str, is_post: bool) -> Answe
         (["decisions"], false) => decisions::show(visit).await,
         (["try"], false) => trial::show(visit).await,
         (["connect"], false) => connect::show(visit),
-        _ => Answer::missing(Section::Outside, html! { "There is no such page." }),
+        _ => Answer::missing(Section::Outside, &html! { "There is no such page." }),
     }
 }

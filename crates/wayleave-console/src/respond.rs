@@ -52,7 +52,7 @@ impl Answer {
     }
 
     /// A page that says what is not there.
-    pub(crate) fn missing(section: Section, what: Markup) -> Self {
+    pub(crate) fn missing(section: Section, what: &Markup) -> Self {
         let body = html! { div.state { h1 { "Nothing is here" } p { (what) } } };
         Self::page(section, "Nothing is here", body).with_status(StatusCode::NOT_FOUND)
     }
@@ -135,7 +135,9 @@ impl Console {
         let session = self.session(parts);
         let form = Form::parse(if is_post { &body } else { &[] });
         if is_post && !security::is_own_form(&parts.headers, &host) {
-            return self.refused("That form does not come from this console.").await;
+            return self
+                .refused("That form does not come from this console.")
+                .await;
         }
         let query = Form::parse(parts.uri.query().unwrap_or_default().as_bytes());
         if path == "/login" {
@@ -220,7 +222,8 @@ impl Console {
             } }
         };
         let answer = Answer::page(Section::Outside, "Signed out", body);
-        self.frame(None, answer.with_status(StatusCode::FORBIDDEN)).await
+        self.frame(None, answer.with_status(StatusCode::FORBIDDEN))
+            .await
     }
 
     async fn frame(&self, session: Option<&Session>, answer: Answer) -> Response<Bytes> {
@@ -277,7 +280,9 @@ const FAVICON: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 2
 
 fn keep(response: &mut Response<Bytes>) {
     let forever = HeaderValue::from_static("public, max-age=31536000, immutable");
-    response.headers_mut().insert(header::CACHE_CONTROL, forever);
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, forever);
 }
 
 fn content(content_type: &'static str, text: String) -> Response<Bytes> {

@@ -121,7 +121,10 @@ mod tests {
             (vec![("origin", "null")], false),
             (vec![], false),
             (
-                vec![("origin", "http://127.0.0.1:7412"), ("sec-fetch-site", "same-site")],
+                vec![
+                    ("origin", "http://127.0.0.1:7412"),
+                    ("sec-fetch-site", "same-site"),
+                ],
                 false,
             ),
         ] {

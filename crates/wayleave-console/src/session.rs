@@ -87,7 +87,9 @@ impl Sessions {
     /// Whether so many sign-ins failed in the last minute that none is tried.
     pub(crate) fn is_under_attack(&self, now: Millis) -> bool {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let recent = failures.iter().filter(|at| now.saturating_sub(**at) < 60_000);
+        let recent = failures
+            .iter()
+            .filter(|at| now.saturating_sub(**at) < 60_000);
         recent.count() >= MAX_FAILURES
     }
 }

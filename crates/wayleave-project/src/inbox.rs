@@ -20,6 +20,9 @@ pub use decide::{
 pub use storage::Inbox;
 pub use text::BadProposalText;
 
+#[cfg(test)]
+mod tests;
+
 /// Largest mapping that can be proposed, in bytes.
 pub const MAX_PROPOSAL_BYTES: usize = 1024 * 1024;
 /// Most proposals that wait at once.

@@ -36,7 +36,12 @@ pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> Answer {
         }
         "retire" => {
             let note = visit.form.get("note");
-            let retired = visit.console.project.governance().retire(name, who, note).await;
+            let retired = visit
+                .console
+                .project
+                .governance()
+                .retire(name, who, note)
+                .await;
             retired.map(drop).map_err(Explanation::from)
         }
         "compare" => Ok(()),
@@ -53,8 +58,9 @@ pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> Answer {
 
 async fn page(visit: &Visit<'_>, name: &str, alert: Option<Markup>) -> Answer {
     let Some(known) = visit.state.datasets().get(name) else {
-        let what = html! { "There is no dataset " (code(name)) ". " a href="/datasets" { "Datasets" } };
-        return Answer::missing(Section::Datasets, what);
+        let what =
+            html! { "There is no dataset " (code(name)) ". " a href="/datasets" { "Datasets" } };
+        return Answer::missing(Section::Datasets, &what);
     };
     let stage = match (&known.ratified, &known.active) {
         (None, _) => DatasetStatus::Retired,
@@ -107,7 +113,7 @@ async fn served(
             @if let Some(active) = active { div { dt { "Revision" } dd { (active.revision) } } }
             div { dt { "Streams" } dd { (mapping.streams.len()) } }
             div { dt { "Indexes" } dd { (size(bytes)) } }
-            @if let Some(oldest) = oldest { div { dt { "Oldest index" } dd { (Plain(oldest)) } } }
+            @if let Some(oldest) = oldest { div { dt { "Oldest index" } dd { (Plain(&oldest.replace('T', " ").replace('Z', " UTC"))) } } }
         }
         section aria-labelledby="s" {
             h2 id="s" { span.n { "1" } "Streams" }
@@ -211,7 +217,10 @@ fn versions(visit: &Visit<'_>, name: &str, known: &Dataset) -> Markup {
         entries.push(ratified);
     }
     if let Some(active) = known.active.as_ref().filter(|it| {
-        known.ratified.as_ref().is_none_or(|ratified| ratified.act.digest != it.digest)
+        known
+            .ratified
+            .as_ref()
+            .is_none_or(|ratified| ratified.act.digest != it.digest)
     }) {
         entries.push(&active.ratified);
     }

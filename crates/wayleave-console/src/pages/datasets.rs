@@ -99,12 +99,18 @@ fn needs(line: &DatasetLine) -> Option<Vec<Markup>> {
     let (wrong, fix) = if let Some(reason) = &line.refused {
         (reason.clone(), "restore the frozen copy, or ratify again")
     } else if let Some(serving) = line.serving {
-        let wrong = format!("`{}` is served on; another was ratified since", serving.short());
+        let wrong = format!(
+            "`{}` is served on; another was ratified since",
+            serving.short()
+        );
         (wrong, "connect the new one on the dataset’s page")
     } else if let Some(problem) = &line.draft_problem {
         (format!("draft: {problem}"), "`wayleave check` shows where")
     } else if line.state == DatasetStatus::Ratified {
-        ("it is ratified and not connected".to_owned(), "connect it on the dataset’s page")
+        (
+            "it is ratified and not connected".to_owned(),
+            "connect it on the dataset’s page",
+        )
     } else {
         return None;
     };

@@ -32,7 +32,7 @@ pub(super) async fn revoke(visit: &Visit<'_>, id: &str) -> Answer {
 async fn page(visit: &Visit<'_>, id: &str, alert: Option<Markup>) -> Answer {
     let Some(grant) = visit.state.grant(id) else {
         let what = html! { "There is no grant " (code(id)) ". " a href="/grants" { "Grants" } };
-        return Answer::missing(Section::Grants, what);
+        return Answer::missing(Section::Grants, &what);
     };
     let now = visit.state.now(visit.console.now());
     let validity = grant.validity(now);

@@ -48,7 +48,8 @@ pub(super) fn show(visit: &Visit<'_>) -> Answer {
             }
         }
         section aria-labelledby="t" {
-            div.title { h2 id="t" { "Tokens" } a.button href="/tokens/new" { "New token" } }
+            h2 id="t" { "Tokens" }
+            p { a.button href="/tokens/new" { "New token" } }
             @if tokens.is_empty() { div.state { p { "No token is issued." } } } @else {
                 (CardTable {
                     caption: "Tokens",

@@ -27,8 +27,9 @@ pub(super) async fn show(visit: &Visit<'_>) -> Answer {
         Ok(all) => all,
         Err(error) => return Answer::failed(Section::Inbox, &error.into()),
     };
-    let (waiting, decided): (Vec<_>, Vec<_>) =
-        all.iter().partition(|it| it.status(now) == InboxStatus::Waiting);
+    let (waiting, decided): (Vec<_>, Vec<_>) = all
+        .iter()
+        .partition(|it| it.status(now) == InboxStatus::Waiting);
     let mut rows = Vec::new();
     for (at, proposal) in waiting.iter().enumerate() {
         let (words, standing) = if at < MAX_REVIEWED {
@@ -36,7 +37,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> Answer {
         } else {
             (html! {}, state("off", "not compared"))
         };
-        rows.push(waiting_row(proposal, words, standing));
+        rows.push(waiting_row(proposal, &words, standing));
     }
     let heads = &["Proposal", "From", "Why", "Standing", "Came"];
     let body = html! {
@@ -77,7 +78,7 @@ fn nothing() -> Markup {
     } }
 }
 
-fn waiting_row(proposal: &InboxProposal, words: Markup, standing: Markup) -> Vec<Markup> {
+fn waiting_row(proposal: &InboxProposal, words: &Markup, standing: Markup) -> Vec<Markup> {
     let reason: String = proposal.reason.chars().take(MAX_REASON_CHARS).collect();
     let is_cut = reason.len() < proposal.reason.len();
     vec![
@@ -165,9 +166,12 @@ pub(super) fn summary(changes: &[Change]) -> String {
         Kind::FieldRemoved,
         Kind::RelationRemoved,
     ];
-    let others = changes.iter().filter(|it| !counted.contains(&it.kind)).count();
-    let changed = (others > 0).then(|| format!("changes {}", count(others, "thing")));
-    let parts: Vec<String> = [added, removed, changed].into_iter().flatten().collect();
+    let others = changes
+        .iter()
+        .filter(|it| !counted.contains(&it.kind))
+        .count();
+    let rest = (others > 0).then(|| format!("changes {}", count(others, "thing")));
+    let parts: Vec<String> = [added, removed, rest].into_iter().flatten().collect();
     if parts.is_empty() {
         "says the same in other words".to_owned()
     } else {

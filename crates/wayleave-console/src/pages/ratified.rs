@@ -1,11 +1,7 @@
 //! The receipt after ratifying: what was agreed to, and whether it is served.
 
 use maud::html;
-use wayleave_project::{
-    Explanation, Rendering,
-    inbox::InboxProposal,
-    review::RatifyOutcome,
-};
+use wayleave_project::{Explanation, Rendering, inbox::InboxProposal, review::RatifyOutcome};
 
 use crate::{
     names::{Plain, code},
@@ -24,10 +20,20 @@ pub(super) async fn show(
     let act = outcome.ratified.ratification();
     let is_live = matches!(connected, Some(Ok(_)));
     let revision = match &connected {
-        Some(Ok(rendering)) => rendering.document().get("revision").and_then(serde_json::Value::as_u64),
+        Some(Ok(rendering)) => rendering
+            .document()
+            .get("revision")
+            .and_then(serde_json::Value::as_u64),
         _ => None,
     };
-    let entry = visit.console.project.governance().ledger().epoch().await.ok();
+    let entry = visit
+        .console
+        .project
+        .governance()
+        .ledger()
+        .epoch()
+        .await
+        .ok();
     let listening = visit.console.backend.listening();
     let title = format!("{dataset} is ratified");
     let rows = vec![

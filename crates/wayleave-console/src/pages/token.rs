@@ -19,7 +19,9 @@ pub(super) fn new(visit: &Visit<'_>, alert: Option<Markup>) -> Answer {
     let asked = visit.query.get("grant");
     let wants_builder = visit.query.get("scope") == "builder" || visit.form.has("builder");
     let grants = visit.state.grants().values();
-    let live: Vec<_> = grants.filter(|it| it.validity(now) == Validity::Live).collect();
+    let live: Vec<_> = grants
+        .filter(|it| it.validity(now) == Validity::Live)
+        .collect();
     let body = html! {
         p.crumb { a href="/grants" { "Grants and tokens" } }
         h1 { "New token" }
@@ -94,7 +96,7 @@ pub(super) async fn issue(visit: &Visit<'_>) -> Answer {
 pub(super) fn show(visit: &Visit<'_>, id: &str, issued: Option<&IssuedToken>) -> Answer {
     let Some(token) = visit.state.tokens().get(id) else {
         let what = html! { "There is no token " (code(id)) ". " a href="/grants" { "Grants" } };
-        return Answer::missing(Section::Grants, what);
+        return Answer::missing(Section::Grants, &what);
     };
     let now = visit.state.now(visit.console.now());
     let is_live = token.validity(now) == Validity::Live;

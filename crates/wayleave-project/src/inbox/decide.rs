@@ -5,9 +5,7 @@ use std::{io, path::PathBuf};
 use wayleave_ledger::{GovernanceError, LedgerError, Millis};
 use wayleave_model::{digest::Digest, ratify::Proposed};
 
-use super::{
-    Inbox, InboxDecision, InboxError, InboxOutcome, InboxProposal, InboxStatus,
-};
+use super::{Inbox, InboxDecision, InboxError, InboxOutcome, InboxProposal, InboxStatus};
 use crate::{
     check::{self, CheckedDraft, Report},
     draft::{self, DraftFile, ListDraftsError},
@@ -76,7 +74,9 @@ pub enum RatifyError {
     #[error(transparent)]
     Review(#[from] ReviewError),
     /// Another mapping was ratified since the person read the difference.
-    #[error("another mapping of the dataset was ratified since; the difference is not what was read")]
+    #[error(
+        "another mapping of the dataset was ratified since; the difference is not what was read"
+    )]
     Overtaken,
     /// Its live sources do not answer, or differ from it.
     #[error("the proposal could not be matched with its live sources; nothing was ratified")]

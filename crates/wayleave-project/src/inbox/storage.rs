@@ -77,8 +77,8 @@ impl Inbox {
         let bytes = fs::read(&path).map_err(unread)?;
         let proposal: InboxProposal =
             serde_json::from_slice(&bytes).map_err(|error| unread(error.into()))?;
-        let is_whole = proposal.id == id
-            && Digest::from_bytes(proposal.text.as_bytes()) == proposal.digest;
+        let is_whole =
+            proposal.id == id && Digest::from_bytes(proposal.text.as_bytes()) == proposal.digest;
         if is_whole {
             Ok(proposal)
         } else {

@@ -38,10 +38,6 @@ impl MetaContext {
         Ok(self.project.governance().ledger().state().await?)
     }
 
-    pub(super) fn now(&self) -> Millis {
-        SystemClock.now()
-    }
-
     pub(super) fn project_name(&self) -> &str {
         &self.project.settings().name
     }
@@ -118,7 +114,7 @@ impl MetaContext {
             reason,
             proposer: self.caller.clone(),
         };
-        Inbox::new(&self.project).submit(new, self.now())
+        Inbox::new(&self.project).submit(new, now())
     }
 
     /// The caller's own proposals, newest first.
@@ -127,6 +123,11 @@ impl MetaContext {
         all.retain(|it| it.proposer.token == self.caller.token);
         Ok(all)
     }
+}
+
+/// The time now.
+pub(super) fn now() -> Millis {
+    SystemClock.now()
 }
 
 fn review_failed(error: crate::review::ReviewError) -> MetaRefusal {

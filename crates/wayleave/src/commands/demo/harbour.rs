@@ -121,7 +121,11 @@ pub(super) fn script() -> String {
         );
     }
     for n in 0..120_usize {
-        let (kind, base) = if n % 2 == 0 { ("high", 310) } else { ("low", 40) };
+        let (kind, base) = if n % 2 == 0 {
+            ("high", 310)
+        } else {
+            ("low", 40)
+        };
         let height = base + (n * 37) % 90;
         insert(
             &mut sql,

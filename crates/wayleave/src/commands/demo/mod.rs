@@ -58,7 +58,14 @@ pub(crate) async fn run(
     let settings = project.settings();
     let stop = serve::stop_on_signal();
     let console = free_address(project.settings().console.unwrap_or(CONSOLE));
-    serve::over_http(&deployment, settings, (address, Some(console)), stop, output).await?;
+    serve::over_http(
+        &deployment,
+        settings,
+        (address, Some(console)),
+        stop,
+        output,
+    )
+    .await?;
     deployment.close().await;
     Ok(ExitCode::SUCCESS)
 }

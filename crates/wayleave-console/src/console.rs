@@ -8,7 +8,7 @@ use wayleave_project::Project;
 use crate::{
     backend::ConsoleBackend,
     links::{LinkError, LoginLinks},
-    session::Sessions,
+    session::SessionTable,
 };
 
 /// How a console is reached.
@@ -22,7 +22,7 @@ pub struct ConsoleOptions {
 pub struct Console {
     pub(crate) project: Project,
     pub(crate) backend: Arc<dyn ConsoleBackend>,
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: SessionTable,
     pub(crate) links: LoginLinks,
     pub(crate) port: u16,
 }
@@ -38,7 +38,7 @@ impl Console {
             links: LoginLinks::new(project.folder()),
             project,
             backend,
-            sessions: Sessions::default(),
+            sessions: SessionTable::default(),
             port: options.port,
         }
     }

@@ -1,4 +1,4 @@
-//! Who is signed in. Sessions live in memory: they end with the program, after twelve hours, or by
+//! Who is signed in. SessionTable live in memory: they end with the program, after twelve hours, or by
 //! signing out.
 
 use std::{
@@ -38,12 +38,12 @@ impl Session {
 
 /// The sessions, by the hash of their cookie.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions {
+pub(crate) struct SessionTable {
     sessions: Mutex<HashMap<Digest, Session>>,
     failures: Mutex<Vec<Millis>>,
 }
 
-impl Sessions {
+impl SessionTable {
     /// Begins a session, always under a fresh cookie, which is returned.
     pub(crate) fn begin(&self, who: &str, now: Millis) -> Option<String> {
         let (cookie, csrf) = (random_code()?, random_code()?);

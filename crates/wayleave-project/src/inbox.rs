@@ -17,7 +17,7 @@ pub use decide::{
     AcceptError, Acceptance, Agreement, RatifyError, accept, checked, ratify, review, send_back,
     would_overwrite,
 };
-pub use storage::Inbox;
+pub use storage::ProposalInbox;
 pub use text::BadProposalText;
 
 #[cfg(test)]

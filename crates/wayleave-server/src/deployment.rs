@@ -53,6 +53,9 @@ use crate::{
 pub use listen::ServeError;
 pub(crate) use serving::ServingContext;
 
+/// Tools in one page of their list.
+const TOOLS_PAGE: usize = 100;
+
 /// A project, ready to be served.
 pub struct Deployment {
     settings: Settings,
@@ -180,7 +183,7 @@ impl Deployment {
         Ok(Self {
             settings,
             service,
-            server: Server::new(serving.registry.clone(), identity),
+            server: Server::new(serving.registry.clone(), identity).with_tool_pages(TOOLS_PAGE),
             stores,
             indexes,
             indexing: Mutex::default(),

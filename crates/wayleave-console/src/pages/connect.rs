@@ -4,8 +4,8 @@ use maud::html;
 
 use crate::{
     names::Plain,
-    page::{Section, copy, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{NavSection, copy, on_command_line, state},
+    respond::{PageAnswer, Visit},
     words::count,
 };
 
@@ -44,7 +44,7 @@ const CLIENTS: [(&str, &str, &str); 6] = [
     ),
 ];
 
-pub(super) fn show(visit: &Visit<'_>) -> Answer {
+pub(super) fn show(visit: &Visit<'_>) -> PageAnswer {
     let url = visit.console.backend.agents_url();
     let listening = visit.console.backend.listening();
     let body = html! {
@@ -94,5 +94,5 @@ pub(super) fn show(visit: &Visit<'_>) -> Answer {
         }
         (on_command_line("wayleave client print CLIENT"))
     };
-    Answer::page(Section::Connect, "Connect a client", body)
+    PageAnswer::page(NavSection::Connect, "Connect a client", body)
 }

@@ -14,19 +14,19 @@ use wayleave_project::{
 use super::datasets::{size, status};
 use crate::{
     names::{Plain, code},
-    page::{CardTable, Section, csrf, failed, moment, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{CardTable, NavSection, csrf, failed, moment, on_command_line, state},
+    respond::{PageAnswer, Visit},
     words::{count, sentence},
 };
 
 /// Most streams in the table.
 const MAX_STREAMS: usize = 60;
 
-pub(super) async fn show(visit: &Visit<'_>, name: &str) -> Answer {
+pub(super) async fn show(visit: &Visit<'_>, name: &str) -> PageAnswer {
     page(visit, name, None).await
 }
 
-pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> Answer {
+pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> PageAnswer {
     let (backend, who) = (&visit.console.backend, &visit.session.who);
     let done = match act {
         "connect" => backend.connect(name, who).await.map(drop),
@@ -48,7 +48,7 @@ pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> Answer {
         _ => Err(Explanation::new("there is no such act")),
     };
     match done {
-        Ok(()) => Answer::SeeOther(format!("/datasets/{}", crate::form::encode(name))),
+        Ok(()) => PageAnswer::SeeOther(format!("/datasets/{}", crate::form::encode(name))),
         Err(why) => {
             let answer = page(visit, name, Some(failed("Nothing was done.", &why))).await;
             answer.with_status(StatusCode::UNPROCESSABLE_ENTITY)
@@ -56,11 +56,11 @@ pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> Answer {
     }
 }
 
-async fn page(visit: &Visit<'_>, name: &str, alert: Option<Markup>) -> Answer {
+async fn page(visit: &Visit<'_>, name: &str, alert: Option<Markup>) -> PageAnswer {
     let Some(known) = visit.state.datasets().get(name) else {
         let what =
             html! { "There is no dataset " (code(name)) ". " a href="/datasets" { "Datasets" } };
-        return Answer::missing(Section::Datasets, &what);
+        return PageAnswer::missing(NavSection::Datasets, &what);
     };
     let stage = match (&known.ratified, &known.active) {
         (None, _) => DatasetStatus::Retired,
@@ -88,7 +88,7 @@ async fn page(visit: &Visit<'_>, name: &str, alert: Option<Markup>) -> Answer {
         }
         (on_command_line(&format!("wayleave datasets · wayleave check {name} --live · wayleave index status")))
     };
-    Answer::page(Section::Datasets, name, body)
+    PageAnswer::page(NavSection::Datasets, name, body)
 }
 
 async fn served(

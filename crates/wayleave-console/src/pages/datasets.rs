@@ -5,15 +5,15 @@ use wayleave_project::overview::{self, DatasetLine, DatasetStatus};
 
 use crate::{
     names::{Plain, code},
-    page::{CardTable, Section, copy, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{CardTable, NavSection, copy, on_command_line, state},
+    respond::{PageAnswer, Visit},
     words::sentence,
 };
 
-pub(super) async fn show(visit: &Visit<'_>) -> Answer {
+pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     let lines = match overview::overview(&visit.console.project).await {
         Ok(lines) => lines,
-        Err(error) => return Answer::failed(Section::Datasets, &error.into()),
+        Err(error) => return PageAnswer::failed(NavSection::Datasets, &error.into()),
     };
     let indexes = visit.console.backend.indexes().await;
     let needy: Vec<Vec<Markup>> = lines.iter().filter_map(needs).collect();
@@ -65,7 +65,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> Answer {
         }
         (on_command_line("wayleave datasets"))
     };
-    Answer::page(Section::Datasets, "Datasets", body)
+    PageAnswer::page(NavSection::Datasets, "Datasets", body)
 }
 
 fn none() -> Markup {

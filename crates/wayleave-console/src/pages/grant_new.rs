@@ -11,8 +11,8 @@ use wayleave_project::Explanation;
 
 use crate::{
     names::{Plain, code},
-    page::{Section, csrf, failed, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{NavSection, csrf, failed, on_command_line, state},
+    respond::{PageAnswer, Visit},
     weigh,
 };
 
@@ -41,7 +41,7 @@ pub(super) fn terms(chosen: &str) -> Markup {
     } }
 }
 
-pub(super) async fn show(visit: &Visit<'_>, alert: Option<Markup>) -> Answer {
+pub(super) async fn show(visit: &Visit<'_>, alert: Option<Markup>) -> PageAnswer {
     let like = visit.state.grant(visit.query.get("like"));
     let chosen = like.map_or(visit.query.get("dataset"), |it| it.terms.dataset.as_str());
     let chosen = if visit.form.has("dataset") {
@@ -65,11 +65,11 @@ pub(super) async fn show(visit: &Visit<'_>, alert: Option<Markup>) -> Answer {
             h1 { "New grant" }
             div.state { p { "Nothing is ratified, so there is nothing to grant. " a href="/inbox" { "Inbox" } } }
         };
-        return Answer::page(Section::Grants, "New grant", body);
+        return PageAnswer::page(NavSection::Grants, "New grant", body);
     };
     let mapping = match visit.console.project.governance().load(name).await {
         Ok(mapping) => mapping,
-        Err(error) => return Answer::failed(Section::Grants, &error.into()),
+        Err(error) => return PageAnswer::failed(NavSection::Grants, &error.into()),
     };
     let before: BTreeMap<String, BTreeSet<String>> = like
         .iter()
@@ -97,7 +97,7 @@ pub(super) async fn show(visit: &Visit<'_>, alert: Option<Markup>) -> Answer {
         (form(visit, &mapping, only))
         (on_command_line(&format!("wayleave grant create {name} --stream STREAM=FIELD,FIELD")))
     };
-    Answer::page(Section::Grants, "New grant", body)
+    PageAnswer::page(NavSection::Grants, "New grant", body)
 }
 
 fn form(
@@ -161,9 +161,9 @@ fn risk(name: &str) -> Markup {
     }
 }
 
-pub(super) async fn create(visit: &Visit<'_>) -> Answer {
+pub(super) async fn create(visit: &Visit<'_>) -> PageAnswer {
     match grant(visit).await {
-        Ok(id) => Answer::SeeOther(format!("/tokens/new?grant={id}")),
+        Ok(id) => PageAnswer::SeeOther(format!("/tokens/new?grant={id}")),
         Err(why) => {
             let answer = show(visit, Some(failed("Not granted.", &why))).await;
             answer.with_status(StatusCode::UNPROCESSABLE_ENTITY)

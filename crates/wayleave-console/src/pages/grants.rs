@@ -5,12 +5,12 @@ use wayleave_ledger::{GrantEntry, Millis, TokenEntry, Validity};
 
 use crate::{
     names::{Plain, code},
-    page::{CardTable, Section, moment, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{CardTable, NavSection, moment, on_command_line, state},
+    respond::{PageAnswer, Visit},
     words::count,
 };
 
-pub(super) fn show(visit: &Visit<'_>) -> Answer {
+pub(super) fn show(visit: &Visit<'_>) -> PageAnswer {
     let now = visit.state.now(visit.console.now());
     let grants: Vec<Vec<Markup>> = visit
         .state
@@ -60,7 +60,7 @@ pub(super) fn show(visit: &Visit<'_>) -> Answer {
         }
         (on_command_line("wayleave grant list · wayleave token list"))
     };
-    Answer::page(Section::Grants, "Grants and tokens", body)
+    PageAnswer::page(NavSection::Grants, "Grants and tokens", body)
 }
 
 fn grant_row(visit: &Visit<'_>, grant: &GrantEntry, now: Millis) -> Vec<Markup> {

@@ -3,14 +3,14 @@
 use maud::{Markup, html};
 use wayleave_model::diff::{Change, ChangeKind};
 use wayleave_project::{
-    inbox::{self, Inbox, InboxProposal, InboxStatus},
+    inbox::{self, InboxProposal, InboxStatus, ProposalInbox},
     review::ReviewError,
 };
 
 use crate::{
     names::{Plain, code},
-    page::{CardTable, Section, copy, day, moment, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{CardTable, NavSection, copy, day, moment, on_command_line, state},
+    respond::{PageAnswer, Visit},
     weigh::weights,
     words::count,
 };
@@ -20,12 +20,12 @@ const MAX_REVIEWED: usize = 30;
 /// Most characters of a reason in the list.
 const MAX_REASON_CHARS: usize = 140;
 
-pub(super) async fn show(visit: &Visit<'_>) -> Answer {
+pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     let console = visit.console;
     let now = console.now();
-    let all = match Inbox::new(&console.project).list() {
+    let all = match ProposalInbox::new(&console.project).list() {
         Ok(all) => all,
-        Err(error) => return Answer::failed(Section::Inbox, &error.into()),
+        Err(error) => return PageAnswer::failed(NavSection::Inbox, &error.into()),
     };
     let (waiting, decided): (Vec<_>, Vec<_>) = all
         .iter()
@@ -64,7 +64,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> Answer {
         }
         (on_command_line("wayleave inbox list"))
     };
-    Answer::page(Section::Inbox, "Inbox", body)
+    PageAnswer::page(NavSection::Inbox, "Inbox", body)
 }
 
 fn nothing() -> Markup {

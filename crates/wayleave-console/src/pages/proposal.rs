@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use wayleave_model::digest::Digest;
 use wayleave_project::{
     Explanation,
-    inbox::{self, Agreement, Inbox, InboxError, InboxProposal, InboxStatus},
+    inbox::{self, Agreement, InboxError, InboxProposal, InboxStatus, ProposalInbox},
     render,
     review::{RatifiedVersion, Review},
     source_probe::ConnectionDrift,
@@ -27,8 +27,8 @@ use super::{
 };
 use crate::{
     names::{Plain, code},
-    page::{Section, day, failed, moment, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{NavSection, day, failed, moment, on_command_line, state},
+    respond::{PageAnswer, Visit},
     weigh::{Weight, weights},
     words::{count, sentence},
 };
@@ -40,56 +40,56 @@ struct Attempt {
     alert: Option<Markup>,
     /// The field that is wrong, and why.
     wrong: Option<(&'static str, String)>,
-    shown: Option<sample::Shown>,
+    shown: Option<sample::LookResult>,
     status: StatusCode,
 }
 
-pub(super) async fn show(visit: &Visit<'_>, id: &str) -> Answer {
+pub(super) async fn show(visit: &Visit<'_>, id: &str) -> PageAnswer {
     match find(visit, id) {
         Ok(proposal) => page(visit, &proposal, Attempt::default()).await,
         Err(answer) => answer,
     }
 }
 
-fn find(visit: &Visit<'_>, id: &str) -> Result<InboxProposal, Answer> {
+fn find(visit: &Visit<'_>, id: &str) -> Result<InboxProposal, PageAnswer> {
     let missing = || {
         let what = html! { "There is no proposal " (Plain(id)) ". " a href="/inbox" { "Inbox" } };
-        Answer::missing(Section::Inbox, &what)
+        PageAnswer::missing(NavSection::Inbox, &what)
     };
     let id = id.parse().map_err(|_| missing())?;
-    match Inbox::new(&visit.console.project).get(id) {
+    match ProposalInbox::new(&visit.console.project).get(id) {
         Ok(proposal) => Ok(proposal),
         Err(InboxError::Unknown { .. }) => Err(missing()),
-        Err(error) => Err(Answer::failed(Section::Inbox, &error.into())),
+        Err(error) => Err(PageAnswer::failed(NavSection::Inbox, &error.into())),
     }
 }
 
 /// The whole mapping, as text.
-pub(super) fn text(visit: &Visit<'_>, id: &str) -> Answer {
+pub(super) fn text(visit: &Visit<'_>, id: &str) -> PageAnswer {
     match find(visit, id) {
-        Ok(proposal) => Answer::Text(proposal.text),
+        Ok(proposal) => PageAnswer::Text(proposal.text),
         Err(answer) => answer,
     }
 }
 
-pub(super) async fn act(visit: &Visit<'_>, id: &str, act: &str) -> Answer {
+pub(super) async fn act(visit: &Visit<'_>, id: &str, act: &str) -> PageAnswer {
     let proposal = match find(visit, id) {
         Ok(proposal) => proposal,
         Err(answer) => return answer,
     };
     let Ok(read) = visit.form.get("digest").parse::<Digest>() else {
-        return Answer::missing(Section::Inbox, &html! { "That form names no proposal." });
+        return PageAnswer::missing(NavSection::Inbox, &html! { "That form names no proposal." });
     };
     match act {
         "rows" => rows(visit, &proposal, read).await,
         "ratify" => ratify(visit, &proposal, read).await,
         "return" => send_back(visit, &proposal, read).await,
         "accept" => accept(visit, &proposal, read).await,
-        _ => Answer::missing(Section::Inbox, &html! { "There is no such act." }),
+        _ => PageAnswer::missing(NavSection::Inbox, &html! { "There is no such act." }),
     }
 }
 
-async fn rows(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Answer {
+async fn rows(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
     if proposal.digest != read {
         return page(visit, proposal, changed(proposal, read)).await;
     }
@@ -131,7 +131,7 @@ fn refused(what: &str, why: &Explanation, status: StatusCode) -> Attempt {
     }
 }
 
-async fn ratify(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Answer {
+async fn ratify(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
     let form = &visit.form;
     if proposal.digest != read {
         return page(visit, proposal, changed(proposal, read)).await;
@@ -221,12 +221,12 @@ fn unfilled(field: &'static str, link: &str, why: String) -> Attempt {
     }
 }
 
-async fn send_back(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Answer {
+async fn send_back(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
     let (console, who) = (visit.console, &visit.session.who);
     let comment = visit.form.get("comment").trim();
     let (id, now) = (proposal.id, console.now());
     match inbox::send_back(&console.project, id, read, who, comment, now) {
-        Ok(_) => Answer::SeeOther("/inbox".to_owned()),
+        Ok(_) => PageAnswer::SeeOther("/inbox".to_owned()),
         Err(InboxError::Replaced { .. }) => page(visit, proposal, changed(proposal, read)).await,
         Err(error) => {
             let attempt = refused("Not sent back.", &error.into(), StatusCode::CONFLICT);
@@ -235,12 +235,12 @@ async fn send_back(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) ->
     }
 }
 
-async fn accept(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Answer {
+async fn accept(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
     let (console, who) = (visit.console, &visit.session.who);
     let overwrite = visit.form.has("overwrite");
     let (id, now) = (proposal.id, console.now());
     match inbox::accept(&console.project, id, read, who, overwrite, now).await {
-        Ok(_) => Answer::SeeOther("/inbox".to_owned()),
+        Ok(_) => PageAnswer::SeeOther("/inbox".to_owned()),
         Err(error) => {
             let attempt = refused(
                 "Not taken into the drafts.",
@@ -253,7 +253,7 @@ async fn accept(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> An
 }
 
 /// The page: as it stands now, with what a form that was not accepted leaves.
-async fn page(visit: &Visit<'_>, proposal: &InboxProposal, attempt: Attempt) -> Answer {
+async fn page(visit: &Visit<'_>, proposal: &InboxProposal, attempt: Attempt) -> PageAnswer {
     let console = visit.console;
     let status = attempt.status;
     let title = format!("Proposal {}: {}", proposal.id, proposal.dataset);
@@ -266,7 +266,7 @@ async fn page(visit: &Visit<'_>, proposal: &InboxProposal, attempt: Attempt) -> 
         }
         Err(error) => blocked(visit, proposal, error, &attempt),
     };
-    Answer::page(Section::Inbox, title, body).with_status(status)
+    PageAnswer::page(NavSection::Inbox, title, body).with_status(status)
 }
 
 fn head(proposal: &InboxProposal, standing: &Markup, attempt: &Attempt) -> Markup {

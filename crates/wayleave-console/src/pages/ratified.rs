@@ -5,8 +5,8 @@ use wayleave_project::{Explanation, Rendering, inbox::InboxProposal, review::Rat
 
 use crate::{
     names::{Plain, code},
-    page::{CardTable, Section, failed, moment, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{CardTable, NavSection, failed, moment, on_command_line, state},
+    respond::{PageAnswer, Visit},
     words::count,
 };
 
@@ -15,7 +15,7 @@ pub(super) async fn show(
     proposal: &InboxProposal,
     outcome: &RatifyOutcome,
     connected: Option<Result<Rendering, Explanation>>,
-) -> Answer {
+) -> PageAnswer {
     let dataset = &proposal.dataset;
     let act = outcome.ratified.ratification();
     let is_live = matches!(connected, Some(Ok(_)));
@@ -88,5 +88,5 @@ pub(super) async fn show(
         }
         (on_command_line(&format!("wayleave connect {dataset}")))
     };
-    Answer::page(Section::Inbox, title, body)
+    PageAnswer::page(NavSection::Inbox, title, body)
 }

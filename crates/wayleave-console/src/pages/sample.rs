@@ -5,7 +5,7 @@ use serde_json::Value;
 use wayleave_model::mapping::Mapping;
 use wayleave_project::{
     Explanation,
-    inbox::{Inbox, InboxProposal, RowLook},
+    inbox::{InboxProposal, ProposalInbox, RowLook},
     looks::{self, Look},
 };
 
@@ -22,7 +22,7 @@ const MAX_CELL_CHARS: usize = 80;
 const MAX_STREAMS: usize = 12;
 
 /// What was asked for: a stream, and its rows or why there are none.
-pub(super) struct Shown {
+pub(super) struct LookResult {
     pub(super) stream: String,
     pub(super) rows: Result<SampleRows, Explanation>,
 }
@@ -32,7 +32,7 @@ pub(super) fn section(
     visit: &Visit<'_>,
     proposal: &InboxProposal,
     mapping: &Mapping,
-    shown: Option<&Shown>,
+    shown: Option<&LookResult>,
 ) -> Markup {
     html! {
         p {
@@ -72,7 +72,7 @@ pub(super) async fn look(
     visit: &Visit<'_>,
     proposal: &InboxProposal,
     proposed: &wayleave_model::ratify::Proposed,
-) -> Shown {
+) -> LookResult {
     let stream = visit.form.get("stream").to_owned();
     let look = RowLook {
         who: visit.session.who.clone(),
@@ -81,7 +81,7 @@ pub(super) async fn look(
     };
     if proposed.mapping().stream(&stream).is_none() {
         let rows = Err(Explanation::new("there is no such stream"));
-        return Shown { stream, rows };
+        return LookResult { stream, rows };
     }
     let project = &visit.console.project;
     let entry = Look {
@@ -93,12 +93,13 @@ pub(super) async fn look(
     };
     let recorded = looks::record(project, &entry, visit.console.now());
     let recorded = recorded.map_err(|error| Explanation::from_error(&error));
-    let kept = recorded.and_then(|()| Ok(Inbox::new(project).record_look(proposal.id, look)?));
+    let kept =
+        recorded.and_then(|()| Ok(ProposalInbox::new(project).record_look(proposal.id, look)?));
     let rows = match kept {
         Ok(()) => visit.console.backend.sample(proposed, &stream).await,
         Err(why) => Err(why),
     };
-    Shown { stream, rows }
+    LookResult { stream, rows }
 }
 
 /// Rows of data keep their columns, and scroll.

@@ -13,13 +13,13 @@ use super::sample;
 use crate::{
     backend::{ReadTrial, SampleRows},
     names::Plain,
-    page::{Section, failed, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{NavSection, failed, on_command_line, state},
+    respond::{PageAnswer, Visit},
 };
 
 const TOOLS: [&str; 5] = ["schema", "query_records", "aggregate", "search", "fetch"];
 
-pub(super) async fn show(visit: &Visit<'_>) -> Answer {
+pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     let query = &visit.query;
     let now = visit.state.now(visit.console.now());
     let tokens: Vec<_> = visit
@@ -76,7 +76,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> Answer {
         }
         (on_command_line("wayleave query STREAM --limit 5"))
     };
-    Answer::page(Section::Try, "Try a query", body)
+    PageAnswer::page(NavSection::Try, "Try a query", body)
 }
 
 fn token_field(tokens: &[&std::sync::Arc<TokenEntry>], chosen: &str) -> Markup {

@@ -28,11 +28,11 @@ const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The inbox of a project.
 #[derive(Debug, Clone)]
-pub struct Inbox {
+pub struct ProposalInbox {
     folder: PathBuf,
 }
 
-impl Inbox {
+impl ProposalInbox {
     /// The inbox of a project.
     pub fn new(project: &Project) -> Self {
         Self {

@@ -35,7 +35,7 @@ fn decision(outcome: InboxOutcome, at: Millis) -> InboxDecision {
 #[test]
 fn a_token_replaces_its_own_waiting_proposal_and_nobody_elses() {
     let (_folder, project) = project();
-    let inbox = Inbox::new(&project);
+    let inbox = ProposalInbox::new(&project);
     let first = inbox.submit(new("t_a", "shop", "one"), 1).unwrap();
     let other = inbox.submit(new("t_b", "shop", "two"), 2).unwrap();
     let again = inbox.submit(new("t_a", "shop", "three"), 3).unwrap();
@@ -48,7 +48,7 @@ fn a_token_replaces_its_own_waiting_proposal_and_nobody_elses() {
 #[test]
 fn only_what_was_read_is_decided_and_only_once() {
     let (_folder, project) = project();
-    let inbox = Inbox::new(&project);
+    let inbox = ProposalInbox::new(&project);
     let read = inbox.submit(new("t_a", "shop", "one"), 1).unwrap().digest;
     let now = inbox.submit(new("t_a", "shop", "two"), 2).unwrap().digest;
     let stale = inbox.decide(1, read, decision(InboxOutcome::Ratified, 3));
@@ -71,7 +71,7 @@ fn only_what_was_read_is_decided_and_only_once() {
 #[test]
 fn proposals_are_bounded_in_number_and_size() {
     let (_folder, project) = project();
-    let inbox = Inbox::new(&project);
+    let inbox = ProposalInbox::new(&project);
     for n in 0..MAX_WAITING_EACH {
         inbox.submit(new("t_a", &format!("d{n}"), "x"), 1).unwrap();
     }
@@ -86,7 +86,7 @@ fn proposals_are_bounded_in_number_and_size() {
 #[test]
 fn a_proposal_expires_then_goes_and_its_number_is_never_given_again() {
     let (_folder, project) = project();
-    let inbox = Inbox::new(&project);
+    let inbox = ProposalInbox::new(&project);
     let digest = inbox.submit(new("t_a", "shop", "one"), 0).unwrap().digest;
     assert_eq!(
         inbox.get(1).unwrap().status(14 * DAY - 1),
@@ -103,7 +103,7 @@ fn a_proposal_expires_then_goes_and_its_number_is_never_given_again() {
 #[test]
 fn words_that_hold_a_credential_or_hide_characters_are_refused() {
     let (_folder, project) = project();
-    let inbox = Inbox::new(&project);
+    let inbox = ProposalInbox::new(&project);
     for reason in ["postgres://u:hunter2@h/db", "a\u{202e}b", "a\u{1b}[2J"] {
         let proposal = NewProposal {
             reason: reason.to_owned(),
@@ -118,7 +118,7 @@ fn words_that_hold_a_credential_or_hide_characters_are_refused() {
 #[test]
 fn a_file_that_was_altered_is_not_shown_and_hides_no_other() {
     let (folder, project) = project();
-    let inbox = Inbox::new(&project);
+    let inbox = ProposalInbox::new(&project);
     inbox.submit(new("t_a", "shop", "one"), 1).unwrap();
     inbox.submit(new("t_a", "other", "two"), 1).unwrap();
     let path = folder.path().join(".wayleave/inbox/1.json");

@@ -14,7 +14,7 @@ use wayleave_ledger::{Clock as _, NewSource, RatifyRequest, SystemClock};
 use wayleave_model::{mapping::SourceKind, ratify::Draft};
 use wayleave_project::{
     Explanation, Project,
-    inbox::{Inbox, NewProposal, Proposer},
+    inbox::{NewProposal, ProposalInbox, Proposer},
     source::{Environment, create_sqlite},
 };
 use wayleave_server::Deployment;
@@ -131,7 +131,7 @@ async fn prepare(folder: &Path) -> Result<Project, Failure> {
 /// does not come again.
 fn leave_proposal(project: &Project) -> Result<(), Failure> {
     let failed = |error| Failure::from(Explanation::from(error));
-    let inbox = Inbox::new(project);
+    let inbox = ProposalInbox::new(project);
     if !inbox.list().map_err(failed)?.is_empty() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Who is signed in. SessionTable live in memory: they end with the program, after twelve hours, or by
+//! Who is signed in. Sessions live in memory: they end with the program, after twelve hours, or by
 //! signing out.
 
 use std::{

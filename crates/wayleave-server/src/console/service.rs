@@ -1,6 +1,6 @@
 //! The console over HTTP: bounded bodies, and a stream of news.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt::Write as _, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::stream;
@@ -76,7 +76,7 @@ fn told(known: Option<usize>, now: usize) -> String {
         .filter(|it| *it > 0)
     {
         let noun = if more == 1 { "proposal" } else { "proposals" };
-        text.push_str(&format!("event: news\ndata: {more} new {noun}.\n\n"));
+        let _ = write!(text, "event: news\ndata: {more} new {noun}.\n\n");
     }
     text
 }

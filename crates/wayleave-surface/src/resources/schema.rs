@@ -91,7 +91,7 @@ fn field(stream: &StreamView, field: &FieldView) -> Json {
     }
     if !field.one_of().is_empty() {
         let values = field.one_of().iter().take(MAX_LISTED);
-        put("one_of", values.map(|it| it.to_string()).collect());
+        put("one_of", values.map(ToString::to_string).collect());
     }
     if let Some(description) = field.description() {
         put("description", inline(description, DESCRIPTION).into());

@@ -24,6 +24,10 @@ pub(crate) struct ProjectFixture {
 
 impl ProjectFixture {
     pub(crate) fn new() -> Self {
+        Self::with_settings("")
+    }
+
+    pub(crate) fn with_settings(settings: &str) -> Self {
         // Durability does not matter here, and a thousand acts are slow on a disk.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() {
@@ -31,7 +35,7 @@ impl ProjectFixture {
         } else {
             tempfile::tempdir().unwrap()
         };
-        let project = Project::create(folder.path(), "").unwrap();
+        let project = Project::create(folder.path(), settings).unwrap();
         wayleave_project::source::create_sqlite(&folder.path().join("store.db"), SQL).unwrap();
         let clock = std::sync::Arc::new(SystemClock);
         let other = Governance::open(folder.path(), clock).unwrap();

@@ -41,6 +41,10 @@ ABOUT = {"wayleave://schema", "wayleave://kg/types", "wayleave://stats"}
 DOCTOR = {"wayleave://doctor"}
 BUILDING = {
     "list_datasets", "connect_dataset", "disconnect_dataset", "workup", "check_citations",
+    "wayleave_meta_ping", "wayleave_meta_source_list", "wayleave_meta_source_introspect",
+    "wayleave_meta_gen_mapping", "wayleave_meta_gen_shape", "wayleave_meta_mapping_read",
+    "wayleave_meta_mapping_check", "wayleave_meta_mapping_diff", "wayleave_meta_mapping_propose",
+    "wayleave_meta_mapping_status", "wayleave_meta_drift_report",
 }
 
 

@@ -8,7 +8,7 @@ use wayleave_project::Project;
 use crate::{
     backend::ConsoleBackend,
     links::{LinkError, LoginLinks},
-    session::Sessions,
+    session::SessionTable,
 };
 
 /// How a console is reached.
@@ -22,19 +22,23 @@ pub struct ConsoleOptions {
 pub struct Console {
     pub(crate) project: Project,
     pub(crate) backend: Arc<dyn ConsoleBackend>,
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: SessionTable,
     pub(crate) links: LoginLinks,
     pub(crate) port: u16,
 }
 
 impl Console {
     /// The console of a project.
-    pub fn new(project: Project, backend: Arc<dyn ConsoleBackend>, options: ConsoleOptions) -> Self {
+    pub fn new(
+        project: Project,
+        backend: Arc<dyn ConsoleBackend>,
+        options: ConsoleOptions,
+    ) -> Self {
         Self {
             links: LoginLinks::new(project.folder()),
             project,
             backend,
-            sessions: Sessions::default(),
+            sessions: SessionTable::default(),
             port: options.port,
         }
     }
@@ -53,6 +57,10 @@ impl Console {
         format!("wayleave_console_{}", self.port)
     }
 
+    #[expect(
+        clippy::unused_self,
+        reason = "the console's own clock, should it get one"
+    )]
     pub(crate) fn now(&self) -> Millis {
         SystemClock.now()
     }

@@ -4,9 +4,9 @@ use url::form_urlencoded;
 
 /// Decoded fields, in order; a name may occur more than once.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Form(Vec<(String, String)>);
+pub(crate) struct FormFields(Vec<(String, String)>);
 
-impl Form {
+impl FormFields {
     /// Decodes `a=1&b=2`.
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         Self(form_urlencoded::parse(bytes).into_owned().collect())

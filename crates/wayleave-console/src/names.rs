@@ -41,7 +41,9 @@ fn flush(out: &mut String, visible: &mut String) {
 
 /// The characters of a name that are shown by their number.
 pub(crate) fn spoofed(name: &str) -> Vec<char> {
-    name.chars().filter(|c| is_shown_by_number(*c, name)).collect()
+    name.chars()
+        .filter(|c| is_shown_by_number(*c, name))
+        .collect()
 }
 
 fn is_shown_by_number(c: char, text: &str) -> bool {
@@ -91,6 +93,11 @@ mod tests {
     fn markup_in_data_is_text() {
         let shown = code("<script>alert(1)</script>").into_string();
         assert!(!shown.contains("<script"), "{shown}");
-        assert!(!Plain("<img src=x onerror=a>").render().into_string().contains('<'));
+        assert!(
+            !Plain("<img src=x onerror=a>")
+                .render()
+                .into_string()
+                .contains('<')
+        );
     }
 }

@@ -4,16 +4,11 @@ use maud::{DOCTYPE, Markup, html};
 use wayleave_ledger::{Millis, rfc3339};
 use wayleave_project::Explanation;
 
-use crate::{
-    assets,
-    names::Plain,
-    session::Session,
-    words::sentence,
-};
+use crate::{assets, names::Plain, session::Session, words::sentence};
 
 /// Where a page is in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Section {
+pub(crate) enum NavSection {
     Inbox,
     Datasets,
     Grants,
@@ -23,13 +18,13 @@ pub(crate) enum Section {
     Outside,
 }
 
-const SECTIONS: [(Section, &str, &str); 6] = [
-    (Section::Inbox, "/inbox", "Inbox"),
-    (Section::Datasets, "/datasets", "Datasets"),
-    (Section::Grants, "/grants", "Grants"),
-    (Section::Decisions, "/decisions", "Decisions"),
-    (Section::Try, "/try", "Try"),
-    (Section::Connect, "/connect", "Connect"),
+const SECTIONS: [(NavSection, &str, &str); 6] = [
+    (NavSection::Inbox, "/inbox", "Inbox"),
+    (NavSection::Datasets, "/datasets", "Datasets"),
+    (NavSection::Grants, "/grants", "Grants"),
+    (NavSection::Decisions, "/decisions", "Decisions"),
+    (NavSection::Try, "/try", "Try"),
+    (NavSection::Connect, "/connect", "Connect"),
 ];
 
 /// What the frame of a page says.
@@ -43,15 +38,15 @@ pub(crate) struct Frame<'a> {
 }
 
 /// A page.
-pub(crate) struct Page {
+pub(crate) struct ConsolePage {
     pub(crate) title: String,
-    pub(crate) section: Section,
+    pub(crate) section: NavSection,
     pub(crate) body: Markup,
 }
 
 impl Frame<'_> {
     /// The whole document.
-    pub(crate) fn render(&self, page: &Page) -> String {
+    pub(crate) fn render(&self, page: &ConsolePage) -> String {
         let events = self.session.map(|_| "/events");
         html! {
             (DOCTYPE)
@@ -78,7 +73,7 @@ impl Frame<'_> {
         .into_string()
     }
 
-    fn head(&self, current: Section) -> Markup {
+    fn head(&self, current: NavSection) -> Markup {
         html! {
             header.head {
                 a.brand href="/inbox" {
@@ -93,7 +88,7 @@ impl Frame<'_> {
                         @for (section, path, name) in SECTIONS {
                             li { a href=(path) aria-current=[(section == current).then_some("page")] {
                                 (name)
-                                @if section == Section::Inbox && self.waiting > 0 {
+                                @if section == NavSection::Inbox && self.waiting > 0 {
                                     span.count { (self.waiting) } span.vh { " waiting" }
                                 }
                             } }

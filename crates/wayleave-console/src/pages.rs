@@ -20,15 +20,15 @@ mod trial;
 use maud::html;
 
 use crate::{
-    page::Section,
-    respond::{Answer, Visit},
+    page::NavSection,
+    respond::{PageAnswer, Visit},
 };
 
 /// The page of an address.
-pub(crate) async fn route(visit: &Visit<'_>, path: &str, is_post: bool) -> Answer {
+pub(crate) async fn route(visit: &Visit<'_>, path: &str, is_post: bool) -> PageAnswer {
     let segments: Vec<&str> = path.split('/').filter(|it| !it.is_empty()).collect();
     match (segments.as_slice(), is_post) {
-        ([], false) => Answer::SeeOther("/inbox".to_owned()),
+        ([], false) => PageAnswer::SeeOther("/inbox".to_owned()),
         (["inbox"], false) => inbox::show(visit).await,
         (["inbox", id], false) => proposal::show(visit, id).await,
         (["inbox", id, "text"], false) => proposal::text(visit, id),
@@ -48,6 +48,6 @@ pub(crate) async fn route(visit: &Visit<'_>, path: &str, is_post: bool) -> Answe
         (["decisions"], false) => decisions::show(visit).await,
         (["try"], false) => trial::show(visit).await,
         (["connect"], false) => connect::show(visit),
-        _ => Answer::missing(Section::Outside, html! { "There is no such page." }),
+        _ => PageAnswer::missing(NavSection::Outside, &html! { "There is no such page." }),
     }
 }

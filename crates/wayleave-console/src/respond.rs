@@ -4,13 +4,13 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use maud::{Markup, html};
 use wayleave_ledger::State;
-use wayleave_project::{Explanation, inbox::Inbox};
+use wayleave_project::{Explanation, inbox::ProposalInbox};
 
 use crate::{
     assets,
     console::Console,
-    form::Form,
-    page::{Frame, Page, Section, copy},
+    form::FormFields,
+    page::{ConsolePage, Frame, NavSection, copy},
     pages,
     security::{self, HEADERS},
     session::Session,
@@ -20,22 +20,22 @@ use crate::{
 pub(crate) const MAX_FORM_BYTES: usize = 64 * 1024;
 
 /// What a page function answers.
-pub(crate) enum Answer {
+pub(crate) enum PageAnswer {
     /// A page.
-    Page(StatusCode, Page),
+    Page(StatusCode, ConsolePage),
     /// Another address, to be fetched with GET.
     SeeOther(String),
     /// A text to be read as such.
     Text(String),
 }
 
-impl Answer {
+impl PageAnswer {
     /// A page with status 200.
-    pub(crate) fn page(section: Section, title: impl Into<String>, body: Markup) -> Self {
+    pub(crate) fn page(section: NavSection, title: impl Into<String>, body: Markup) -> Self {
         let title = title.into();
         Self::Page(
             StatusCode::OK,
-            Page {
+            ConsolePage {
                 title,
                 section,
                 body,
@@ -52,13 +52,13 @@ impl Answer {
     }
 
     /// A page that says what is not there.
-    pub(crate) fn missing(section: Section, what: Markup) -> Self {
+    pub(crate) fn missing(section: NavSection, what: &Markup) -> Self {
         let body = html! { div.state { h1 { "Nothing is here" } p { (what) } } };
         Self::page(section, "Nothing is here", body).with_status(StatusCode::NOT_FOUND)
     }
 
     /// A page that says why something cannot be shown.
-    pub(crate) fn failed(section: Section, why: &Explanation) -> Self {
+    pub(crate) fn failed(section: NavSection, why: &Explanation) -> Self {
         let body = html! {
             h1 { "That cannot be shown" }
             (crate::page::failed("Nothing was changed.", why))
@@ -74,9 +74,9 @@ pub(crate) struct Visit<'a> {
     pub(crate) session: &'a Session,
     pub(crate) state: &'a State,
     /// The fields of the address.
-    pub(crate) query: Form,
+    pub(crate) query: FormFields,
     /// The fields of the form; empty for a GET.
-    pub(crate) form: Form,
+    pub(crate) form: FormFields,
 }
 
 impl Console {
@@ -103,7 +103,9 @@ impl Console {
 
     /// How many proposals wait.
     pub fn waiting(&self) -> usize {
-        Inbox::new(&self.project).waiting(self.now()).unwrap_or(0)
+        ProposalInbox::new(&self.project)
+            .waiting(self.now())
+            .unwrap_or(0)
     }
 
     fn session(&self, parts: &Parts) -> Option<Session> {
@@ -133,11 +135,13 @@ impl Console {
             return plain(StatusCode::PAYLOAD_TOO_LARGE, "that form is too large");
         }
         let session = self.session(parts);
-        let form = Form::parse(if is_post { &body } else { &[] });
+        let form = FormFields::parse(if is_post { &body } else { &[] });
         if is_post && !security::is_own_form(&parts.headers, &host) {
-            return self.refused("That form does not come from this console.").await;
+            return self
+                .refused("That form does not come from this console.")
+                .await;
         }
-        let query = Form::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        let query = FormFields::parse(parts.uri.query().unwrap_or_default().as_bytes());
         if path == "/login" {
             return if is_post {
                 self.log_in(&form).await
@@ -157,7 +161,7 @@ impl Console {
         let state = match self.project.governance().ledger().state().await {
             Ok(state) => state,
             Err(error) => {
-                let answer = Answer::failed(Section::Outside, &error.into());
+                let answer = PageAnswer::failed(NavSection::Outside, &error.into());
                 return self.frame(Some(&session), answer).await;
             }
         };
@@ -172,7 +176,7 @@ impl Console {
         self.frame(Some(&session), answer).await
     }
 
-    async fn log_in(&self, form: &Form) -> Response<Bytes> {
+    async fn log_in(&self, form: &FormFields) -> Response<Bytes> {
         let now = self.now();
         if self.sessions.is_under_attack(now) {
             return plain(
@@ -219,15 +223,16 @@ impl Console {
                 (copy("link", "wayleave console link"))
             } }
         };
-        let answer = Answer::page(Section::Outside, "Signed out", body);
-        self.frame(None, answer.with_status(StatusCode::FORBIDDEN)).await
+        let answer = PageAnswer::page(NavSection::Outside, "Signed out", body);
+        self.frame(None, answer.with_status(StatusCode::FORBIDDEN))
+            .await
     }
 
-    async fn frame(&self, session: Option<&Session>, answer: Answer) -> Response<Bytes> {
+    async fn frame(&self, session: Option<&Session>, answer: PageAnswer) -> Response<Bytes> {
         let (status, page) = match answer {
-            Answer::Page(status, page) => (status, page),
-            Answer::SeeOther(to) => return see_other(&to, None),
-            Answer::Text(text) => return content("text/plain; charset=utf-8", text),
+            PageAnswer::Page(status, page) => (status, page),
+            PageAnswer::SeeOther(to) => return see_other(&to, None),
+            PageAnswer::Text(text) => return content("text/plain; charset=utf-8", text),
         };
         let ledger = match session {
             Some(_) => self.head().await,
@@ -277,7 +282,9 @@ const FAVICON: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 2
 
 fn keep(response: &mut Response<Bytes>) {
     let forever = HeaderValue::from_static("public, max-age=31536000, immutable");
-    response.headers_mut().insert(header::CACHE_CONTROL, forever);
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, forever);
 }
 
 fn content(content_type: &'static str, text: String) -> Response<Bytes> {

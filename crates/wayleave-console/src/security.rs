@@ -14,7 +14,8 @@ pub(crate) const HEADERS: [(HeaderName, &str); 7] = [
     ),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
-    (header::REFERRER_POLICY, "no-referrer"),
+    // Not `no-referrer`: browsers would then send `Origin: null` with our own forms.
+    (header::REFERRER_POLICY, "same-origin"),
     (
         HeaderName::from_static("cross-origin-opener-policy"),
         "same-origin",
@@ -120,7 +121,10 @@ mod tests {
             (vec![("origin", "null")], false),
             (vec![], false),
             (
-                vec![("origin", "http://127.0.0.1:7412"), ("sec-fetch-site", "same-site")],
+                vec![
+                    ("origin", "http://127.0.0.1:7412"),
+                    ("sec-fetch-site", "same-site"),
+                ],
                 false,
             ),
         ] {

@@ -38,12 +38,12 @@ impl Session {
 
 /// The sessions, by the hash of their cookie.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions {
+pub(crate) struct SessionTable {
     sessions: Mutex<HashMap<Digest, Session>>,
     failures: Mutex<Vec<Millis>>,
 }
 
-impl Sessions {
+impl SessionTable {
     /// Begins a session, always under a fresh cookie, which is returned.
     pub(crate) fn begin(&self, who: &str, now: Millis) -> Option<String> {
         let (cookie, csrf) = (random_code()?, random_code()?);
@@ -87,7 +87,9 @@ impl Sessions {
     /// Whether so many sign-ins failed in the last minute that none is tried.
     pub(crate) fn is_under_attack(&self, now: Millis) -> bool {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let recent = failures.iter().filter(|at| now.saturating_sub(**at) < 60_000);
+        let recent = failures
+            .iter()
+            .filter(|at| now.saturating_sub(**at) < 60_000);
         recent.count() >= MAX_FAILURES
     }
 }

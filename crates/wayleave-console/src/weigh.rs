@@ -24,24 +24,65 @@ pub struct Weight {
 /// Names of personal data, and what they are.
 const PERSONAL: &[(&[&str], &str)] = &[
     (
-        &["email", "mail", "phone", "mobile", "telephone", "fax", "skype"],
+        &[
+            "email",
+            "mail",
+            "phone",
+            "mobile",
+            "telephone",
+            "fax",
+            "skype",
+        ],
         "an address at which a person can be reached",
     ),
-    (&["birth", "birthdate", "birthday", "dob", "born"], "a date of birth"),
     (
-        &["firstname", "lastname", "surname", "fullname", "givenname", "familyname", "maiden"],
+        &["birth", "birthdate", "birthday", "dob", "born"],
+        "a date of birth",
+    ),
+    (
+        &[
+            "firstname",
+            "lastname",
+            "surname",
+            "fullname",
+            "givenname",
+            "familyname",
+            "maiden",
+        ],
         "a person's name",
     ),
     (
-        &["street", "postcode", "postalcode", "zip", "zipcode", "homeaddress", "address"],
+        &[
+            "street",
+            "postcode",
+            "postalcode",
+            "zip",
+            "zipcode",
+            "homeaddress",
+            "address",
+        ],
         "where a person lives or works",
     ),
     (
-        &["gender", "religion", "ethnicity", "nationality", "disability", "diagnosis", "health"],
+        &[
+            "gender",
+            "religion",
+            "ethnicity",
+            "nationality",
+            "disability",
+            "diagnosis",
+            "health",
+        ],
         "something about a person that is nobody's business",
     ),
-    (&["salary", "wage", "income", "compensation"], "what a person earns"),
-    (&["latitude", "longitude", "geolocation", "ipaddress", "ip"], "where a person is"),
+    (
+        &["salary", "wage", "income", "compensation"],
+        "what a person earns",
+    ),
+    (
+        &["latitude", "longitude", "geolocation", "ipaddress", "ip"],
+        "where a person is",
+    ),
 ];
 
 /// Everything to weigh in a difference, in its order.
@@ -63,7 +104,12 @@ pub fn weights(changes: &[Change], mapping: &Mapping) -> Vec<Weight> {
         }
         let field = field(&change.path);
         if let Some(what) = field
-            .filter(|_| matches!(change.kind, ChangeKind::FieldAdded | ChangeKind::ColumnChanged))
+            .filter(|_| {
+                matches!(
+                    change.kind,
+                    ChangeKind::FieldAdded | ChangeKind::ColumnChanged
+                )
+            })
             .and_then(|(stream, field)| personal_field(mapping, stream, field))
         {
             let text = format!("By its name, {what}. No token has it until you grant it.");
@@ -82,7 +128,9 @@ fn told(risk: &Risk) -> (&'static str, String) {
     match risk {
         Risk::Secret { name, reason } => (
             "Looks secret",
-            format!("By its name, `{name}` {reason}. Propose leaves such columns out; this one was put in by hand."),
+            format!(
+                "By its name, `{name}` {reason}. Propose leaves such columns out; this one was put in by hand."
+            ),
         ),
         Risk::Write => (
             "A write",
@@ -117,10 +165,17 @@ fn told(risk: &Risk) -> (&'static str, String) {
 
 /// What is personal about a field, by its name or its column's.
 fn personal_field(mapping: &Mapping, stream: &str, field: &str) -> Option<&'static str> {
-    let found = mapping.stream(stream)?.fields.iter().find(|it| it.name == field);
+    let found = mapping
+        .stream(stream)?
+        .fields
+        .iter()
+        .find(|it| it.name == field);
     let is_text = found.is_none_or(|it| {
         let kind = it.datatype.as_str();
-        matches!(kind, "string" | "date" | "datetime" | "integer" | "decimal" | "number")
+        matches!(
+            kind,
+            "string" | "date" | "datetime" | "integer" | "decimal" | "number"
+        )
     });
     is_text.then(|| personal(field)).flatten()
 }
@@ -128,11 +183,12 @@ fn personal_field(mapping: &Mapping, stream: &str, field: &str) -> Option<&'stat
 /// What is personal about a name.
 pub(crate) fn personal(name: &str) -> Option<&'static str> {
     let words = words(name);
-    let has = |wanted: &&str| {
-        words.iter().any(|it| it == wanted)
-            || words.windows(2).any(|pair| pair.concat() == **wanted)
+    let has = |wanted: &str| {
+        words.iter().any(|it| it == wanted) || words.windows(2).any(|pair| pair.concat() == wanted)
     };
-    let found = PERSONAL.iter().find(|(names, _)| names.iter().any(|it| has(&it)));
+    let found = PERSONAL
+        .iter()
+        .find(|(names, _)| names.iter().any(|it| has(it)));
     found.map(|(_, what)| *what)
 }
 
@@ -186,10 +242,23 @@ mod tests {
 
     #[test]
     fn personal_names_are_known_in_every_spelling() {
-        for name in ["Email", "customer_email", "BirthDate", "birth_date", "HomePhone", "LastName"] {
+        for name in [
+            "Email",
+            "customer_email",
+            "BirthDate",
+            "birth_date",
+            "HomePhone",
+            "LastName",
+        ] {
             assert!(personal(name).is_some(), "{name}");
         }
-        for name in ["Total", "Title", "mailbox_count", "quantity", "addressee_id_kind"] {
+        for name in [
+            "Total",
+            "Title",
+            "mailbox_count",
+            "quantity",
+            "addressee_id_kind",
+        ] {
             assert!(personal(name).is_none(), "{name}");
         }
     }

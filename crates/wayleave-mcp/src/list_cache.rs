@@ -46,7 +46,7 @@ pub(crate) fn answer(
         .registry
         .snapshot()
         .tools
-        .cached_json(caller, shared.page_size)?;
+        .cached_json(caller, shared.tool_page_size)?;
     let mut meta = Map::new();
     if let Some(observation) = observation {
         let recording = match observation.begin() {

@@ -55,6 +55,7 @@ pub(crate) struct ServerState {
     pub(crate) signature_json: String,
     pub(crate) logging: bool,
     pub(crate) page_size: usize,
+    pub(crate) tool_page_size: usize,
     pub(crate) observer: Option<Arc<dyn CallObserver>>,
 }
 
@@ -99,6 +100,7 @@ impl Server {
             signature,
             logging: identity.logging,
             page_size: Self::PAGE_SIZE,
+            tool_page_size: Self::PAGE_SIZE,
             observer: None,
         }))
     }
@@ -112,8 +114,18 @@ impl Server {
         }))
     }
 
+    /// The same server, whose list of tools has pages of at most `entries`, at least one: a tool
+    /// takes more room than other entries, and a model reads all of it.
+    #[must_use]
+    pub fn with_tool_pages(self, entries: usize) -> Self {
+        Self(Arc::new(ServerState {
+            tool_page_size: entries.max(1),
+            ..ServerState::clone(&self.0)
+        }))
+    }
+
     /// Entries in one page of a list. Many hosts read only the first page.
-    pub const PAGE_SIZE: usize = 100;
+    pub const PAGE_SIZE: usize = 1000;
 
     /// The registry being served.
     pub fn registry(&self) -> &Registry {

@@ -17,8 +17,11 @@ pub use decide::{
     AcceptError, Acceptance, Agreement, RatifyError, accept, checked, ratify, review, send_back,
     would_overwrite,
 };
-pub use storage::Inbox;
+pub use storage::ProposalInbox;
 pub use text::BadProposalText;
+
+#[cfg(test)]
+mod tests;
 
 /// Largest mapping that can be proposed, in bytes.
 pub const MAX_PROPOSAL_BYTES: usize = 1024 * 1024;

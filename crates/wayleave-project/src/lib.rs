@@ -18,6 +18,7 @@ pub mod file_diff;
 pub mod inbox;
 pub mod index_status;
 pub mod keys;
+pub mod looks;
 pub mod meta;
 pub mod overview;
 pub mod project;

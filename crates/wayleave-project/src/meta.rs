@@ -16,6 +16,8 @@ mod registry;
 mod shape;
 mod sources;
 mod table_stream;
+#[cfg(test)]
+mod tests;
 
 pub use context::MetaContext;
 pub use operation::{Operation, OperationError, OperationId};

@@ -165,7 +165,9 @@ impl Review {
             },
         };
         let changes = diff::diff(old.as_deref(), proposed.mapping());
-        let current_text = old.as_ref().map(|it| String::from_utf8_lossy(it.bytes()).into_owned());
+        let current_text = old
+            .as_ref()
+            .map(|it| String::from_utf8_lossy(it.bytes()).into_owned());
         Ok(Self {
             file,
             proposed,

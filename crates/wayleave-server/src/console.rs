@@ -7,8 +7,8 @@ use std::{net::SocketAddr, sync::Arc};
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-pub use wayleave_console::{LinkError, LoginLinks, console_address};
 use wayleave_console::{Console, ConsoleOptions};
+pub use wayleave_console::{LinkError, LoginLinks, console_address};
 use wayleave_mcp::http::{self, Limits};
 
 use crate::deployment::{DeployError, Deployment};

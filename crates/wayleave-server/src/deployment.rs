@@ -57,6 +57,9 @@ use crate::{
 pub use listen::ServeError;
 pub(crate) use serving::ServingContext;
 
+/// Tools in one page of their list.
+const TOOLS_PAGE: usize = 100;
+
 /// A project, ready to be served.
 pub struct Deployment {
     settings: Settings,
@@ -169,9 +172,7 @@ impl Deployment {
             now: ArcSwap::default(),
             drafts: DraftCache::default(),
             change_limit: change_limit::ChangeLimit::default(),
-            offer: tokio::sync::Mutex::new(
-                Offer::new(&service).with_live(live).with_writes(writes),
-            ),
+            offer: tokio::sync::Mutex::new(offer(project, &service, live, writes)),
             meta: Mutex::default(),
         });
         let feed = live.map(|options| ChangeFeed::new(service.clone(), options));
@@ -209,7 +210,8 @@ impl Deployment {
             settings,
             service,
             server: Server::new(serving.registry.clone(), identity)
-                .with_observer(Arc::new(observer)),
+                .with_observer(Arc::new(observer))
+                .with_tool_pages(TOOLS_PAGE),
             stores,
             indexes,
             indexing: Mutex::default(),
@@ -368,6 +370,17 @@ impl Deployment {
         }
         self.stores.close().await;
     }
+}
+
+fn offer(
+    project: &Project,
+    service: &ReadService,
+    live: Option<LiveOptions>,
+    writes: WriteService,
+) -> Offer {
+    let most = project.settings().dataset_tools;
+    let offer = Offer::new(service).with_live(live).with_writes(writes);
+    offer.with_own_tools(most)
 }
 
 /// How the change feed works; `None` where the settings turn it off.

@@ -4,27 +4,47 @@ use maud::html;
 
 use crate::{
     names::Plain,
-    page::{Section, copy, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{NavSection, copy, on_command_line, state},
+    respond::{PageAnswer, Visit},
     words::count,
 };
 
 /// The clients, by the name of the command line, with what to do after.
 const CLIENTS: [(&str, &str, &str); 6] = [
-    ("claude-code", "Claude Code", "Start Claude Code again; `/mcp` shows the server."),
+    (
+        "claude-code",
+        "Claude Code",
+        "Start Claude Code again; `/mcp` shows the server.",
+    ),
     (
         "claude-desktop",
         "Claude Desktop",
         "Started from a dock it does not see your shell’s variables: put the DSN into a file only you \
          may read and let its variable with `_FILE` name it, before you run this.",
     ),
-    ("cursor", "Cursor", "Start Cursor again where the variables are set."),
-    ("vscode", "VS Code", "Open the command palette, MCP: List Servers, and start it."),
-    ("codex", "Codex", "Start Codex again; `/mcp` shows the server."),
-    ("gemini", "Gemini CLI", "Start Gemini CLI again; `/mcp` shows the server."),
+    (
+        "cursor",
+        "Cursor",
+        "Start Cursor again where the variables are set.",
+    ),
+    (
+        "vscode",
+        "VS Code",
+        "Open the command palette, MCP: List Servers, and start it.",
+    ),
+    (
+        "codex",
+        "Codex",
+        "Start Codex again; `/mcp` shows the server.",
+    ),
+    (
+        "gemini",
+        "Gemini CLI",
+        "Start Gemini CLI again; `/mcp` shows the server.",
+    ),
 ];
 
-pub(super) fn show(visit: &Visit<'_>) -> Answer {
+pub(super) fn show(visit: &Visit<'_>) -> PageAnswer {
     let url = visit.console.backend.agents_url();
     let listening = visit.console.backend.listening();
     let body = html! {
@@ -74,5 +94,5 @@ pub(super) fn show(visit: &Visit<'_>) -> Answer {
         }
         (on_command_line("wayleave client print CLIENT"))
     };
-    Answer::page(Section::Connect, "Connect a client", body)
+    PageAnswer::page(NavSection::Connect, "Connect a client", body)
 }

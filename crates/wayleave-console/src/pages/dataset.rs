@@ -14,19 +14,19 @@ use wayleave_project::{
 use super::datasets::{size, status};
 use crate::{
     names::{Plain, code},
-    page::{CardTable, Section, csrf, failed, moment, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{CardTable, NavSection, csrf, failed, moment, on_command_line, state},
+    respond::{PageAnswer, Visit},
     words::{count, sentence},
 };
 
 /// Most streams in the table.
 const MAX_STREAMS: usize = 60;
 
-pub(super) async fn show(visit: &Visit<'_>, name: &str) -> Answer {
+pub(super) async fn show(visit: &Visit<'_>, name: &str) -> PageAnswer {
     page(visit, name, None).await
 }
 
-pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> Answer {
+pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> PageAnswer {
     let (backend, who) = (&visit.console.backend, &visit.session.who);
     let done = match act {
         "connect" => backend.connect(name, who).await.map(drop),
@@ -36,14 +36,19 @@ pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> Answer {
         }
         "retire" => {
             let note = visit.form.get("note");
-            let retired = visit.console.project.governance().retire(name, who, note).await;
+            let retired = visit
+                .console
+                .project
+                .governance()
+                .retire(name, who, note)
+                .await;
             retired.map(drop).map_err(Explanation::from)
         }
         "compare" => Ok(()),
         _ => Err(Explanation::new("there is no such act")),
     };
     match done {
-        Ok(()) => Answer::SeeOther(format!("/datasets/{}", crate::form::encode(name))),
+        Ok(()) => PageAnswer::SeeOther(format!("/datasets/{}", crate::form::encode(name))),
         Err(why) => {
             let answer = page(visit, name, Some(failed("Nothing was done.", &why))).await;
             answer.with_status(StatusCode::UNPROCESSABLE_ENTITY)
@@ -51,10 +56,11 @@ pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> Answer {
     }
 }
 
-async fn page(visit: &Visit<'_>, name: &str, alert: Option<Markup>) -> Answer {
+async fn page(visit: &Visit<'_>, name: &str, alert: Option<Markup>) -> PageAnswer {
     let Some(known) = visit.state.datasets().get(name) else {
-        let what = html! { "There is no dataset " (code(name)) ". " a href="/datasets" { "Datasets" } };
-        return Answer::missing(Section::Datasets, what);
+        let what =
+            html! { "There is no dataset " (code(name)) ". " a href="/datasets" { "Datasets" } };
+        return PageAnswer::missing(NavSection::Datasets, &what);
     };
     let stage = match (&known.ratified, &known.active) {
         (None, _) => DatasetStatus::Retired,
@@ -82,7 +88,7 @@ async fn page(visit: &Visit<'_>, name: &str, alert: Option<Markup>) -> Answer {
         }
         (on_command_line(&format!("wayleave datasets · wayleave check {name} --live · wayleave index status")))
     };
-    Answer::page(Section::Datasets, name, body)
+    PageAnswer::page(NavSection::Datasets, name, body)
 }
 
 async fn served(
@@ -107,7 +113,7 @@ async fn served(
             @if let Some(active) = active { div { dt { "Revision" } dd { (active.revision) } } }
             div { dt { "Streams" } dd { (mapping.streams.len()) } }
             div { dt { "Indexes" } dd { (size(bytes)) } }
-            @if let Some(oldest) = oldest { div { dt { "Oldest index" } dd { (Plain(oldest)) } } }
+            @if let Some(oldest) = oldest { div { dt { "Oldest index" } dd { (Plain(&oldest.replace('T', " ").replace('Z', " UTC"))) } } }
         }
         section aria-labelledby="s" {
             h2 id="s" { span.n { "1" } "Streams" }
@@ -211,7 +217,10 @@ fn versions(visit: &Visit<'_>, name: &str, known: &Dataset) -> Markup {
         entries.push(ratified);
     }
     if let Some(active) = known.active.as_ref().filter(|it| {
-        known.ratified.as_ref().is_none_or(|ratified| ratified.act.digest != it.digest)
+        known
+            .ratified
+            .as_ref()
+            .is_none_or(|ratified| ratified.act.digest != it.digest)
     }) {
         entries.push(&active.ratified);
     }

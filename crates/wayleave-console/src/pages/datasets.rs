@@ -5,15 +5,15 @@ use wayleave_project::overview::{self, DatasetLine, DatasetStatus};
 
 use crate::{
     names::{Plain, code},
-    page::{CardTable, Section, copy, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{CardTable, NavSection, copy, on_command_line, state},
+    respond::{PageAnswer, Visit},
     words::sentence,
 };
 
-pub(super) async fn show(visit: &Visit<'_>) -> Answer {
+pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     let lines = match overview::overview(&visit.console.project).await {
         Ok(lines) => lines,
-        Err(error) => return Answer::failed(Section::Datasets, &error.into()),
+        Err(error) => return PageAnswer::failed(NavSection::Datasets, &error.into()),
     };
     let indexes = visit.console.backend.indexes().await;
     let needy: Vec<Vec<Markup>> = lines.iter().filter_map(needs).collect();
@@ -65,7 +65,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> Answer {
         }
         (on_command_line("wayleave datasets"))
     };
-    Answer::page(Section::Datasets, "Datasets", body)
+    PageAnswer::page(NavSection::Datasets, "Datasets", body)
 }
 
 fn none() -> Markup {
@@ -99,12 +99,18 @@ fn needs(line: &DatasetLine) -> Option<Vec<Markup>> {
     let (wrong, fix) = if let Some(reason) = &line.refused {
         (reason.clone(), "restore the frozen copy, or ratify again")
     } else if let Some(serving) = line.serving {
-        let wrong = format!("`{}` is served on; another was ratified since", serving.short());
+        let wrong = format!(
+            "`{}` is served on; another was ratified since",
+            serving.short()
+        );
         (wrong, "connect the new one on the dataset’s page")
     } else if let Some(problem) = &line.draft_problem {
         (format!("draft: {problem}"), "`wayleave check` shows where")
     } else if line.state == DatasetStatus::Ratified {
-        ("it is ratified and not connected".to_owned(), "connect it on the dataset’s page")
+        (
+            "it is ratified and not connected".to_owned(),
+            "connect it on the dataset’s page",
+        )
     } else {
         return None;
     };

@@ -5,18 +5,18 @@ use wayleave_project::render::audit;
 
 use crate::{
     names::Plain,
-    page::{CardTable, Section, moment, on_command_line},
-    respond::{Answer, Visit},
+    page::{CardTable, NavSection, moment, on_command_line},
+    respond::{PageAnswer, Visit},
 };
 
 /// Entries on one page.
 const PAGE_ENTRIES: u32 = 50;
 
-pub(super) async fn show(visit: &Visit<'_>) -> Answer {
+pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     let ledger = visit.console.project.governance().ledger();
     let last = match ledger.epoch().await {
         Ok(last) => last,
-        Err(error) => return Answer::failed(Section::Decisions, &error.into()),
+        Err(error) => return PageAnswer::failed(NavSection::Decisions, &error.into()),
     };
     let before: u64 = visit.query.get("before").parse().unwrap_or(last + 1);
     let end = before.saturating_sub(1).min(last);
@@ -24,7 +24,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> Answer {
     let many = u32::try_from(end - start).unwrap_or(PAGE_ENTRIES);
     let mut entries = match ledger.entries(start, many).await {
         Ok(entries) => entries,
-        Err(error) => return Answer::failed(Section::Decisions, &error.into()),
+        Err(error) => return PageAnswer::failed(NavSection::Decisions, &error.into()),
     };
     entries.reverse();
     let rows = entries.iter().map(|entry| {
@@ -52,5 +52,5 @@ pub(super) async fn show(visit: &Visit<'_>) -> Answer {
         }
         (on_command_line("wayleave audit · wayleave audit --verify"))
     };
-    Answer::page(Section::Decisions, "Decisions", body)
+    PageAnswer::page(NavSection::Decisions, "Decisions", body)
 }

@@ -3,7 +3,10 @@
 use maud::{Markup, html};
 use similar::{DiffOp, TextDiff};
 
-use crate::{names::{Plain, code}, words::count};
+use crate::{
+    names::{Plain, code},
+    words::count,
+};
 
 /// Lines of context around a change.
 const CONTEXT_LINES: usize = 2;
@@ -35,7 +38,11 @@ pub(super) fn render(old: (&str, &str), new: (&str, &str)) -> Option<Markup> {
         let place = group.first().map_or(0, |it| it.new_range().start);
         let rows = rows(group, &old_lines, &new_lines);
         shown += rows.len();
-        hunks.push((start.saturating_sub(last_end), stream_at(&new_lines, place), rows));
+        hunks.push((
+            start.saturating_sub(last_end),
+            stream_at(&new_lines, place),
+            rows,
+        ));
         last_end = group.last().map_or(0, |it| it.old_range().end);
     }
     if shown > MAX_LINES {
@@ -126,11 +133,16 @@ fn side(text: &str, common: Option<(usize, usize)>, is_old: bool) -> Markup {
 /// where they share too little to be the same line.
 fn common(old: &str, new: &str) -> (usize, usize) {
     let pairs = old.char_indices().zip(new.chars());
-    let head = pairs.take_while(|((_, a), b)| a == b).map(|((at, a), _)| at + a.len_utf8());
+    let head = pairs
+        .take_while(|((_, a), b)| a == b)
+        .map(|((at, a), _)| at + a.len_utf8());
     let head = head.last().unwrap_or(0);
     let (old_rest, new_rest) = (old.get(head..).unwrap_or(""), new.get(head..).unwrap_or(""));
     let pairs = old_rest.chars().rev().zip(new_rest.chars().rev());
-    let tail: usize = pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+    let tail: usize = pairs
+        .take_while(|(a, b)| a == b)
+        .map(|(a, _)| a.len_utf8())
+        .sum();
     if (head + tail) * 3 < old.len().min(new.len()) {
         (0, 0)
     } else {

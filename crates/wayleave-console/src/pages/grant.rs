@@ -7,20 +7,20 @@ use wayleave_ledger::{GrantEntry, Validity};
 use super::grants::ends;
 use crate::{
     names::{Plain, code},
-    page::{CardTable, Section, csrf, failed, moment, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{CardTable, NavSection, csrf, failed, moment, on_command_line, state},
+    respond::{PageAnswer, Visit},
     words::count,
 };
 
-pub(super) async fn show(visit: &Visit<'_>, id: &str) -> Answer {
+pub(super) async fn show(visit: &Visit<'_>, id: &str) -> PageAnswer {
     page(visit, id, None).await
 }
 
-pub(super) async fn revoke(visit: &Visit<'_>, id: &str) -> Answer {
+pub(super) async fn revoke(visit: &Visit<'_>, id: &str) -> PageAnswer {
     let governance = visit.console.project.governance();
     let note = visit.form.get("note");
     match governance.revoke_grant(id, &visit.session.who, note).await {
-        Ok(_) => Answer::SeeOther("/grants".to_owned()),
+        Ok(_) => PageAnswer::SeeOther("/grants".to_owned()),
         Err(error) => {
             let alert = failed("Nothing was revoked.", &error.into());
             let answer = page(visit, id, Some(alert)).await;
@@ -29,10 +29,10 @@ pub(super) async fn revoke(visit: &Visit<'_>, id: &str) -> Answer {
     }
 }
 
-async fn page(visit: &Visit<'_>, id: &str, alert: Option<Markup>) -> Answer {
+async fn page(visit: &Visit<'_>, id: &str, alert: Option<Markup>) -> PageAnswer {
     let Some(grant) = visit.state.grant(id) else {
         let what = html! { "There is no grant " (code(id)) ". " a href="/grants" { "Grants" } };
-        return Answer::missing(Section::Grants, what);
+        return PageAnswer::missing(NavSection::Grants, &what);
     };
     let now = visit.state.now(visit.console.now());
     let validity = grant.validity(now);
@@ -90,7 +90,7 @@ async fn page(visit: &Visit<'_>, id: &str, alert: Option<Markup>) -> Answer {
         }
         (on_command_line(&format!("wayleave grant show {id} · wayleave grant revoke {id}")))
     };
-    Answer::page(Section::Grants, format!("Grant {id}"), body)
+    PageAnswer::page(NavSection::Grants, format!("Grant {id}"), body)
 }
 
 async fn rows(visit: &Visit<'_>, grant: &GrantEntry) -> Vec<Vec<Markup>> {

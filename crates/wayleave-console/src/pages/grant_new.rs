@@ -6,13 +6,13 @@ use http::StatusCode;
 use maud::{Markup, html};
 use wayleave_ledger::{GrantRequest, Millis};
 use wayleave_model::{grant::RowFilter, mapping::Mapping, ratify::Ratified, sensitive};
-use wayleave_plan::package::GrantSelection;
+use wayleave_plan::package::{GrantSelection, Unfit};
 use wayleave_project::Explanation;
 
 use crate::{
     names::{Plain, code},
-    page::{Section, csrf, failed, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{NavSection, csrf, failed, on_command_line, state},
+    respond::{PageAnswer, Visit},
     weigh,
 };
 
@@ -41,10 +41,14 @@ pub(super) fn terms(chosen: &str) -> Markup {
     } }
 }
 
-pub(super) async fn show(visit: &Visit<'_>, alert: Option<Markup>) -> Answer {
+pub(super) async fn show(visit: &Visit<'_>, alert: Option<Markup>) -> PageAnswer {
     let like = visit.state.grant(visit.query.get("like"));
     let chosen = like.map_or(visit.query.get("dataset"), |it| it.terms.dataset.as_str());
-    let chosen = if visit.form.has("dataset") { visit.form.get("dataset") } else { chosen };
+    let chosen = if visit.form.has("dataset") {
+        visit.form.get("dataset")
+    } else {
+        chosen
+    };
     let datasets: Vec<&String> = visit
         .state
         .datasets()
@@ -52,17 +56,20 @@ pub(super) async fn show(visit: &Visit<'_>, alert: Option<Markup>) -> Answer {
         .filter(|(_, it)| it.ratified.is_some())
         .map(|(name, _)| name)
         .collect();
-    let name = datasets.iter().find(|it| **it == chosen).or(datasets.first());
+    let name = datasets
+        .iter()
+        .find(|it| **it == chosen)
+        .or(datasets.first());
     let Some(name) = name else {
         let body = html! {
             h1 { "New grant" }
             div.state { p { "Nothing is ratified, so there is nothing to grant. " a href="/inbox" { "Inbox" } } }
         };
-        return Answer::page(Section::Grants, "New grant", body);
+        return PageAnswer::page(NavSection::Grants, "New grant", body);
     };
     let mapping = match visit.console.project.governance().load(name).await {
         Ok(mapping) => mapping,
-        Err(error) => return Answer::failed(Section::Grants, &error.into()),
+        Err(error) => return PageAnswer::failed(NavSection::Grants, &error.into()),
     };
     let before: BTreeMap<String, BTreeSet<String>> = like
         .iter()
@@ -90,7 +97,7 @@ pub(super) async fn show(visit: &Visit<'_>, alert: Option<Markup>) -> Answer {
         (form(visit, &mapping, only))
         (on_command_line(&format!("wayleave grant create {name} --stream STREAM=FIELD,FIELD")))
     };
-    Answer::page(Section::Grants, "New grant", body)
+    PageAnswer::page(NavSection::Grants, "New grant", body)
 }
 
 fn form(
@@ -118,8 +125,8 @@ fn form(
             (terms("30d"))
         }
         fieldset { legend { "Streams and fields" }
-            @for stream in streams {
-                details.item {
+            @for (at, stream) in streams.enumerate() {
+                details.item open[at == 0] {
                     summary { (code(&stream.name)) }
                     div {
                         div.ticks { @for field in &stream.fields {
@@ -154,9 +161,9 @@ fn risk(name: &str) -> Markup {
     }
 }
 
-pub(super) async fn create(visit: &Visit<'_>) -> Answer {
+pub(super) async fn create(visit: &Visit<'_>) -> PageAnswer {
     match grant(visit).await {
-        Ok(id) => Answer::SeeOther(format!("/tokens/new?grant={id}")),
+        Ok(id) => PageAnswer::SeeOther(format!("/tokens/new?grant={id}")),
         Err(why) => {
             let answer = show(visit, Some(failed("Not granted.", &why))).await;
             answer.with_status(StatusCode::UNPROCESSABLE_ENTITY)
@@ -174,7 +181,10 @@ async fn grant(visit: &Visit<'_>) -> Result<String, Explanation> {
     };
     for ticked in form.all("f") {
         if let Some((stream, field)) = ticked.split_once('.') {
-            let fields = wish.streams.entry(stream.to_owned()).or_insert_with(|| Some(BTreeSet::new()));
+            let fields = wish
+                .streams
+                .entry(stream.to_owned())
+                .or_insert_with(|| Some(BTreeSet::new()));
             if let Some(fields) = fields {
                 fields.insert(field.to_owned());
             }
@@ -189,15 +199,17 @@ async fn grant(visit: &Visit<'_>) -> Result<String, Explanation> {
         if text.is_empty() {
             continue;
         }
-        let filter: RowFilter = text
-            .parse()
-            .map_err(|error: wayleave_model::grant::NotARowFilter| Explanation::from_error(&error))?;
+        let filter: RowFilter =
+            text.parse()
+                .map_err(|error: wayleave_model::grant::NotARowFilter| {
+                    Explanation::from_error(&error)
+                })?;
         wish.rows.insert(stream.name.value.clone(), filter);
     }
     let terms = wish.terms(&mapping).map_err(|unfit| {
         let mut why = Explanation::new("the grant does not fit the mapping");
         why.causes = unfit.iter().map(ToString::to_string).collect();
-        why.maybe_hint(unfit.first().and_then(|it| it.hint()))
+        why.maybe_hint(unfit.first().and_then(Unfit::hint))
     })?;
     let now = visit.state.now(visit.console.now());
     let request = GrantRequest {

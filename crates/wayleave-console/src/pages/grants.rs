@@ -5,12 +5,12 @@ use wayleave_ledger::{GrantEntry, Millis, TokenEntry, Validity};
 
 use crate::{
     names::{Plain, code},
-    page::{CardTable, Section, moment, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{CardTable, NavSection, moment, on_command_line, state},
+    respond::{PageAnswer, Visit},
     words::count,
 };
 
-pub(super) fn show(visit: &Visit<'_>) -> Answer {
+pub(super) fn show(visit: &Visit<'_>) -> PageAnswer {
     let now = visit.state.now(visit.console.now());
     let grants: Vec<Vec<Markup>> = visit
         .state
@@ -48,7 +48,8 @@ pub(super) fn show(visit: &Visit<'_>) -> Answer {
             }
         }
         section aria-labelledby="t" {
-            div.title { h2 id="t" { "Tokens" } a.button href="/tokens/new" { "New token" } }
+            h2 id="t" { "Tokens" }
+            p { a.button href="/tokens/new" { "New token" } }
             @if tokens.is_empty() { div.state { p { "No token is issued." } } } @else {
                 (CardTable {
                     caption: "Tokens",
@@ -59,7 +60,7 @@ pub(super) fn show(visit: &Visit<'_>) -> Answer {
         }
         (on_command_line("wayleave grant list · wayleave token list"))
     };
-    Answer::page(Section::Grants, "Grants and tokens", body)
+    PageAnswer::page(NavSection::Grants, "Grants and tokens", body)
 }
 
 fn grant_row(visit: &Visit<'_>, grant: &GrantEntry, now: Millis) -> Vec<Markup> {

@@ -3,14 +3,14 @@
 use maud::{Markup, html};
 use wayleave_model::diff::{Change, ChangeKind};
 use wayleave_project::{
-    inbox::{self, Inbox, InboxProposal, InboxStatus},
+    inbox::{self, InboxProposal, InboxStatus, ProposalInbox},
     review::ReviewError,
 };
 
 use crate::{
     names::{Plain, code},
-    page::{CardTable, Section, copy, day, moment, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{CardTable, NavSection, copy, day, moment, on_command_line, state},
+    respond::{PageAnswer, Visit},
     weigh::weights,
     words::count,
 };
@@ -20,15 +20,16 @@ const MAX_REVIEWED: usize = 30;
 /// Most characters of a reason in the list.
 const MAX_REASON_CHARS: usize = 140;
 
-pub(super) async fn show(visit: &Visit<'_>) -> Answer {
+pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     let console = visit.console;
     let now = console.now();
-    let all = match Inbox::new(&console.project).list() {
+    let all = match ProposalInbox::new(&console.project).list() {
         Ok(all) => all,
-        Err(error) => return Answer::failed(Section::Inbox, &error.into()),
+        Err(error) => return PageAnswer::failed(NavSection::Inbox, &error.into()),
     };
-    let (waiting, decided): (Vec<_>, Vec<_>) =
-        all.iter().partition(|it| it.status(now) == InboxStatus::Waiting);
+    let (waiting, decided): (Vec<_>, Vec<_>) = all
+        .iter()
+        .partition(|it| it.status(now) == InboxStatus::Waiting);
     let mut rows = Vec::new();
     for (at, proposal) in waiting.iter().enumerate() {
         let (words, standing) = if at < MAX_REVIEWED {
@@ -36,7 +37,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> Answer {
         } else {
             (html! {}, state("off", "not compared"))
         };
-        rows.push(waiting_row(proposal, words, standing));
+        rows.push(waiting_row(proposal, &words, standing));
     }
     let heads = &["Proposal", "From", "Why", "Standing", "Came"];
     let body = html! {
@@ -63,7 +64,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> Answer {
         }
         (on_command_line("wayleave inbox list"))
     };
-    Answer::page(Section::Inbox, "Inbox", body)
+    PageAnswer::page(NavSection::Inbox, "Inbox", body)
 }
 
 fn nothing() -> Markup {
@@ -77,7 +78,7 @@ fn nothing() -> Markup {
     } }
 }
 
-fn waiting_row(proposal: &InboxProposal, words: Markup, standing: Markup) -> Vec<Markup> {
+fn waiting_row(proposal: &InboxProposal, words: &Markup, standing: Markup) -> Vec<Markup> {
     let reason: String = proposal.reason.chars().take(MAX_REASON_CHARS).collect();
     let is_cut = reason.len() < proposal.reason.len();
     vec![
@@ -165,9 +166,12 @@ pub(super) fn summary(changes: &[Change]) -> String {
         Kind::FieldRemoved,
         Kind::RelationRemoved,
     ];
-    let others = changes.iter().filter(|it| !counted.contains(&it.kind)).count();
-    let changed = (others > 0).then(|| format!("changes {}", count(others, "thing")));
-    let parts: Vec<String> = [added, removed, changed].into_iter().flatten().collect();
+    let others = changes
+        .iter()
+        .filter(|it| !counted.contains(&it.kind))
+        .count();
+    let rest = (others > 0).then(|| format!("changes {}", count(others, "thing")));
+    let parts: Vec<String> = [added, removed, rest].into_iter().flatten().collect();
     if parts.is_empty() {
         "says the same in other words".to_owned()
     } else {

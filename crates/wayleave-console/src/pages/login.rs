@@ -5,14 +5,14 @@ use maud::html;
 
 use crate::{
     console::Console,
-    form::Form,
+    form::FormFields,
     names::Plain,
-    page::{Section, clock, copy},
-    respond::Answer,
+    page::{NavSection, clock, copy},
+    respond::PageAnswer,
 };
 
 /// The page of a link. Looking at it does not use the link up, so a previewer cannot.
-pub(crate) fn show(console: &Console, query: &Form) -> Answer {
+pub(crate) fn show(console: &Console, query: &FormFields) -> PageAnswer {
     let code = query.get("code");
     let Some(link) = console.links.look(code, console.now()) else {
         return used();
@@ -34,7 +34,7 @@ pub(crate) fn show(console: &Console, query: &Form) -> Answer {
         }
         (another())
     } };
-    Answer::page(Section::Outside, "Sign in", body)
+    PageAnswer::page(NavSection::Outside, "Sign in", body)
 }
 
 fn another() -> maud::Markup {
@@ -50,7 +50,7 @@ fn another() -> maud::Markup {
 }
 
 /// The page of a link that was used.
-pub(crate) fn used() -> Answer {
+pub(crate) fn used() -> PageAnswer {
     let body = html! { div.narrow {
         div.state {
             h1 { "This link was used, or its 5 minutes are over" }
@@ -59,14 +59,14 @@ pub(crate) fn used() -> Answer {
         }
         (another())
     } };
-    Answer::page(Section::Outside, "Link used", body).with_status(StatusCode::GONE)
+    PageAnswer::page(NavSection::Outside, "Link used", body).with_status(StatusCode::GONE)
 }
 
 /// The page after signing out.
-pub(crate) fn signed_out() -> Answer {
+pub(crate) fn signed_out() -> PageAnswer {
     let body = html! { div.narrow {
         div.state { h1 { "You are signed out" } p { "This session has ended." } }
         (another())
     } };
-    Answer::page(Section::Outside, "Signed out", body)
+    PageAnswer::page(NavSection::Outside, "Signed out", body)
 }

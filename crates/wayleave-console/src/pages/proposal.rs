@@ -1,18 +1,24 @@
 //! One proposal, in the order in which one decides: how it stands, what changes in words, who would
 //! see it, the bytes, sample rows, decide.
 
-use std::collections::BTreeMap;
+mod blocked;
+mod forms;
+mod in_words;
 
 use http::StatusCode;
 use maud::{Markup, html};
-use wayleave_model::{diff::Change, digest::Digest};
+use wayleave_model::digest::Digest;
 use wayleave_project::{
     Explanation,
-    inbox::{self, Agreement, Inbox, InboxError, InboxProposal, InboxStatus},
+    inbox::{self, Agreement, InboxError, InboxProposal, InboxStatus, ProposalInbox},
     render,
-    review::{RatifiedVersion, Review, ReviewError},
+    review::{RatifiedVersion, Review},
     source_probe::ConnectionDrift,
 };
+
+use blocked::blocked;
+use forms::{accept_form, ratify_form, send_back_form};
+use in_words::{grouped, in_words};
 
 use super::{
     diff_table,
@@ -21,14 +27,11 @@ use super::{
 };
 use crate::{
     names::{Plain, code},
-    page::{CardTable, Section, csrf, day, failed, moment, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{NavSection, day, failed, moment, on_command_line, state},
+    respond::{PageAnswer, Visit},
     weigh::{Weight, weights},
-    words::{count, sentence, verb_first},
+    words::{count, sentence},
 };
-
-/// Most lines of the difference in words, unless all are asked for.
-const MAX_WORDS: usize = 120;
 
 /// What a form that was not accepted leaves on the page.
 #[derive(Default)]
@@ -37,56 +40,56 @@ struct Attempt {
     alert: Option<Markup>,
     /// The field that is wrong, and why.
     wrong: Option<(&'static str, String)>,
-    shown: Option<sample::Shown>,
+    shown: Option<sample::LookResult>,
     status: StatusCode,
 }
 
-pub(super) async fn show(visit: &Visit<'_>, id: &str) -> Answer {
+pub(super) async fn show(visit: &Visit<'_>, id: &str) -> PageAnswer {
     match find(visit, id) {
         Ok(proposal) => page(visit, &proposal, Attempt::default()).await,
         Err(answer) => answer,
     }
 }
 
-fn find(visit: &Visit<'_>, id: &str) -> Result<InboxProposal, Answer> {
+fn find(visit: &Visit<'_>, id: &str) -> Result<InboxProposal, PageAnswer> {
     let missing = || {
         let what = html! { "There is no proposal " (Plain(id)) ". " a href="/inbox" { "Inbox" } };
-        Answer::missing(Section::Inbox, what)
+        PageAnswer::missing(NavSection::Inbox, &what)
     };
     let id = id.parse().map_err(|_| missing())?;
-    match Inbox::new(&visit.console.project).get(id) {
+    match ProposalInbox::new(&visit.console.project).get(id) {
         Ok(proposal) => Ok(proposal),
         Err(InboxError::Unknown { .. }) => Err(missing()),
-        Err(error) => Err(Answer::failed(Section::Inbox, &error.into())),
+        Err(error) => Err(PageAnswer::failed(NavSection::Inbox, &error.into())),
     }
 }
 
 /// The whole mapping, as text.
-pub(super) fn text(visit: &Visit<'_>, id: &str) -> Answer {
+pub(super) fn text(visit: &Visit<'_>, id: &str) -> PageAnswer {
     match find(visit, id) {
-        Ok(proposal) => Answer::Text(proposal.text),
+        Ok(proposal) => PageAnswer::Text(proposal.text),
         Err(answer) => answer,
     }
 }
 
-pub(super) async fn act(visit: &Visit<'_>, id: &str, act: &str) -> Answer {
+pub(super) async fn act(visit: &Visit<'_>, id: &str, act: &str) -> PageAnswer {
     let proposal = match find(visit, id) {
         Ok(proposal) => proposal,
         Err(answer) => return answer,
     };
     let Ok(read) = visit.form.get("digest").parse::<Digest>() else {
-        return Answer::missing(Section::Inbox, html! { "That form names no proposal." });
+        return PageAnswer::missing(NavSection::Inbox, &html! { "That form names no proposal." });
     };
     match act {
         "rows" => rows(visit, &proposal, read).await,
         "ratify" => ratify(visit, &proposal, read).await,
         "return" => send_back(visit, &proposal, read).await,
         "accept" => accept(visit, &proposal, read).await,
-        _ => Answer::missing(Section::Inbox, html! { "There is no such act." }),
+        _ => PageAnswer::missing(NavSection::Inbox, &html! { "There is no such act." }),
     }
 }
 
-async fn rows(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Answer {
+async fn rows(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
     if proposal.digest != read {
         return page(visit, proposal, changed(proposal, read)).await;
     }
@@ -128,7 +131,7 @@ fn refused(what: &str, why: &Explanation, status: StatusCode) -> Attempt {
     }
 }
 
-async fn ratify(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Answer {
+async fn ratify(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
     let form = &visit.form;
     if proposal.digest != read {
         return page(visit, proposal, changed(proposal, read)).await;
@@ -139,9 +142,8 @@ async fn ratify(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> An
         let link = "The name typed is not the dataset’s";
         return page(visit, proposal, unfilled("name", link, why)).await;
     }
-    let review = match inbox::review(&visit.console.project, proposal).await {
-        Ok(review) => review,
-        Err(_) => return page(visit, proposal, Attempt::default()).await,
+    let Ok(review) = inbox::review(&visit.console.project, proposal).await else {
+        return page(visit, proposal, Attempt::default()).await;
     };
     let all = weights(&review.changes, review.proposed.mapping());
     let groups = grouped(&all);
@@ -154,10 +156,18 @@ async fn ratify(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> An
     let mut note = form.get("note").trim().to_owned();
     if note.is_empty() {
         let why = "Say why, in your words.".to_owned();
-        return page(visit, proposal, unfilled("note", "The reason is missing", why)).await;
+        return page(
+            visit,
+            proposal,
+            unfilled("note", "The reason is missing", why),
+        )
+        .await;
     }
     if !groups.is_empty() {
-        let weighed: Vec<String> = groups.iter().map(|(title, it)| format!("{title} ({})", it.len())).collect();
+        let weighed: Vec<String> = groups
+            .iter()
+            .map(|(title, it)| format!("{title} ({})", it.len()))
+            .collect();
         note = format!("{note}\nweighed: {}", weighed.join("; "));
     }
     let agreement = Agreement {
@@ -168,7 +178,15 @@ async fn ratify(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> An
     };
     let console = visit.console;
     let probe = Some(console.backend.probe());
-    match inbox::ratify(&console.project, proposal.id, agreement, probe, console.now()).await {
+    match inbox::ratify(
+        &console.project,
+        proposal.id,
+        agreement,
+        probe,
+        console.now(),
+    )
+    .await
+    {
         Ok(outcome) => {
             let connected = if form.has("connect") {
                 let who = &visit.session.who;
@@ -203,12 +221,12 @@ fn unfilled(field: &'static str, link: &str, why: String) -> Attempt {
     }
 }
 
-async fn send_back(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Answer {
+async fn send_back(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
     let (console, who) = (visit.console, &visit.session.who);
     let comment = visit.form.get("comment").trim();
     let (id, now) = (proposal.id, console.now());
     match inbox::send_back(&console.project, id, read, who, comment, now) {
-        Ok(_) => Answer::SeeOther("/inbox".to_owned()),
+        Ok(_) => PageAnswer::SeeOther("/inbox".to_owned()),
         Err(InboxError::Replaced { .. }) => page(visit, proposal, changed(proposal, read)).await,
         Err(error) => {
             let attempt = refused("Not sent back.", &error.into(), StatusCode::CONFLICT);
@@ -217,32 +235,38 @@ async fn send_back(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) ->
     }
 }
 
-async fn accept(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Answer {
+async fn accept(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
     let (console, who) = (visit.console, &visit.session.who);
     let overwrite = visit.form.has("overwrite");
     let (id, now) = (proposal.id, console.now());
     match inbox::accept(&console.project, id, read, who, overwrite, now).await {
-        Ok(_) => Answer::SeeOther("/inbox".to_owned()),
+        Ok(_) => PageAnswer::SeeOther("/inbox".to_owned()),
         Err(error) => {
-            let attempt = refused("Not taken into the drafts.", &error.into(), StatusCode::CONFLICT);
+            let attempt = refused(
+                "Not taken into the drafts.",
+                &error.into(),
+                StatusCode::CONFLICT,
+            );
             page(visit, proposal, attempt).await
         }
     }
 }
 
 /// The page: as it stands now, with what a form that was not accepted leaves.
-async fn page(visit: &Visit<'_>, proposal: &InboxProposal, attempt: Attempt) -> Answer {
+async fn page(visit: &Visit<'_>, proposal: &InboxProposal, attempt: Attempt) -> PageAnswer {
     let console = visit.console;
     let status = attempt.status;
     let title = format!("Proposal {}: {}", proposal.id, proposal.dataset);
     let body = match inbox::review(&console.project, proposal).await {
         Ok(mut review) => {
-            review.compare(console.backend.probe(), visit.state, &|_| {}).await;
+            review
+                .compare(console.backend.probe(), visit.state, &|_| {})
+                .await;
             readable(visit, proposal, &review, &attempt).await
         }
         Err(error) => blocked(visit, proposal, error, &attempt),
     };
-    Answer::page(Section::Inbox, title, body).with_status(status)
+    PageAnswer::page(NavSection::Inbox, title, body).with_status(status)
 }
 
 fn head(proposal: &InboxProposal, standing: &Markup, attempt: &Attempt) -> Markup {
@@ -386,67 +410,6 @@ fn live(review: &Review) -> Markup {
     } }
 }
 
-fn sign(change: &Change) -> (&'static str, &'static str) {
-    let kind = change.kind.as_str();
-    if kind.ends_with("_added") {
-        ("add", "+")
-    } else if kind.ends_with("_removed") {
-        ("del", "−")
-    } else {
-        ("chg", "~")
-    }
-}
-
-/// The stream a change belongs to; the dataset for all others.
-fn group_of(path: &str) -> &str {
-    let stream = path.strip_prefix("streams.").and_then(|it| it.split('.').next());
-    stream.unwrap_or("the dataset")
-}
-
-fn in_words(
-    proposal: &InboxProposal,
-    changes: &[Change],
-    weights: &[Weight],
-    wants_all: bool,
-) -> Markup {
-    if changes.is_empty() {
-        return html! { p { "It says the same in other words: only comments, order of keys or layout differ." } };
-    }
-    let notes = |at: usize| weights.iter().filter(move |it| it.change == at);
-    let mut order: Vec<usize> = (0..changes.len()).collect();
-    let is_cut = changes.len() > MAX_WORDS && !wants_all;
-    if is_cut {
-        order.retain(|at| notes(*at).next().is_some() || *at < MAX_WORDS / 4);
-        order.truncate(MAX_WORDS);
-    }
-    let left = changes.len() - order.len();
-    let mut last = "";
-    let lines = order.into_iter().filter_map(|at| Some((at, changes.get(at)?)));
-    html! { ul.words {
-        @for (at, change) in lines {
-            @let group = group_of(&change.path);
-            @if group != last { li.sub { (Plain(group)) } }
-            @let _unit = { last = group; };
-            @let (class, mark) = sign(change);
-            li class=(class) {
-                span.sign aria-hidden="true" { (mark) }
-                span { (verb_first(&change.words)) }
-                @for note in notes(at) {
-                    div.note { b { (note.title) } (sentence(&note.text)) }
-                }
-            }
-        }
-        @if left > 0 {
-            li.sub { "and " (left) " more" }
-            li.add {
-                span.sign aria-hidden="true" { "+" }
-                span { (count(left, "change")) " without anything to weigh. "
-                    a href={ "/inbox/" (proposal.id) "?all=1" } { "Show all" } }
-            }
-        }
-    } }
-}
-
 fn side_by_side(proposal: &InboxProposal, review: &Review) -> Markup {
     let lines = proposal.text.lines().count();
     let whole = html! {
@@ -456,9 +419,11 @@ fn side_by_side(proposal: &InboxProposal, review: &Review) -> Markup {
     let old = review.current.digest().map(|it| it.short());
     let table = match (&review.current_text, old) {
         (Some(text), Some(old)) => diff_table::render((&old, text), (&digest, &proposal.text)),
-        _ => return html! {
-            p { "Nothing is ratified under this name, so there is nothing to set it beside. " (whole) }
-        },
+        _ => {
+            return html! {
+                p { "Nothing is ratified under this name, so there is nothing to set it beside. " (whole) }
+            };
+        }
     };
     html! {
         p { "The exact bytes. " (whole) }
@@ -467,15 +432,6 @@ fn side_by_side(proposal: &InboxProposal, review: &Review) -> Markup {
             None => p { "They differ in more lines than can be read side by side." },
         } }
     }
-}
-
-/// Things to weigh by kind, each a tick that the ratifier must set.
-fn grouped(weights: &[Weight]) -> Vec<(&'static str, Vec<&Weight>)> {
-    let mut groups: BTreeMap<&'static str, Vec<&Weight>> = BTreeMap::new();
-    for weight in weights {
-        groups.entry(weight.title).or_default().push(weight);
-    }
-    groups.into_iter().collect()
 }
 
 async fn decide(
@@ -514,116 +470,6 @@ fn not_offered(live: &[ConnectionDrift]) -> Markup {
     } }
 }
 
-fn ratify_form(
-    visit: &Visit<'_>,
-    proposal: &InboxProposal,
-    review: &Review,
-    weights: &[Weight],
-    attempt: &Attempt,
-) -> Markup {
-    let wrong = |field| {
-        let wrong = attempt.wrong.as_ref();
-        wrong.filter(|(name, _)| *name == field).map(|(_, why)| why.as_str())
-    };
-    let against = review.current.digest().map(|it| it.to_string()).unwrap_or_default();
-    let groups = grouped(weights);
-    let kept = |name: &str| visit.form.get(name).to_owned();
-    html! {
-        form.decide method="post" action={ "/inbox/" (proposal.id) "/ratify#decide" } {
-            (csrf(visit.session))
-            input type="hidden" name="digest" value=(proposal.digest);
-            input type="hidden" name="against" value=(against);
-            h3 { "Ratify" }
-            p.agree { "I, " (Plain(&visit.session.who)) ", agree that agents may be served "
-                (code(&proposal.dataset)) " as these exact bytes say:" }
-            p { code { (proposal.digest) } }
-            @if !groups.is_empty() {
-                fieldset id="weighed" {
-                    legend { "I have weighed" }
-                    @for (at, (title, all)) in groups.iter().enumerate() {
-                        label.tick {
-                            input type="checkbox" name={ "w" (at) } required checked[visit.form.has(&format!("w{at}"))];
-                            span { (title) ": " (weighed(all)) }
-                        }
-                    }
-                    @if let Some(why) = wrong("weighed") { span.error { (why) } }
-                }
-            }
-            div.field {
-                label for="note" { "Why" }
-                span.hint id="note-h" { "Kept in the ledger for ever" }
-                input id="note" name="note" value=(kept("note")) aria-describedby="note-h" autocomplete="off"
-                    required maxlength="3000" aria-invalid=[wrong("note").map(|_| "true")];
-                @if let Some(why) = wrong("note") { span.error { (why) } }
-            }
-            div.field {
-                label for="name" { "Type the dataset’s name" }
-                span.hint id="name-h" { (code(&proposal.dataset)) " " span id="name-s" role="status" {} }
-                input.mono id="name" name="name" value=(kept("name")) data-expect=(proposal.dataset)
-                    data-say="name-s" aria-describedby="name-h" autocomplete="off" autocapitalize="none"
-                    spellcheck="false" required aria-invalid=[wrong("name").map(|_| "true")];
-                @if let Some(why) = wrong("name") { span.error { (sentence(why)) } }
-            }
-            label.tick {
-                input type="checkbox" name="connect" checked;
-                span { "Connect it at once, so that agents are served it." }
-            }
-            button.primary { "Ratify " (Plain(&proposal.dataset)) }
-        }
-    }
-}
-
-fn weighed(all: &[&Weight]) -> Markup {
-    const MAX_NAMED: usize = 8;
-    html! {
-        @for (at, weight) in all.iter().take(MAX_NAMED).enumerate() {
-            @if at > 0 { ", " } (sentence(&weight.about))
-        }
-        @if all.len() > MAX_NAMED { " and " (all.len() - MAX_NAMED) " more, as noted above" }
-    }
-}
-
-fn send_back_form(
-    visit: &Visit<'_>,
-    proposal: &InboxProposal,
-    errors: &str,
-    is_primary: bool,
-) -> Markup {
-    html! {
-        form.decide method="post" action={ "/inbox/" (proposal.id) "/return#decide" } {
-            (csrf(visit.session))
-            input type="hidden" name="digest" value=(proposal.digest);
-            h3 { "Send back" }
-            div.field {
-                label for="c" { "What should change" }
-                span.hint id="c-h" { "The agent reads this as text. " (errors) }
-                textarea id="c" name="comment" aria-describedby="c-h" required maxlength="4000" {
-                    (visit.form.get("comment"))
-                }
-            }
-            button.primary[is_primary] { "Send back" }
-        }
-    }
-}
-
-fn accept_form(visit: &Visit<'_>, proposal: &InboxProposal, loses_edits: bool) -> Markup {
-    let file = format!("mappings/{}.toml", proposal.dataset);
-    html! {
-        form.box method="post" action={ "/inbox/" (proposal.id) "/accept#decide" } {
-            (csrf(visit.session))
-            input type="hidden" name="digest" value=(proposal.digest);
-            p { strong { "Or take it into the drafts" } " and go on yourself in " (code(&file)) "." }
-            @if loses_edits {
-                label.tick {
-                    input type="checkbox" name="overwrite" required;
-                    span { "Your draft has edits that nobody has ratified. Overwrite them." }
-                }
-            } @else { p { "Your draft has no edits that this would overwrite." } }
-            button { "Take into the drafts" }
-        }
-    }
-}
-
 /// What was decided, read-only.
 fn decided(proposal: &InboxProposal) -> Markup {
     html! { section aria-labelledby="s4" {
@@ -638,65 +484,4 @@ fn decided(proposal: &InboxProposal) -> Markup {
             None => p { "Nobody decided in time. The agent can propose it again." },
         }
     } }
-}
-
-/// A proposal that cannot be ratified: its problems, and sending it back.
-fn blocked(
-    visit: &Visit<'_>,
-    proposal: &InboxProposal,
-    error: ReviewError,
-    attempt: &Attempt,
-) -> Markup {
-    let standing = state("bad", "cannot be ratified");
-    let (problems, told) = match error {
-        ReviewError::Unsound { report, .. } => {
-            let problems: Vec<_> = report.drafts.iter().flat_map(|it| it.problems.clone()).collect();
-            (problems, render::check::report(&report).text())
-        }
-        error => (Vec::new(), error.to_string()),
-    };
-    let is_waiting = proposal.status(visit.console.now()) == InboxStatus::Waiting;
-    let rows = problems.iter().map(|problem| {
-        let place = problem.position.map(|it| format!("{}:{}", it.line, it.column));
-        vec![
-            html! { (state("bad", "error")) " " (sentence(&problem.message))
-                span.soft { code { (problem.code.as_str()) } } },
-            html! { (code(&place.unwrap_or_default())) },
-            html! { (sentence(problem.hint.as_deref().unwrap_or_default())) },
-        ]
-    });
-    let heads = &["Problem", "Where", "What fixes it"];
-    let rows: Vec<Vec<Markup>> = rows.collect();
-    html! {
-        (head(proposal, &standing, attempt))
-        div.box.bad.standing {
-            p { strong { "It does not check. " } "The agent can propose again; you can also send it back." }
-            dl.facts {
-                div { dt { "Would freeze" } dd { code { (proposal.digest.short()) } } }
-                div { dt { "Problems" } dd { (state("bad", &count(problems.len().max(1), "error"))) } }
-            }
-        }
-        (reason(proposal))
-        @if !rows.is_empty() {
-            section aria-labelledby="p" {
-                h2 id="p" { span.n { "1" } "Problems" }
-                (CardTable { caption: "Problems of this proposal", heads, rows }.render())
-            }
-        }
-        section aria-labelledby="x" {
-            h2 id="x" { span.n { "2" } "As check tells it" }
-            pre.out tabindex="0" aria-label="What check prints" { (Plain(&told)) }
-        }
-        @if is_waiting {
-            section id="decide" aria-labelledby="dd" {
-                h2 id="dd" { span.n { "3" } "Decide" }
-                div.split.wide {
-                    (send_back_form(visit, proposal, "The errors go along.", true))
-                    div.box.bad { p { strong { "Ratify is not offered. " }
-                        "A mapping with errors is never ratified. There is no way around it, here or on \
-                         the command line." } }
-                }
-            }
-        } @else { (decided(proposal)) }
-    }
 }

@@ -1,16 +1,12 @@
 //! The receipt after ratifying: what was agreed to, and whether it is served.
 
 use maud::html;
-use wayleave_project::{
-    Explanation, Rendering,
-    inbox::InboxProposal,
-    review::RatifyOutcome,
-};
+use wayleave_project::{Explanation, Rendering, inbox::InboxProposal, review::RatifyOutcome};
 
 use crate::{
     names::{Plain, code},
-    page::{CardTable, Section, failed, moment, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{CardTable, NavSection, failed, moment, on_command_line, state},
+    respond::{PageAnswer, Visit},
     words::count,
 };
 
@@ -19,15 +15,25 @@ pub(super) async fn show(
     proposal: &InboxProposal,
     outcome: &RatifyOutcome,
     connected: Option<Result<Rendering, Explanation>>,
-) -> Answer {
+) -> PageAnswer {
     let dataset = &proposal.dataset;
     let act = outcome.ratified.ratification();
     let is_live = matches!(connected, Some(Ok(_)));
     let revision = match &connected {
-        Some(Ok(rendering)) => rendering.document().get("revision").and_then(serde_json::Value::as_u64),
+        Some(Ok(rendering)) => rendering
+            .document()
+            .get("revision")
+            .and_then(serde_json::Value::as_u64),
         _ => None,
     };
-    let entry = visit.console.project.governance().ledger().epoch().await.ok();
+    let entry = visit
+        .console
+        .project
+        .governance()
+        .ledger()
+        .epoch()
+        .await
+        .ok();
     let listening = visit.console.backend.listening();
     let title = format!("{dataset} is ratified");
     let rows = vec![
@@ -82,5 +88,5 @@ pub(super) async fn show(
         }
         (on_command_line(&format!("wayleave connect {dataset}")))
     };
-    Answer::page(Section::Inbox, title, body)
+    PageAnswer::page(NavSection::Inbox, title, body)
 }

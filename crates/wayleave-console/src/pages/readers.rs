@@ -39,7 +39,8 @@ pub(super) fn table(
         },
     ]];
     let grants = ledger.grants().values();
-    let live = grants.filter(|it| it.terms.dataset == dataset && it.validity(now) == Validity::Live);
+    let live =
+        grants.filter(|it| it.terms.dataset == dataset && it.validity(now) == Validity::Live);
     for grant in live {
         rows.push(reader(ledger, grant, &before, &after, now));
     }
@@ -62,7 +63,9 @@ fn reader(
 ) -> Vec<Markup> {
     let holders = ledger.tokens().values();
     let holders = holders.filter(|it| it.grants.contains(&grant.id));
-    let holders: Vec<_> = holders.filter(|it| it.validity(now) == Validity::Live).collect();
+    let holders: Vec<_> = holders
+        .filter(|it| it.validity(now) == Validity::Live)
+        .collect();
     let granted: Fields = grant
         .terms
         .streams
@@ -98,12 +101,14 @@ fn fields(mapping: &Mapping) -> Fields {
         .collect()
 }
 
-fn minus(these: &Fields, those: &Fields) -> Fields {
+fn minus(left_side: &Fields, right_side: &Fields) -> Fields {
     let none = BTreeSet::new();
     let mut left = Fields::new();
-    for (stream, fields) in these {
-        let gone: BTreeSet<String> =
-            fields.difference(those.get(stream).unwrap_or(&none)).cloned().collect();
+    for (stream, fields) in left_side {
+        let gone: BTreeSet<String> = fields
+            .difference(right_side.get(stream).unwrap_or(&none))
+            .cloned()
+            .collect();
         if !gone.is_empty() {
             left.insert(stream.clone(), gone);
         }
@@ -111,11 +116,11 @@ fn minus(these: &Fields, those: &Fields) -> Fields {
     left
 }
 
-fn both(these: &Fields, those: &Fields) -> Fields {
+fn both(left_side: &Fields, right_side: &Fields) -> Fields {
     let none = BTreeSet::new();
-    let shared = these.iter().map(|(stream, fields)| {
-        let those = those.get(stream).unwrap_or(&none);
-        let shared: BTreeSet<String> = fields.intersection(those).cloned().collect();
+    let shared = left_side.iter().map(|(stream, fields)| {
+        let others = right_side.get(stream).unwrap_or(&none);
+        let shared: BTreeSet<String> = fields.intersection(others).cloned().collect();
         (stream.clone(), shared)
     });
     shared.filter(|(_, fields)| !fields.is_empty()).collect()
@@ -126,7 +131,11 @@ fn extent(fields: &Fields) -> String {
     if fields.is_empty() {
         return "nothing".to_owned();
     }
-    format!("{}, {}", count(fields.len(), "stream"), count(many, "field"))
+    format!(
+        "{}, {}",
+        count(fields.len(), "stream"),
+        count(many, "field")
+    )
 }
 
 fn names(fields: &Fields) -> Markup {

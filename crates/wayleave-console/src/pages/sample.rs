@@ -3,7 +3,11 @@
 use maud::{Markup, html};
 use serde_json::Value;
 use wayleave_model::mapping::Mapping;
-use wayleave_project::inbox::{Inbox, InboxProposal, RowLook};
+use wayleave_project::{
+    Explanation,
+    inbox::{InboxProposal, ProposalInbox, RowLook},
+    looks::{self, Look},
+};
 
 use crate::{
     backend::SampleRows,
@@ -18,9 +22,9 @@ const MAX_CELL_CHARS: usize = 80;
 const MAX_STREAMS: usize = 12;
 
 /// What was asked for: a stream, and its rows or why there are none.
-pub(super) struct Shown {
+pub(super) struct LookResult {
     pub(super) stream: String,
-    pub(super) rows: Result<SampleRows, wayleave_project::Explanation>,
+    pub(super) rows: Result<SampleRows, Explanation>,
 }
 
 /// The section of a proposal's page.
@@ -28,7 +32,7 @@ pub(super) fn section(
     visit: &Visit<'_>,
     proposal: &InboxProposal,
     mapping: &Mapping,
-    shown: Option<&Shown>,
+    shown: Option<&LookResult>,
 ) -> Markup {
     html! {
         p {
@@ -68,7 +72,7 @@ pub(super) async fn look(
     visit: &Visit<'_>,
     proposal: &InboxProposal,
     proposed: &wayleave_model::ratify::Proposed,
-) -> Shown {
+) -> LookResult {
     let stream = visit.form.get("stream").to_owned();
     let look = RowLook {
         who: visit.session.who.clone(),
@@ -76,16 +80,26 @@ pub(super) async fn look(
         stream: stream.clone(),
     };
     if proposed.mapping().stream(&stream).is_none() {
-        let rows = Err(wayleave_project::Explanation::new("there is no such stream"));
-        return Shown { stream, rows };
+        let rows = Err(Explanation::new("there is no such stream"));
+        return LookResult { stream, rows };
     }
-    let inbox = Inbox::new(&visit.console.project);
-    let rows = match inbox.record_look(proposal.id, look) {
-        Ok(()) => visit.console.backend.sample(proposed, &stream).await,
-        Err(error) => Err(error.into()),
+    let project = &visit.console.project;
+    let entry = Look {
+        who: &visit.session.who,
+        how: "sample",
+        stream: &stream,
+        proposal: Some(proposal.id),
+        token: None,
     };
-    tracing::info!(who = visit.session.who, proposal = proposal.id, stream, "looked at rows");
-    Shown { stream, rows }
+    let recorded = looks::record(project, &entry, visit.console.now());
+    let recorded = recorded.map_err(|error| Explanation::from_error(&error));
+    let kept =
+        recorded.and_then(|()| Ok(ProposalInbox::new(project).record_look(proposal.id, look)?));
+    let rows = match kept {
+        Ok(()) => visit.console.backend.sample(proposed, &stream).await,
+        Err(why) => Err(why),
+    };
+    LookResult { stream, rows }
 }
 
 /// Rows of data keep their columns, and scroll.

@@ -9,17 +9,19 @@ use wayleave_project::Explanation;
 use super::{grant_new, grants::ends};
 use crate::{
     names::{Plain, code},
-    page::{Section, csrf, failed, moment, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{NavSection, csrf, failed, moment, on_command_line, state},
+    respond::{PageAnswer, Visit},
 };
 
 /// The form for a token.
-pub(super) fn new(visit: &Visit<'_>, alert: Option<Markup>) -> Answer {
+pub(super) fn new(visit: &Visit<'_>, alert: Option<Markup>) -> PageAnswer {
     let now = visit.state.now(visit.console.now());
     let asked = visit.query.get("grant");
     let wants_builder = visit.query.get("scope") == "builder" || visit.form.has("builder");
     let grants = visit.state.grants().values();
-    let live: Vec<_> = grants.filter(|it| it.validity(now) == Validity::Live).collect();
+    let live: Vec<_> = grants
+        .filter(|it| it.validity(now) == Validity::Live)
+        .collect();
     let body = html! {
         p.crumb { a href="/grants" { "Grants and tokens" } }
         h1 { "New token" }
@@ -50,10 +52,10 @@ pub(super) fn new(visit: &Visit<'_>, alert: Option<Markup>) -> Answer {
         }
         (on_command_line("wayleave token create --grant GRANT"))
     };
-    Answer::page(Section::Grants, "New token", body)
+    PageAnswer::page(NavSection::Grants, "New token", body)
 }
 
-pub(super) async fn issue(visit: &Visit<'_>) -> Answer {
+pub(super) async fn issue(visit: &Visit<'_>) -> PageAnswer {
     let form = &visit.form;
     let now = visit.state.now(visit.console.now());
     let mut scopes = vec![Scope::Runtime];
@@ -81,7 +83,7 @@ pub(super) async fn issue(visit: &Visit<'_>) -> Answer {
                 };
                 show(&after, &issued.id, Some(&issued))
             }
-            Err(error) => Answer::failed(Section::Grants, &error.into()),
+            Err(error) => PageAnswer::failed(NavSection::Grants, &error.into()),
         },
         Err(error) => {
             let answer = new(visit, Some(failed("Not issued.", &error.into())));
@@ -91,10 +93,10 @@ pub(super) async fn issue(visit: &Visit<'_>) -> Answer {
 }
 
 /// A token; with its text right after it was issued, and never again.
-pub(super) fn show(visit: &Visit<'_>, id: &str, issued: Option<&IssuedToken>) -> Answer {
+pub(super) fn show(visit: &Visit<'_>, id: &str, issued: Option<&IssuedToken>) -> PageAnswer {
     let Some(token) = visit.state.tokens().get(id) else {
         let what = html! { "There is no token " (code(id)) ". " a href="/grants" { "Grants" } };
-        return Answer::missing(Section::Grants, what);
+        return PageAnswer::missing(NavSection::Grants, &what);
     };
     let now = visit.state.now(visit.console.now());
     let is_live = token.validity(now) == Validity::Live;
@@ -136,7 +138,7 @@ pub(super) fn show(visit: &Visit<'_>, id: &str, issued: Option<&IssuedToken>) ->
         }
         (on_command_line(&format!("wayleave token list · wayleave token revoke {id}")))
     };
-    Answer::page(Section::Grants, format!("Token {id}"), body)
+    PageAnswer::page(NavSection::Grants, format!("Token {id}"), body)
 }
 
 fn secret(issued: &IssuedToken) -> Markup {
@@ -162,15 +164,15 @@ fn secret(issued: &IssuedToken) -> Markup {
     }
 }
 
-pub(super) async fn revoke(visit: &Visit<'_>, id: &str) -> Answer {
+pub(super) async fn revoke(visit: &Visit<'_>, id: &str) -> PageAnswer {
     let governance = visit.console.project.governance();
     let note = visit.form.get("note");
     match governance.revoke_token(id, &visit.session.who, note).await {
-        Ok(_) => Answer::SeeOther("/grants".to_owned()),
+        Ok(_) => PageAnswer::SeeOther("/grants".to_owned()),
         Err(error) => {
             let why = Explanation::from(error);
             let body = html! { h1 { "Not revoked" } (failed("Nothing was revoked.", &why)) };
-            let answer = Answer::page(Section::Grants, "Not revoked", body);
+            let answer = PageAnswer::page(NavSection::Grants, "Not revoked", body);
             answer.with_status(StatusCode::UNPROCESSABLE_ENTITY)
         }
     }

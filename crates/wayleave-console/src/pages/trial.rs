@@ -4,19 +4,22 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 use wayleave_ledger::{TokenEntry, Validity};
 use wayleave_model::grant::TokenKind;
-use wayleave_project::Explanation;
+use wayleave_project::{
+    Explanation,
+    looks::{self, Look},
+};
 
 use super::sample;
 use crate::{
     backend::{ReadTrial, SampleRows},
     names::Plain,
-    page::{Section, failed, on_command_line, state},
-    respond::{Answer, Visit},
+    page::{NavSection, failed, on_command_line, state},
+    respond::{PageAnswer, Visit},
 };
 
 const TOOLS: [&str; 5] = ["schema", "query_records", "aggregate", "search", "fetch"];
 
-pub(super) async fn show(visit: &Visit<'_>) -> Answer {
+pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     let query = &visit.query;
     let now = visit.state.now(visit.console.now());
     let tokens: Vec<_> = visit
@@ -26,7 +29,10 @@ pub(super) async fn show(visit: &Visit<'_>) -> Answer {
         .filter(|it| it.kind == TokenKind::Client && it.validity(now) == Validity::Live)
         .collect();
     let who = query.get("as");
-    let token = tokens.iter().find(|it| it.id == who).map(|it| it.id.as_str());
+    let token = tokens
+        .iter()
+        .find(|it| it.id == who)
+        .map(|it| it.id.as_str());
     let tool = TOOLS.iter().find(|it| **it == query.get("tool"));
     let tool = *tool.unwrap_or(&"query_records");
     let result = if query.has("tool") {
@@ -34,11 +40,16 @@ pub(super) async fn show(visit: &Visit<'_>) -> Answer {
     } else {
         None
     };
-    let arguments = if query.has("args") { query.get("args") } else { "{\"limit\": 5}" };
+    let arguments = if query.has("args") {
+        query.get("args")
+    } else {
+        "{\"limit\": 5}"
+    };
     let body = html! {
         h1 { "Try a query, as a token sees it" }
         p.by { "You choose the token; it need not be present. The call runs under its grants, over the \
-                path that agents use. That you tried it is written to the log." }
+                path that agents use. That you looked is recorded in "
+            code { ".wayleave/looks.jsonl" } "; what you saw is not." }
         div.split.form.gap {
             form.decide method="get" action="/try" {
                 h2.vh { "The call" }
@@ -65,7 +76,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> Answer {
         }
         (on_command_line("wayleave query STREAM --limit 5"))
     };
-    Answer::page(Section::Try, "Try a query", body)
+    PageAnswer::page(NavSection::Try, "Try a query", body)
 }
 
 fn token_field(tokens: &[&std::sync::Arc<TokenEntry>], chosen: &str) -> Markup {
@@ -91,7 +102,15 @@ async fn run(visit: &Visit<'_>, token: Option<&str>, tool: &str) -> Result<ReadT
     if tool == "schema" {
         arguments.remove("limit");
     }
-    tracing::info!(who = visit.session.who, token, tool, stream, "tried a query in the console");
+    let look = Look {
+        who: &visit.session.who,
+        how: "try",
+        stream,
+        proposal: None,
+        token,
+    };
+    let recorded = looks::record(&visit.console.project, &look, visit.console.now());
+    recorded.map_err(|error| Explanation::from_error(&error).hint("nothing was read"))?;
     visit.console.backend.try_read(token, tool, arguments).await
 }
 
@@ -125,7 +144,13 @@ pub(super) fn rows(structured: &Value) -> Option<SampleRows> {
     let fields = data.get("fields")?.as_array()?;
     let rows = data.get("rows")?.as_array()?;
     Some(SampleRows {
-        fields: fields.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect(),
-        rows: rows.iter().filter_map(|it| it.as_array().cloned()).collect(),
+        fields: fields
+            .iter()
+            .filter_map(|it| it.as_str().map(str::to_owned))
+            .collect(),
+        rows: rows
+            .iter()
+            .filter_map(|it| it.as_array().cloned())
+            .collect(),
     })
 }

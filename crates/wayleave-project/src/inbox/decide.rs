@@ -5,9 +5,7 @@ use std::{io, path::PathBuf};
 use wayleave_ledger::{GovernanceError, LedgerError, Millis};
 use wayleave_model::{digest::Digest, ratify::Proposed};
 
-use super::{
-    Inbox, InboxDecision, InboxError, InboxOutcome, InboxProposal, InboxStatus,
-};
+use super::{InboxDecision, InboxError, InboxOutcome, InboxProposal, InboxStatus, ProposalInbox};
 use crate::{
     check::{self, CheckedDraft, Report},
     draft::{self, DraftFile, ListDraftsError},
@@ -76,7 +74,9 @@ pub enum RatifyError {
     #[error(transparent)]
     Review(#[from] ReviewError),
     /// Another mapping was ratified since the person read the difference.
-    #[error("another mapping of the dataset was ratified since; the difference is not what was read")]
+    #[error(
+        "another mapping of the dataset was ratified since; the difference is not what was read"
+    )]
     Overtaken,
     /// Its live sources do not answer, or differ from it.
     #[error("the proposal could not be matched with its live sources; nothing was ratified")]
@@ -98,7 +98,7 @@ pub async fn ratify(
     probe: Option<&SourceProbe>,
     now: Millis,
 ) -> Result<RatifyOutcome, RatifyError> {
-    let inbox = Inbox::new(project);
+    let inbox = ProposalInbox::new(project);
     let proposal = inbox.waiting_as_read(id, agreement.read, now)?;
     let mut review = review(project, &proposal).await?;
     if review.current.digest() != agreement.against {
@@ -229,7 +229,7 @@ pub async fn accept(
     overwrite: bool,
     now: Millis,
 ) -> Result<Acceptance, AcceptError> {
-    let inbox = Inbox::new(project);
+    let inbox = ProposalInbox::new(project);
     let proposal = inbox.waiting_as_read(id, read, now)?;
     let found = draft_of(project, &proposal.dataset)?;
     let shown = found.path.strip_prefix(project.folder());
@@ -285,5 +285,5 @@ pub fn send_back(
         at: now,
         comment: comment.to_owned(),
     };
-    Inbox::new(project).decide(id, read, decision)
+    ProposalInbox::new(project).decide(id, read, decision)
 }

@@ -28,11 +28,11 @@ const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The inbox of a project.
 #[derive(Debug, Clone)]
-pub struct Inbox {
+pub struct ProposalInbox {
     folder: PathBuf,
 }
 
-impl Inbox {
+impl ProposalInbox {
     /// The inbox of a project.
     pub fn new(project: &Project) -> Self {
         Self {
@@ -77,8 +77,8 @@ impl Inbox {
         let bytes = fs::read(&path).map_err(unread)?;
         let proposal: InboxProposal =
             serde_json::from_slice(&bytes).map_err(|error| unread(error.into()))?;
-        let is_whole = proposal.id == id
-            && Digest::from_bytes(proposal.text.as_bytes()) == proposal.digest;
+        let is_whole =
+            proposal.id == id && Digest::from_bytes(proposal.text.as_bytes()) == proposal.digest;
         if is_whole {
             Ok(proposal)
         } else {

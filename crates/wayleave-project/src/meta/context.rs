@@ -8,7 +8,7 @@ use wayleave_model::{catalogue::Catalogue, mapping::Mapping, ontology::Ontology}
 use super::{MetaCode, MetaRefusal};
 use crate::{
     check,
-    inbox::{Inbox, InboxError, InboxProposal, NewProposal, Proposer},
+    inbox::{InboxError, InboxProposal, NewProposal, ProposalInbox, Proposer},
     project::Project,
     review::Review,
     source_probe::{ConnectionDrift, MappingComparison, SourceProbe},
@@ -36,10 +36,6 @@ impl MetaContext {
 
     pub(super) async fn state(&self) -> Result<Arc<State>, MetaRefusal> {
         Ok(self.project.governance().ledger().state().await?)
-    }
-
-    pub(super) fn now(&self) -> Millis {
-        SystemClock.now()
     }
 
     pub(super) fn project_name(&self) -> &str {
@@ -118,15 +114,20 @@ impl MetaContext {
             reason,
             proposer: self.caller.clone(),
         };
-        Inbox::new(&self.project).submit(new, self.now())
+        ProposalInbox::new(&self.project).submit(new, now())
     }
 
     /// The caller's own proposals, newest first.
     pub(super) fn proposals(&self) -> Result<Vec<InboxProposal>, InboxError> {
-        let mut all = Inbox::new(&self.project).list()?;
+        let mut all = ProposalInbox::new(&self.project).list()?;
         all.retain(|it| it.proposer.token == self.caller.token);
         Ok(all)
     }
+}
+
+/// The time now.
+pub(super) fn now() -> Millis {
+    SystemClock.now()
 }
 
 fn review_failed(error: crate::review::ReviewError) -> MetaRefusal {

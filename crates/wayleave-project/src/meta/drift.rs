@@ -44,7 +44,12 @@ async fn report(context: MetaContext, input: DriftInput) -> MetaResult {
         Some(name) => {
             input::check_name(&name)?;
             let what = "ratified dataset";
-            return Err(MetaRefusal::unknown(MetaCode::UnknownDataset, what, &name, known));
+            return Err(MetaRefusal::unknown(
+                MetaCode::UnknownDataset,
+                what,
+                &name,
+                known,
+            ));
         }
     };
     let (mut documents, mut lines) = (Vec::new(), Vec::new());

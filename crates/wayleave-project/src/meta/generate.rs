@@ -70,9 +70,10 @@ async fn mapping(context: MetaContext, input: GenMappingInput) -> MetaResult {
     input::check_before(before.as_deref(), input.before_sha256.as_deref())?;
     let path = input::path(&dataset);
     let target = DraftTarget::over_text(options, &path, before.clone(), input.schema.as_deref());
-    let target = target.map_err(unfit)?;
+    let target = target.map_err(|error| unfit(&error))?;
     let catalogue = context.catalogue(&input.source, target.schema()).await?;
-    let proposal = target.propose(&catalogue).map_err(unfit)?;
+    let proposal = target.propose(&catalogue);
+    let proposal = proposal.map_err(|error| unfit(&error))?;
     let diff = FileDiff::new(path, before.as_deref(), &proposal.text);
     let document = json!({
         "dataset": dataset,
@@ -84,14 +85,14 @@ async fn mapping(context: MetaContext, input: GenMappingInput) -> MetaResult {
     Ok(Rendering::new(document, diff.to_string()))
 }
 
-fn unfit(error: ProposalError) -> MetaRefusal {
-    let hint = match &error {
+fn unfit(error: &ProposalError) -> MetaRefusal {
+    let hint = match error {
         ProposalError::Elsewhere { .. } | ProposalError::Taken { .. } => {
             "give the new mapping a name of its own with `dataset`"
         }
         _ => "mend it first: wayleave_meta_mapping_check shows where it breaks",
     };
-    MetaRefusal::argument(crate::explanation::with_causes(&error)).hint(hint)
+    MetaRefusal::argument(crate::explanation::with_causes(error)).hint(hint)
 }
 
 /// Which stream to add or change, and how.

@@ -84,7 +84,10 @@ impl WorkingText {
         if *named == self.dataset {
             return Ok(proposed);
         }
-        let message = format!("the mapping names dataset `{named}`, not `{}`", self.dataset);
+        let message = format!(
+            "the mapping names dataset `{named}`, not `{}`",
+            self.dataset
+        );
         Err(MetaRefusal::argument(message).hint("`name` under `[dataset]` is the dataset's name"))
     }
 

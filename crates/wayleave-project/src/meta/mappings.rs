@@ -10,13 +10,11 @@ use wayleave_model::{diff, digest::Digest, grant::Scope};
 
 use super::{
     MetaCode, MetaContext, MetaRefusal, MetaResult, Operation, OperationError,
+    context::now,
     input::{self, MappingInput, WorkingText},
 };
 use crate::{
-    Rendering, columns,
-    inbox::InboxProposal,
-    render::moment,
-    source_probe::ConnectionDrift,
+    Rendering, columns, inbox::InboxProposal, render::moment, source_probe::ConnectionDrift,
 };
 
 pub(super) fn operations() -> Result<Vec<Operation>, OperationError> {
@@ -192,7 +190,12 @@ pub(super) fn connection(compared: &ConnectionDrift) -> Value {
 pub(super) fn told(problems: &[Value]) -> String {
     let mut text = String::new();
     for problem in problems {
-        let part = |name: &str| problem.get(name).and_then(Value::as_str).unwrap_or_default();
+        let part = |name: &str| {
+            problem
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let at = |name: &str| problem.get(name).and_then(Value::as_u64);
         if let (Some(line), Some(column)) = (at("line"), at("column")) {
             let _ = write!(text, "{line}:{column}: ");
@@ -234,7 +237,7 @@ struct ProposeInput {
     /// The mapping, as TOML.
     #[serde(default)]
     text: Option<String>,
-    /// The mapping, as a unified diff of the ratified one: the `unified` of a FileDiff.
+    /// The mapping, as a unified diff of the ratified one: the `unified` of a `FileDiff`.
     #[serde(default)]
     unified: Option<String>,
     /// The digest of the ratified mapping that you have read. The call is refused if another is
@@ -269,9 +272,9 @@ async fn propose(context: MetaContext, input: ProposeInput) -> MetaResult {
     let diff = working.diff();
     let dataset = working.dataset.clone();
     let proposal = context.submit(dataset, working.after, reason)?;
-    let now = context.now();
+    let present = now();
     let document = json!({
-        "proposal": described(&proposal, now),
+        "proposal": described(&proposal, present),
         "diff": diff,
         "changes": review.changes,
         "next": { "tool": "wayleave_meta_mapping_status", "arguments": { "proposal": proposal.id } },
@@ -299,7 +302,7 @@ struct StatusInput {
 }
 
 async fn status(context: MetaContext, input: StatusInput) -> MetaResult {
-    let now = context.now();
+    let present = now();
     let all = match input.proposal {
         Some(id) => vec![own(&context, id)?],
         None => context.proposals()?,
@@ -311,9 +314,13 @@ async fn status(context: MetaContext, input: StatusInput) -> MetaResult {
     let wanted: Vec<_> = all.iter().filter(is_wanted).collect();
     let mut lines: Vec<String> = Vec::new();
     for proposal in &wanted {
-        let status = proposal.status(now).as_str();
+        let status = proposal.status(present).as_str();
         let mut line = format!("proposal {} ({}): {status}", proposal.id, proposal.dataset);
-        if let Some(decision) = proposal.decision.as_ref().filter(|it| !it.comment.is_empty()) {
+        if let Some(decision) = proposal
+            .decision
+            .as_ref()
+            .filter(|it| !it.comment.is_empty())
+        {
             let _ = write!(line, ", {} says: {}", decision.who, decision.comment);
         }
         lines.push(line);
@@ -323,7 +330,7 @@ async fn status(context: MetaContext, input: StatusInput) -> MetaResult {
     } else {
         lines.join("\n")
     };
-    let wanted: Vec<Value> = wanted.iter().map(|it| described(it, now)).collect();
+    let wanted: Vec<Value> = wanted.iter().map(|it| described(it, present)).collect();
     Ok(Rendering::new(json!({ "proposals": wanted }), text))
 }
 

@@ -51,7 +51,9 @@ impl OperationId {
         let is_segment = |it: &str| {
             it.starts_with(|c: char| c.is_ascii_lowercase())
                 && it.len() <= 24
-                && it.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+                && it
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
         };
         let count = segments.split('.').count();
         if count <= 2 && segments.split('.').all(is_segment) {
@@ -197,10 +199,15 @@ fn schema<I: JsonSchema>() -> Value {
         it.inline_subschemas = true;
         it.meta_schema = None;
     });
-    let mut schema = settings.into_generator().into_root_schema_for::<I>().to_value();
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<I>()
+        .to_value();
     if let Some(members) = schema.as_object_mut() {
         members.remove("title");
-        members.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+        members
+            .entry("properties")
+            .or_insert_with(|| Value::Object(Map::new()));
     }
     tidy(&mut schema);
     schema

@@ -109,13 +109,13 @@ pub struct MetaRefusal {
     /// What is wrong.
     pub message: String,
     /// What to do about it.
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
     /// Names that could be used instead.
     pub allowed: Vec<String>,
     /// The problems of a mapping, with line, column and fix.
     pub problems: Vec<Value>,
     /// Facts for the next call, such as the digest that is current.
-    pub facts: Map<String, Value>,
+    pub facts: Vec<(&'static str, Value)>,
 }
 
 impl MetaRefusal {
@@ -127,7 +127,7 @@ impl MetaRefusal {
             hint: None,
             allowed: Vec::new(),
             problems: Vec::new(),
-            facts: Map::new(),
+            facts: Vec::new(),
         }
     }
 
@@ -139,14 +139,14 @@ impl MetaRefusal {
     /// Adds what to do about it.
     #[must_use]
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(hint.into().into());
         self
     }
 
     /// Adds a fact.
     #[must_use]
-    pub(super) fn fact(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.facts.insert(name.to_owned(), value.into());
+    pub(super) fn fact(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.facts.push((name, value.into()));
         self
     }
 
@@ -154,7 +154,7 @@ impl MetaRefusal {
     pub(super) fn unknown(code: MetaCode, what: &str, name: &str, known: Vec<String>) -> Self {
         let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
         let mut refusal = Self::new(code, format!("there is no {what} `{}`", shown(name)));
-        refusal.hint = near.map(|near| format!("did you mean `{near}`?"));
+        refusal.hint = near.map(|near| format!("did you mean `{near}`?").into());
         refusal.allowed = known;
         refusal
     }
@@ -224,9 +224,11 @@ impl From<&ProbeError> for MetaRefusal {
     fn from(error: &ProbeError) -> Self {
         match error {
             ProbeError::Undeclared { name, near } => {
-                let mut refusal = Self::unknown(MetaCode::UnknownSource, "source", name, Vec::new());
+                let mut refusal =
+                    Self::unknown(MetaCode::UnknownSource, "source", name, Vec::new());
                 refusal.allowed.extend(near.clone());
-                refusal.hint("wayleave_meta_source_list shows the sources that an operator declared")
+                refusal
+                    .hint("wayleave_meta_source_list shows the sources that an operator declared")
             }
             ProbeError::Dsn(_) => Self::new(
                 MetaCode::SourceUnavailable,
@@ -263,8 +265,9 @@ impl From<LedgerError> for MetaRefusal {
 
 impl From<PatchError> for MetaRefusal {
     fn from(error: PatchError) -> Self {
-        Self::new(MetaCode::PatchRefused, error.to_string())
-            .hint("make the diff from the text that wayleave_meta_mapping_read returns, or send `text`")
+        Self::new(MetaCode::PatchRefused, error.to_string()).hint(
+            "make the diff from the text that wayleave_meta_mapping_read returns, or send `text`",
+        )
     }
 }
 
@@ -279,7 +282,9 @@ impl From<InboxError> for MetaRefusal {
             InboxError::Disk { .. } => MetaCode::Unavailable,
         };
         let message = match &error {
-            InboxError::Disk { .. } => "the inbox cannot be used; its operator must look".to_owned(),
+            InboxError::Disk { .. } => {
+                "the inbox cannot be used; its operator must look".to_owned()
+            }
             error => with_causes(error),
         };
         Self::new(code, message).hint(error.hint())

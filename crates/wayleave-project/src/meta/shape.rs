@@ -171,13 +171,18 @@ pub(super) fn merge(
     set: &StreamShape,
 ) -> Result<(), MetaRefusal> {
     check_stream(stream)?;
-    let set = serde_json::to_value(set).map_err(|error| MetaRefusal::argument(error.to_string()))?;
+    let set =
+        serde_json::to_value(set).map_err(|error| MetaRefusal::argument(error.to_string()))?;
     let Json::Object(set) = set else {
         return Ok(());
     };
     let streams = streams(document)?;
-    let entry = streams.entry(stream).or_insert_with(|| Item::Table(Table::new()));
-    let table = entry.as_table_like_mut().ok_or_else(|| not_a_table(stream))?;
+    let entry = streams
+        .entry(stream)
+        .or_insert_with(|| Item::Table(Table::new()));
+    let table = entry
+        .as_table_like_mut()
+        .ok_or_else(|| not_a_table(stream))?;
     for (name, value) in set {
         match (name.as_str(), value) {
             ("fields" | "relations" | "measures", Json::Object(entries)) => {
@@ -194,7 +199,9 @@ fn merge_entries(
     section: &str,
     entries: serde_json::Map<String, Json>,
 ) -> Result<(), MetaRefusal> {
-    let section_item = stream.entry(section).or_insert_with(|| Item::Table(Table::new()));
+    let section_item = stream
+        .entry(section)
+        .or_insert_with(|| Item::Table(Table::new()));
     let section_table = section_item.as_table_like_mut();
     let section_table = section_table.ok_or_else(|| not_a_table(section))?;
     for (name, value) in entries {
@@ -204,7 +211,9 @@ fn merge_entries(
         };
         let empty = || Item::Value(Value::InlineTable(InlineTable::new()));
         let entry = section_table.entry(&name).or_insert_with(empty);
-        let table = entry.as_table_like_mut().ok_or_else(|| not_a_table(&name))?;
+        let table = entry
+            .as_table_like_mut()
+            .ok_or_else(|| not_a_table(&name))?;
         for (key, value) in members {
             put(table, &key, &value)?;
         }
@@ -226,9 +235,13 @@ pub(super) fn remove(
         let last = segments.pop().unwrap_or_default();
         let mut at = streams(document)?.get_mut(stream);
         for segment in segments {
-            at = at.and_then(Item::as_table_like_mut).and_then(|it| it.get_mut(segment));
+            at = at
+                .and_then(Item::as_table_like_mut)
+                .and_then(|it| it.get_mut(segment));
         }
-        let removed = at.and_then(Item::as_table_like_mut).and_then(|it| it.remove(last));
+        let removed = at
+            .and_then(Item::as_table_like_mut)
+            .and_then(|it| it.remove(last));
         if removed.is_none() {
             return Err(MetaRefusal::argument(format!(
                 "stream `{stream}` has no `{path}` to remove"
@@ -245,7 +258,9 @@ fn streams(document: &mut DocumentMut) -> Result<&mut dyn TableLike, MetaRefusal
         table.set_implicit(true);
         Item::Table(table)
     });
-    streams.as_table_like_mut().ok_or_else(|| not_a_table("streams"))
+    streams
+        .as_table_like_mut()
+        .ok_or_else(|| not_a_table("streams"))
 }
 
 fn check_stream(stream: &str) -> Result<(), MetaRefusal> {
@@ -253,7 +268,9 @@ fn check_stream(stream: &str) -> Result<(), MetaRefusal> {
         return Ok(());
     }
     let pattern = NameKind::Stream.pattern();
-    Err(MetaRefusal::argument(format!("`stream` is a name: {pattern}")))
+    Err(MetaRefusal::argument(format!(
+        "`stream` is a name: {pattern}"
+    )))
 }
 
 fn not_a_table(name: &str) -> MetaRefusal {

@@ -41,7 +41,10 @@ pub(super) async fn ping(context: MetaContext, _: NoInput) -> MetaResult {
     let version = env!("CARGO_PKG_VERSION");
     let project = context.project_name();
     let document = json!({ "ok": true, "version": version, "project": project });
-    Ok(Rendering::new(document, format!("wayleave {version} serves {project}")))
+    Ok(Rendering::new(
+        document,
+        format!("wayleave {version} serves {project}"),
+    ))
 }
 
 async fn list(context: MetaContext, _: NoInput) -> MetaResult {
@@ -65,7 +68,11 @@ async fn list(context: MetaContext, _: NoInput) -> MetaResult {
     let mut documents = Vec::new();
     for (name, source) in state.sources() {
         let datasets = readers.remove(name).unwrap_or_default();
-        let dsn = if context.is_ready(source) { "set" } else { "not set" };
+        let dsn = if context.is_ready(source) {
+            "set"
+        } else {
+            "not set"
+        };
         rows.push(vec![
             name.clone(),
             source.kind.to_string(),
@@ -117,9 +124,8 @@ async fn introspect(context: MetaContext, input: IntrospectInput) -> MetaResult 
         if catalogue.table(name).is_none() {
             let known: Vec<String> = catalogue.tables.iter().map(|it| it.name.clone()).collect();
             let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
-            let mut refusal =
-                MetaRefusal::unknown(MetaCode::InvalidArgument, "table", name, known);
-            refusal.hint = near.map(|near| format!("did you mean `{near}`?"));
+            let mut refusal = MetaRefusal::unknown(MetaCode::InvalidArgument, "table", name, known);
+            refusal.hint = near.map(|near| format!("did you mean `{near}`?").into());
             return Err(refusal);
         }
     }

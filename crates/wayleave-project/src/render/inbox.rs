@@ -82,11 +82,18 @@ fn head(proposal: &InboxProposal, now: Millis) -> String {
     let _ = writeln!(text, "  expires  {}", moment(proposal.expires));
     if !proposal.reason.is_empty() {
         let reason = proposal.reason.replace('\n', "\n  ");
-        let _ = writeln!(text, "  why, in the agent's words, which nobody has checked:\n  {reason}");
+        let _ = writeln!(
+            text,
+            "  why, in the agent's words, which nobody has checked:\n  {reason}"
+        );
     }
     if let Some(decision) = &proposal.decision {
         let when = moment(decision.at);
-        let _ = writeln!(text, "  decided by {} at {when}: {}", decision.who, decision.comment);
+        let _ = writeln!(
+            text,
+            "  decided by {} at {when}: {}",
+            decision.who, decision.comment
+        );
     }
     text
 }
@@ -127,7 +134,10 @@ pub fn accepted(acceptance: &Acceptance) -> Rendering {
     let next = format!("wayleave diff {}", proposal.dataset);
     Rendering::new(
         json!({ "proposal": proposal.id, "file": file, "digest": proposal.digest, "next": next }),
-        format!("proposal {} is in {file}; go on with it there\nnext: {next}", proposal.id),
+        format!(
+            "proposal {} is in {file}; go on with it there\nnext: {next}",
+            proposal.id
+        ),
     )
 }
 
@@ -136,7 +146,10 @@ pub fn returned(proposal: &InboxProposal) -> Rendering {
     let comment = proposal.decision.as_ref().map(|it| it.comment.as_str());
     Rendering::new(
         json!({ "proposal": proposal.id, "comment": comment }),
-        format!("proposal {} is sent back; the agent reads your comment", proposal.id),
+        format!(
+            "proposal {} is sent back; the agent reads your comment",
+            proposal.id
+        ),
     )
 }
 

@@ -85,15 +85,24 @@ impl ConsoleBackend for DeploymentBackend {
         let structured = reply.structured.value();
         if reply.is_error {
             let message = structured.get("error").and_then(|it| it.get("message"));
-            let message = message.and_then(Value::as_str).unwrap_or("the read was refused");
+            let message = message
+                .and_then(Value::as_str)
+                .unwrap_or("the read was refused");
             return Err(Explanation::new(message));
         }
         let data = structured.get("data").cloned().unwrap_or_default();
-        let list = |name: &str| data.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+        let list = |name: &str| {
+            data.get(name)
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default()
+        };
         let fields = list("fields").into_iter();
         let rows = list("rows").into_iter();
         Ok(SampleRows {
-            fields: fields.filter_map(|it| it.as_str().map(str::to_owned)).collect(),
+            fields: fields
+                .filter_map(|it| it.as_str().map(str::to_owned))
+                .collect(),
             rows: rows.filter_map(|it| it.as_array().cloned()).collect(),
         })
     }
@@ -132,7 +141,8 @@ impl ConsoleBackend for DeploymentBackend {
         let (root, searchable) = (self.indexes.clone(), search::searchable(&world));
         let looked = tokio::task::spawn_blocking(move || {
             let each = searchable.iter();
-            each.filter_map(|it| index_status::status(&root, it).ok()).collect()
+            each.filter_map(|it| index_status::status(&root, it).ok())
+                .collect()
         });
         looked.await.unwrap_or_default()
     }

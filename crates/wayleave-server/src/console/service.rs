@@ -1,6 +1,6 @@
 //! The console over HTTP: bounded bodies, and a stream of news.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt::Write as _, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::stream;
@@ -71,9 +71,12 @@ async fn waiting(console: &Arc<Console>) -> usize {
 
 fn told(known: Option<usize>, now: usize) -> String {
     let mut text = format!("event: inbox\ndata: {now}\n\n");
-    if let Some(more) = known.and_then(|known| now.checked_sub(known)).filter(|it| *it > 0) {
+    if let Some(more) = known
+        .and_then(|known| now.checked_sub(known))
+        .filter(|it| *it > 0)
+    {
         let noun = if more == 1 { "proposal" } else { "proposals" };
-        text.push_str(&format!("event: news\ndata: {more} new {noun}.\n\n"));
+        let _ = write!(text, "event: news\ndata: {more} new {noun}.\n\n");
     }
     text
 }
@@ -93,7 +96,10 @@ impl HttpService for ConsoleService {
             Ok(Err(_)) => return refused(StatusCode::PAYLOAD_TOO_LARGE),
             Err(_) => return refused(StatusCode::REQUEST_TIMEOUT),
         };
-        let response = self.console.respond(Request::from_parts(parts, bytes)).await;
+        let response = self
+            .console
+            .respond(Request::from_parts(parts, bytes))
+            .await;
         response.map(|body| UnsyncBoxBody::new(Full::new(body)))
     }
 

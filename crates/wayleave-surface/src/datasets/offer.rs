@@ -46,6 +46,9 @@ pub struct Offer {
     live: Option<LiveOptions>,
     /// Carries out capabilities, where the deployment writes.
     writes: Option<WriteService>,
+    /// The most datasets that have a tool of their own. Where more are live none has: `workup`
+    /// takes the dataset's name.
+    max_own_tools: usize,
     datasets: BTreeMap<String, Live>,
     types: BTreeMap<String, Holders>,
 }
@@ -57,6 +60,7 @@ impl Offer {
             service: service.clone(),
             live: None,
             writes: None,
+            max_own_tools: usize::MAX,
             datasets: BTreeMap::new(),
             types: BTreeMap::new(),
         }
@@ -76,6 +80,18 @@ impl Offer {
         self
     }
 
+    /// Gives datasets tools of their own only while no more than this many are live.
+    #[must_use]
+    pub fn with_own_tools(mut self, most: usize) -> Self {
+        self.max_own_tools = most;
+        self
+    }
+
+    /// Whether each of so many datasets has a tool of its own.
+    fn has_own_tools(&self, datasets: usize) -> bool {
+        datasets <= self.max_own_tools
+    }
+
     /// The changes from the current offer to what these datasets offer.
     pub fn change(&mut self, world: &ActiveDatasets) -> Result<Batch, OfferError> {
         let (gone, come) = self.difference(world);
@@ -85,6 +101,7 @@ impl Offer {
         let touched = gone.iter().chain(&come).flat_map(types_of);
         let touched: BTreeSet<String> = touched.collect();
         let mut batch = Batch::new();
+        let had_own_tools = self.has_own_tools(self.datasets.len());
         for mapping in &gone {
             self.forget(mapping);
             if !come
@@ -99,16 +116,34 @@ impl Offer {
         }
         for mapping in &come {
             self.take_in(mapping);
-            batch = batch.add_tool(self.workup(mapping)?);
             if let Some(writes) = &self.writes {
                 let tools = writes.tools(mapping)?.into_iter();
                 batch = tools.fold(batch, Batch::add_tool);
             }
         }
+        batch = self.with_own(batch, &come, had_own_tools)?;
         for name in &touched {
             batch = self.with_type(batch, name, self.types.get(name))?;
         }
         self.with_common(batch)
+    }
+
+    /// Adds the datasets' own tools, or removes them all where there are too many.
+    fn with_own(&self, mut batch: Batch, come: &[Live], had: bool) -> Result<Batch, OfferError> {
+        let has = self.has_own_tools(self.datasets.len());
+        if !has {
+            let names = self.datasets.values().map(|it| it.dataset.workup_tool());
+            return Ok(names.fold(batch, Batch::remove_tool));
+        }
+        let added: Vec<&Live> = if had {
+            come.iter().collect()
+        } else {
+            self.datasets.values().collect()
+        };
+        for mapping in added {
+            batch = batch.add_tool(self.workup(mapping)?);
+        }
+        Ok(batch)
     }
 
     fn difference(&self, world: &ActiveDatasets) -> (Vec<Live>, Vec<Live>) {

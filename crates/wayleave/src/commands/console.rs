@@ -60,7 +60,11 @@ pub(crate) async fn run(
     let address = address.ok_or_else(|| Failure::bug("the console has no address"))?;
     let deployment = Deployment::open(&project, Environment::process()).await?;
     let console = deployment.bind_console(address, None).await?;
-    announce_as(&console, arguments.who.unwrap_or_else(actor::os_user), output)?;
+    announce_as(
+        &console,
+        arguments.who.unwrap_or_else(actor::os_user),
+        output,
+    )?;
     console.serve(stop_on_signal()).await;
     deployment.close().await;
     Ok(ExitCode::SUCCESS)

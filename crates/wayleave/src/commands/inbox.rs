@@ -6,7 +6,7 @@ use clap::Subcommand;
 use wayleave_ledger::{Clock as _, SystemClock};
 use wayleave_project::{
     Explanation,
-    inbox::{self, Agreement, Inbox},
+    inbox::{self, Agreement, ProposalInbox},
     render,
 };
 
@@ -78,7 +78,7 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
-    let (inbox, now) = (Inbox::new(&project), SystemClock.now());
+    let (inbox, now) = (ProposalInbox::new(&project), SystemClock.now());
     let failed = |error| Failure::from(Explanation::from(error));
     match action {
         Action::List { all } => {

@@ -1,10 +1,6 @@
 //! `wayleave meta`: the authoring operations of agents, on the command line.
 
-use std::{
-    io::Read as _,
-    path::Path,
-    process::ExitCode,
-};
+use std::{io::Read as _, path::Path, process::ExitCode};
 
 use serde_json::{Map, Value};
 use wayleave_project::{
@@ -12,7 +8,11 @@ use wayleave_project::{
     meta::{MetaContext, MetaRegistry, OperationId},
 };
 
-use crate::{actor, failure::{Failure, Status}, output::Output};
+use crate::{
+    actor,
+    failure::{Failure, Status},
+    output::Output,
+};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -21,7 +21,12 @@ pub(crate) struct Arguments {
     #[arg(value_name = "OPERATION", num_args = 0..=2)]
     operation: Vec<String>,
     /// Its input, as JSON; `-` reads it from standard input.
-    #[arg(long, value_name = "JSON", default_value = "{}", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "JSON",
+        default_value = "{}",
+        hide_default_value = true
+    )]
     input: String,
 }
 
@@ -53,16 +58,21 @@ pub(crate) async fn run(
         Ok(rendering) => Ok(output.show(&rendering)),
         Err(refusal) => {
             let mut failure = Failure::usage(&refusal.message).status(Status::Findings);
-            failure.why.hint.clone_from(&refusal.hint);
+            failure.why.hint = refusal.hint.as_deref().map(str::to_owned);
             let problems = refusal.problems.iter();
-            failure.why.causes = problems.map(|it| one_line(it)).collect();
+            failure.why.causes = problems.map(one_line).collect();
             Ok(output.refuse(&refusal.document(), &failure))
         }
     }
 }
 
 fn one_line(problem: &Value) -> String {
-    let part = |name: &str| problem.get(name).and_then(Value::as_str).unwrap_or_default();
+    let part = |name: &str| {
+        problem
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     let at = |name: &str| problem.get(name).and_then(Value::as_u64).unwrap_or(0);
     let (line, column) = (at("line"), at("column"));
     let text = format!("{line}:{column}: {}: {}", part("code"), part("message"));
@@ -109,5 +119,8 @@ fn list(registry: &MetaRegistry, output: Output) {
             format!("{}\n    {}", name.join(" "), it.description())
         })
         .collect();
-    output.answer(&serde_json::json!({ "operations": operations }), lines.join("\n"));
+    output.answer(
+        &serde_json::json!({ "operations": operations }),
+        lines.join("\n"),
+    );
 }

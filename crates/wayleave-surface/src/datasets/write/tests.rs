@@ -62,6 +62,7 @@ fn only(stream: &str, fields: &[&str], rows: Option<Json>) -> StreamScope {
 
 fn told(package: &Package) -> (Json, String) {
     let it = Connected {
+        shares_workup: false,
         mapping: ratified("crm"),
         revision: 1,
         was_active: false,

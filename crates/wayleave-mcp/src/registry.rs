@@ -253,11 +253,6 @@ impl Registry {
         self.0.current.load().revision
     }
 
-    /// Whether a tool of that name is registered, whoever may see it.
-    pub fn has_tool(&self, name: &str) -> bool {
-        self.0.current.load().tools.get(name).is_some()
-    }
-
     /// How many clients are listening for changes.
     pub fn listening(&self) -> usize {
         self.0.listeners.count()

@@ -20,7 +20,7 @@ mod table_stream;
 mod tests;
 
 pub use context::MetaContext;
-pub use operation::{Operation, OperationError, OperationId};
+pub use operation::{MetaOperation, OperationError, OperationId};
 pub use refusal::{MetaCode, MetaRefusal};
 pub use registry::MetaRegistry;
 
@@ -32,8 +32,8 @@ use crate::Rendering;
 pub type MetaResult = Result<Rendering, MetaRefusal>;
 
 /// Every operation of Wayleave itself.
-pub fn operations() -> Result<Vec<Operation>, OperationError> {
-    let mut all = vec![Operation::new(
+pub fn operations() -> Result<Vec<MetaOperation>, OperationError> {
+    let mut all = vec![MetaOperation::new(
         "wayleave.meta.ping",
         Scope::Builder,
         "Answers, so that a client knows that authoring works and which version serves it.",

@@ -30,7 +30,7 @@ use wayleave_project::{
     draft_cache::DraftCache,
     index_status::{self, IndexStatus},
     keys::{self, KeyError},
-    meta::{Operation, OperationError, OperationId},
+    meta::{MetaOperation, OperationError, OperationId},
     settings::LiveSettings,
     source::Environment,
     source_probe::SourceProbe,
@@ -177,7 +177,9 @@ impl Deployment {
         });
         let feed = live.map(|options| ChangeFeed::new(service.clone(), options));
         let recent = Arc::new(RecentActivities::new(activity_log::reader(project)));
-        serving.registry.commit(static_tools(&serving, &recent, feed.is_some())?);
+        serving
+            .registry
+            .commit(static_tools(&serving, &recent, feed.is_some())?);
         serving.register_operations(wayleave_project::meta::operations()?)?;
         serving.sync_with_ledger().await;
         let following = TaskTracker::new();
@@ -312,7 +314,7 @@ impl Deployment {
     }
 
     /// Offers another authoring operation, with one notice to every listening client.
-    pub fn register_operation(&self, operation: Operation) -> Result<(), DeployError> {
+    pub fn register_operation(&self, operation: MetaOperation) -> Result<(), DeployError> {
         self.serving.register_operations(vec![operation])
     }
 

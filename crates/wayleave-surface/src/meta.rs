@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, json};
 use wayleave_mcp::{Behaviour, Call, Caller, SchemaError, Tool};
-use wayleave_project::meta::{MetaContext, Operation};
+use wayleave_project::meta::{MetaContext, MetaOperation};
 
 use crate::access;
 use crate::escape;
@@ -20,7 +20,10 @@ pub trait Authoring: Send + Sync + 'static {
 }
 
 /// The tool of an operation.
-pub fn tool(operation: &Operation, authoring: &Arc<dyn Authoring>) -> Result<Tool, SchemaError> {
+pub fn tool(
+    operation: &MetaOperation,
+    authoring: &Arc<dyn Authoring>,
+) -> Result<Tool, SchemaError> {
     let id = operation.id();
     let name = id.tool();
     let visibility = access::requires(operation.scope(), name.as_str());

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wayleave_model::{grant::Scope, parse};
 
 use super::{
-    MetaCode, MetaContext, MetaRefusal, MetaResult, Operation, OperationError, input,
+    MetaCode, MetaContext, MetaOperation, MetaRefusal, MetaResult, OperationError, input,
     mappings::{connection, told},
 };
 use crate::{Rendering, source_probe::ConnectionDrift};
@@ -14,8 +14,8 @@ use crate::{Rendering, source_probe::ConnectionDrift};
 /// Most datasets that are compared in one call.
 const MAX_DATASETS: usize = 20;
 
-pub(super) fn operations() -> Result<Vec<Operation>, OperationError> {
-    Ok(vec![Operation::new(
+pub(super) fn operations() -> Result<Vec<MetaOperation>, OperationError> {
+    Ok(vec![MetaOperation::new(
         "wayleave.meta.drift.report",
         Scope::Builder,
         "How live sources differ from their ratified mappings: columns that are gone, renamed or \

@@ -6,7 +6,7 @@ use serde_json::json;
 use wayleave_model::{grant::Scope, propose::ProposeOptions};
 
 use super::{
-    MetaContext, MetaRefusal, MetaResult, Operation, OperationError,
+    MetaContext, MetaOperation, MetaRefusal, MetaResult, OperationError,
     input::{self, MappingInput, WorkingText},
     shape::{self, StreamShape},
     table_stream,
@@ -17,9 +17,9 @@ use crate::{
     proposal::{DraftTarget, ProposalError},
 };
 
-pub(super) fn operations() -> Result<Vec<Operation>, OperationError> {
+pub(super) fn operations() -> Result<Vec<MetaOperation>, OperationError> {
     Ok(vec![
-        Operation::new(
+        MetaOperation::new(
             "wayleave.meta.gen.mapping",
             Scope::Builder,
             "Writes a mapping over a declared source, or brings the ratified one up to date with \
@@ -27,7 +27,7 @@ pub(super) fn operations() -> Result<Vec<Operation>, OperationError> {
              to wayleave_meta_mapping_propose.",
             mapping,
         )?,
-        Operation::new(
+        MetaOperation::new(
             "wayleave.meta.gen.shape",
             Scope::Builder,
             "Adds or changes one stream of a mapping: keys, fields, computed fields, relations, \

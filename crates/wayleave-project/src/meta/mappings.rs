@@ -9,7 +9,7 @@ use wayleave_ledger::Millis;
 use wayleave_model::{diff, digest::Digest, grant::Scope};
 
 use super::{
-    MetaCode, MetaContext, MetaRefusal, MetaResult, Operation, OperationError,
+    MetaCode, MetaContext, MetaOperation, MetaRefusal, MetaResult, OperationError,
     context::now,
     input::{self, MappingInput, WorkingText},
 };
@@ -17,29 +17,29 @@ use crate::{
     Rendering, columns, inbox::InboxProposal, render::moment, source_probe::ConnectionDrift,
 };
 
-pub(super) fn operations() -> Result<Vec<Operation>, OperationError> {
+pub(super) fn operations() -> Result<Vec<MetaOperation>, OperationError> {
     Ok(vec![
-        Operation::new(
+        MetaOperation::new(
             "wayleave.meta.mapping.read",
             Scope::Builder,
             "The text of a ratified mapping and its digest, or of one of your own proposals.",
             read,
         )?,
-        Operation::new(
+        MetaOperation::new(
             "wayleave.meta.mapping.check",
             Scope::Builder,
             "Everything that is wrong with a mapping, by itself and against its live source, with \
              line, column and fix.",
             check,
         )?,
-        Operation::new(
+        MetaOperation::new(
             "wayleave.meta.mapping.diff",
             Scope::Builder,
             "What ratifying a mapping would change, as a FileDiff and in the words that the human \
              will read.",
             difference,
         )?,
-        Operation::new(
+        MetaOperation::new(
             "wayleave.meta.mapping.propose",
             Scope::Builder,
             "Puts a mapping into the human's inbox. It is served to nobody until a person has \
@@ -47,7 +47,7 @@ pub(super) fn operations() -> Result<Vec<Operation>, OperationError> {
              replaced. Follow it with wayleave_meta_mapping_status.",
             propose,
         )?,
-        Operation::new(
+        MetaOperation::new(
             "wayleave.meta.mapping.status",
             Scope::Builder,
             "How your proposals stand: waiting, accepted, ratified, returned or expired, with the \

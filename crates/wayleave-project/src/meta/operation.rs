@@ -106,7 +106,7 @@ type Handler = Arc<dyn Fn(MetaContext, Map<String, Value>) -> Answer + Send + Sy
 
 /// An authoring operation.
 #[derive(Clone)]
-pub struct Operation {
+pub struct MetaOperation {
     id: OperationId,
     scope: Scope,
     is_idempotent: bool,
@@ -115,7 +115,7 @@ pub struct Operation {
     handler: Handler,
 }
 
-impl Operation {
+impl MetaOperation {
     /// An operation whose input has the type `I`, from which its schema is derived. It changes
     /// nothing, so that it can be repeated.
     pub fn new<I, F, Fut>(
@@ -187,9 +187,9 @@ impl Operation {
     }
 }
 
-impl fmt::Debug for Operation {
+impl fmt::Debug for MetaOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Operation").field(&self.id).finish()
+        f.debug_tuple("MetaOperation").field(&self.id).finish()
     }
 }
 

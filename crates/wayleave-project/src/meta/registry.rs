@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Operation, OperationError, OperationId};
+use super::{MetaOperation, OperationError, OperationId};
 
 /// The operations, by name.
 #[derive(Debug, Clone, Default)]
 pub struct MetaRegistry {
-    operations: BTreeMap<OperationId, Operation>,
+    operations: BTreeMap<OperationId, MetaOperation>,
 }
 
 impl MetaRegistry {
@@ -23,7 +23,7 @@ impl MetaRegistry {
     /// Adds an operation. `is_runtime` tells whether a tool of that name is offered otherwise.
     pub fn register(
         &mut self,
-        operation: Operation,
+        operation: MetaOperation,
         is_runtime: impl FnOnce(&str) -> bool,
     ) -> Result<(), OperationError> {
         let id = operation.id().clone();
@@ -39,17 +39,17 @@ impl MetaRegistry {
     }
 
     /// Removes an operation, and returns it if it was there.
-    pub fn withdraw(&mut self, id: &OperationId) -> Option<Operation> {
+    pub fn withdraw(&mut self, id: &OperationId) -> Option<MetaOperation> {
         self.operations.remove(id)
     }
 
     /// The operation of that name.
-    pub fn get(&self, id: &OperationId) -> Option<&Operation> {
+    pub fn get(&self, id: &OperationId) -> Option<&MetaOperation> {
         self.operations.get(id)
     }
 
     /// Every operation, by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Operation> {
+    pub fn iter(&self) -> impl Iterator<Item = &MetaOperation> {
         self.operations.values()
     }
 }
@@ -61,8 +61,8 @@ mod tests {
     use super::*;
     use crate::meta::sources;
 
-    fn operation(id: &str) -> Result<Operation, OperationError> {
-        Operation::new(id, Scope::Dev, "", sources::ping)
+    fn operation(id: &str) -> Result<MetaOperation, OperationError> {
+        MetaOperation::new(id, Scope::Dev, "", sources::ping)
     }
 
     #[test]

@@ -7,22 +7,22 @@ use serde::Deserialize;
 use serde_json::json;
 use wayleave_model::{catalogue::Catalogue, grant::Scope, nearest::nearest};
 
-use super::{MetaCode, MetaContext, MetaRefusal, MetaResult, Operation, OperationError};
+use super::{MetaCode, MetaContext, MetaOperation, MetaRefusal, MetaResult, OperationError};
 use crate::{Rendering, columns, render};
 
 /// Most tables that are described in one answer.
 const MAX_TABLES: usize = 40;
 
-pub(super) fn operations() -> Result<Vec<Operation>, OperationError> {
+pub(super) fn operations() -> Result<Vec<MetaOperation>, OperationError> {
     Ok(vec![
-        Operation::new(
+        MetaOperation::new(
             "wayleave.meta.source.list",
             Scope::Builder,
             "The sources that an operator declared: name, kind, whether they can be reached here, \
              and the datasets that read them. Start here.",
             list,
         )?,
-        Operation::new(
+        MetaOperation::new(
             "wayleave.meta.source.introspect",
             Scope::Builder,
             "The catalogue of a declared source: tables, columns, types, keys and references. \

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use wayleave_ledger::State;
 use wayleave_mcp::{Batch, Caller};
 use wayleave_project::inbox::Proposer;
-use wayleave_project::meta::{MetaContext, MetaRegistry, Operation, OperationId};
+use wayleave_project::meta::{MetaContext, MetaOperation, MetaRegistry, OperationId};
 use wayleave_surface::meta::{self, Authoring};
 
 use super::{DeployError, serving::ServingContext};
@@ -31,7 +31,7 @@ impl ServingContext {
     /// Offers operations, all or none, in one commit.
     pub(super) fn register_operations(
         self: &Arc<Self>,
-        operations: Vec<Operation>,
+        operations: Vec<MetaOperation>,
     ) -> Result<(), DeployError> {
         let mut registry = self.meta.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = MetaRegistry::clone(&registry);

@@ -13,8 +13,8 @@ use wayleave_store::{
 
 use super::statements::WriteDialect;
 use super::{CommitFault, Ran, WriteFault, WriteSession, steps};
-use crate::compile::{Shape, Sql, Tables};
 use crate::compile::PlanParts;
+use crate::compile::{Shape, Sql, Tables};
 use crate::pool::{Pool, Slot};
 use crate::pooled_store::ServerDriver;
 use crate::read_task::{Shapes, StoreOptions, may_have_changed};

@@ -6,7 +6,7 @@ use serde_json::json;
 use wayleave_model::grant::Scope;
 use wayleave_project::{
     Rendering,
-    meta::{MetaContext, MetaResult, Operation, OperationId},
+    meta::{MetaContext, MetaOperation, MetaResult, OperationId},
 };
 
 use super::{client::Client, fixture::ProjectFixture};
@@ -26,8 +26,8 @@ async fn greet(_: MetaContext, input: GreetInput) -> MetaResult {
     ))
 }
 
-fn operation(id: &str, scope: Scope) -> Operation {
-    Operation::new(id, scope, "Greets.", greet).unwrap()
+fn operation(id: &str, scope: Scope) -> MetaOperation {
+    MetaOperation::new(id, scope, "Greets.", greet).unwrap()
 }
 
 async fn names(client: &mut Client) -> Vec<String> {

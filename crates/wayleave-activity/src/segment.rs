@@ -84,7 +84,7 @@ pub(crate) fn push_frame(out: &mut Vec<u8>, state: ChainState, body: &[u8]) -> C
 
 /// A record as it is stored.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Frame<'b> {
+pub(crate) struct RecordFrame<'b> {
     pub(crate) body: &'b [u8],
     /// The whole frame, with its length and tag.
     pub(crate) bytes: &'b [u8],
@@ -117,14 +117,14 @@ impl<'b> FrameWalk<'b> {
         }
     }
 
-    pub(crate) fn next_frame(&mut self) -> Option<Result<Frame<'b>, FrameFault>> {
+    pub(crate) fn next_frame(&mut self) -> Option<Result<RecordFrame<'b>, FrameFault>> {
         if self.rest.is_empty() {
             return None;
         }
         Some(self.read())
     }
 
-    fn read(&mut self) -> Result<Frame<'b>, FrameFault> {
+    fn read(&mut self) -> Result<RecordFrame<'b>, FrameFault> {
         let (length, _) = self
             .rest
             .split_first_chunk::<LENGTH_BYTES>()
@@ -149,7 +149,7 @@ impl<'b> FrameWalk<'b> {
         self.offset += bytes.len();
         self.state = state;
         let body = before_tag.get(LENGTH_BYTES..).unwrap_or_default();
-        Ok(Frame { body, bytes })
+        Ok(RecordFrame { body, bytes })
     }
 }
 

@@ -20,7 +20,7 @@ mod table_stream;
 mod tests;
 
 pub use context::MetaContext;
-pub use operation::{MetaOperation, OperationError, OperationId};
+pub use operation::{MetaOperation, MetaOperationError, OperationId};
 pub use refusal::{MetaCode, MetaRefusal};
 pub use registry::MetaRegistry;
 
@@ -32,7 +32,7 @@ use crate::Rendering;
 pub type MetaResult = Result<Rendering, MetaRefusal>;
 
 /// Every operation of Wayleave itself.
-pub fn operations() -> Result<Vec<MetaOperation>, OperationError> {
+pub fn operations() -> Result<Vec<MetaOperation>, MetaOperationError> {
     let mut all = vec![MetaOperation::new(
         "wayleave.meta.ping",
         Scope::Builder,

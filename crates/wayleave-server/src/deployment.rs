@@ -30,7 +30,7 @@ use wayleave_project::{
     draft_cache::DraftCache,
     index_status::{self, IndexStatus},
     keys::{self, KeyError},
-    meta::{MetaOperation, OperationError, OperationId},
+    meta::{MetaOperation, MetaOperationError, OperationId},
     settings::LiveSettings,
     source::Environment,
     source_probe::SourceProbe,
@@ -97,7 +97,7 @@ pub enum DeployError {
     Tool(#[from] SchemaError),
     /// An operation cannot be registered.
     #[error(transparent)]
-    Operation(#[from] OperationError),
+    Operation(#[from] MetaOperationError),
     /// The settings forbid it.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -202,12 +202,7 @@ impl Deployment {
             recent,
             Arc::clone(&metrics),
         );
-        let identity = Identity {
-            title: Some(settings.name.clone()),
-            instructions: Some(wayleave_surface::instructions()),
-            subscriptions: feed.is_some(),
-            ..Identity::new("wayleave", env!("CARGO_PKG_VERSION"))
-        };
+        let identity = identity(&settings, feed.is_some());
         Ok(Self {
             settings,
             service,
@@ -371,6 +366,15 @@ impl Deployment {
             }
         }
         self.stores.close().await;
+    }
+}
+
+fn identity(settings: &Settings, subscriptions: bool) -> Identity {
+    Identity {
+        title: Some(settings.name.clone()),
+        instructions: Some(wayleave_surface::instructions()),
+        subscriptions,
+        ..Identity::new("wayleave", env!("CARGO_PKG_VERSION"))
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wayleave_model::{grant::Scope, parse};
 
 use super::{
-    MetaCode, MetaContext, MetaOperation, MetaRefusal, MetaResult, OperationError, input,
+    MetaCode, MetaContext, MetaOperation, MetaRefusal, MetaResult, MetaOperationError, input,
     mappings::{connection, told},
 };
 use crate::{Rendering, source_probe::ConnectionDrift};
@@ -14,7 +14,7 @@ use crate::{Rendering, source_probe::ConnectionDrift};
 /// Most datasets that are compared in one call.
 const MAX_DATASETS: usize = 20;
 
-pub(super) fn operations() -> Result<Vec<MetaOperation>, OperationError> {
+pub(super) fn operations() -> Result<Vec<MetaOperation>, MetaOperationError> {
     Ok(vec![MetaOperation::new(
         "wayleave.meta.drift.report",
         Scope::Builder,

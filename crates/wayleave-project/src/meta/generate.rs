@@ -6,7 +6,7 @@ use serde_json::json;
 use wayleave_model::{grant::Scope, propose::ProposeOptions};
 
 use super::{
-    MetaContext, MetaOperation, MetaRefusal, MetaResult, OperationError,
+    MetaContext, MetaOperation, MetaRefusal, MetaResult, MetaOperationError,
     input::{self, MappingInput, WorkingText},
     shape::{self, StreamShape},
     table_stream,
@@ -17,7 +17,7 @@ use crate::{
     proposal::{DraftTarget, ProposalError},
 };
 
-pub(super) fn operations() -> Result<Vec<MetaOperation>, OperationError> {
+pub(super) fn operations() -> Result<Vec<MetaOperation>, MetaOperationError> {
     Ok(vec![
         MetaOperation::new(
             "wayleave.meta.gen.mapping",

@@ -9,7 +9,7 @@ use wayleave_ledger::Millis;
 use wayleave_model::{diff, digest::Digest, grant::Scope};
 
 use super::{
-    MetaCode, MetaContext, MetaOperation, MetaRefusal, MetaResult, OperationError,
+    MetaCode, MetaContext, MetaOperation, MetaRefusal, MetaResult, MetaOperationError,
     context::now,
     input::{self, MappingInput, WorkingText},
 };
@@ -17,7 +17,7 @@ use crate::{
     Rendering, columns, inbox::InboxProposal, render::moment, source_probe::ConnectionDrift,
 };
 
-pub(super) fn operations() -> Result<Vec<MetaOperation>, OperationError> {
+pub(super) fn operations() -> Result<Vec<MetaOperation>, MetaOperationError> {
     Ok(vec![
         MetaOperation::new(
             "wayleave.meta.mapping.read",

@@ -19,7 +19,7 @@ pub struct OperationId(String);
 
 /// Why an operation cannot be registered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OperationError {
+pub enum MetaOperationError {
     /// The name has another form.
     #[error(
         "`{id}` is not the name of an operation: `{PREFIX}` and one or two segments of `a-z` and \
@@ -45,8 +45,8 @@ pub enum OperationError {
 
 impl OperationId {
     /// Reads a name.
-    pub fn parse(id: &str) -> Result<Self, OperationError> {
-        let wrong = || OperationError::Name { id: id.to_owned() };
+    pub fn parse(id: &str) -> Result<Self, MetaOperationError> {
+        let wrong = || MetaOperationError::Name { id: id.to_owned() };
         let segments = id.strip_prefix(PREFIX).ok_or_else(wrong)?;
         let is_segment = |it: &str| {
             it.starts_with(|c: char| c.is_ascii_lowercase())
@@ -123,7 +123,7 @@ impl MetaOperation {
         scope: Scope,
         description: &'static str,
         handler: F,
-    ) -> Result<Self, OperationError>
+    ) -> Result<Self, MetaOperationError>
     where
         I: DeserializeOwned + JsonSchema + Send + 'static,
         F: Fn(MetaContext, I) -> Fut + Send + Sync + 'static,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{MetaOperation, OperationError, OperationId};
+use super::{MetaOperation, MetaOperationError, OperationId};
 
 /// The operations, by name.
 #[derive(Debug, Clone, Default)]
@@ -12,7 +12,7 @@ pub struct MetaRegistry {
 
 impl MetaRegistry {
     /// The operations of Wayleave itself.
-    pub fn built_in() -> Result<Self, OperationError> {
+    pub fn built_in() -> Result<Self, MetaOperationError> {
         let mut registry = Self::default();
         for operation in super::operations()? {
             registry.register(operation, |_| false)?;
@@ -25,14 +25,14 @@ impl MetaRegistry {
         &mut self,
         operation: MetaOperation,
         is_runtime: impl FnOnce(&str) -> bool,
-    ) -> Result<(), OperationError> {
+    ) -> Result<(), MetaOperationError> {
         let id = operation.id().clone();
         if self.operations.contains_key(&id) {
-            return Err(OperationError::Twice { id: id.to_string() });
+            return Err(MetaOperationError::Twice { id: id.to_string() });
         }
         let tool = id.tool();
         if is_runtime(&tool) {
-            return Err(OperationError::Runtime { tool });
+            return Err(MetaOperationError::Runtime { tool });
         }
         self.operations.insert(id, operation);
         Ok(())
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use crate::meta::sources;
 
-    fn operation(id: &str) -> Result<MetaOperation, OperationError> {
+    fn operation(id: &str) -> Result<MetaOperation, MetaOperationError> {
         MetaOperation::new(id, Scope::Dev, "", sources::ping)
     }
 
@@ -96,10 +96,10 @@ mod tests {
         let mut registry = MetaRegistry::default();
         let runtime = |tool: &str| tool == "wayleave_meta_ping";
         let refused = registry.register(operation("wayleave.meta.ping").unwrap(), runtime);
-        assert!(matches!(refused, Err(OperationError::Runtime { .. })));
+        assert!(matches!(refused, Err(MetaOperationError::Runtime { .. })));
         let first = operation("wayleave.meta.ping").unwrap();
         registry.register(first, |_| false).unwrap();
         let again = registry.register(operation("wayleave.meta.ping").unwrap(), |_| false);
-        assert!(matches!(again, Err(OperationError::Twice { .. })));
+        assert!(matches!(again, Err(MetaOperationError::Twice { .. })));
     }
 }

@@ -7,13 +7,13 @@ use serde::Deserialize;
 use serde_json::json;
 use wayleave_model::{catalogue::Catalogue, grant::Scope, nearest::nearest};
 
-use super::{MetaCode, MetaContext, MetaOperation, MetaRefusal, MetaResult, OperationError};
+use super::{MetaCode, MetaContext, MetaOperation, MetaRefusal, MetaResult, MetaOperationError};
 use crate::{Rendering, columns, render};
 
 /// Most tables that are described in one answer.
 const MAX_TABLES: usize = 40;
 
-pub(super) fn operations() -> Result<Vec<MetaOperation>, OperationError> {
+pub(super) fn operations() -> Result<Vec<MetaOperation>, MetaOperationError> {
     Ok(vec![
         MetaOperation::new(
             "wayleave.meta.source.list",

@@ -162,7 +162,9 @@ impl Deployment {
         });
         let feed = live.map(|options| ChangeFeed::new(service.clone(), options));
         let recent = Arc::new(RecentActivities::new(activity_log::reader(project)));
-        serving.registry.commit(static_tools(&serving, &recent, feed.is_some())?);
+        serving
+            .registry
+            .commit(static_tools(&serving, &recent, feed.is_some())?);
         serving.sync_with_ledger().await;
         let following = TaskTracker::new();
         following.spawn(Arc::clone(&serving).follow(stop.clone()));

@@ -73,7 +73,7 @@ class Project(serving.Project):
     def __init__(self, settings: str = "") -> None:
         super().__init__(
             '[serve]\nhttp = "127.0.0.1:0"\nscopes = ["runtime", "builder"]\n'
-            "[limits]\ncalls_per_minute = 100000\nburst = 10000\n" + settings
+            "[limits]\ncalls_per_minute = 100000\nburst = 10000\nconcurrent = 200\n" + settings
         )
         file = self.path / "crm.db"
         with sqlite3.connect(file) as connection:

@@ -35,7 +35,7 @@ pub(crate) fn point_read(key: u64) -> Activity {
             shape: "{stream:s,filter:{id:n},fields:[s]3}".to_owned(),
             sealed: Some(SealedArguments {
                 key: 1,
-                bytes: (0..96).map(|at| (key >> (at % 8)) as u8 ^ at).collect(),
+                bytes: key.to_le_bytes().repeat(12),
             }),
         },
         used: RecordList {
@@ -80,7 +80,7 @@ pub(crate) fn varied(key: u64) -> Activity {
         .to_owned(),
         used: RecordList {
             total: ids.len() as u64 + key % 3,
-            digest: (key % 3 > 0).then_some([3; 32]),
+            digest: (!key.is_multiple_of(3)).then_some([3; 32]),
             ids,
         },
         trace: TraceParent::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")

@@ -122,7 +122,7 @@ fn every_dropped_swapped_and_repeated_record_is_found_and_named() {
     let bytes = fs::read(&file).unwrap();
     let (header, all) = frames(&bytes);
     let write = |frames: Vec<Vec<u8>>| {
-        fs::write(&file, [header.clone(), frames.concat()].concat()).unwrap()
+        fs::write(&file, [header.clone(), frames.concat()].concat()).unwrap();
     };
     let named = || {
         let report = verified(log.path());

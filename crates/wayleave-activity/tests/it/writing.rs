@@ -1,8 +1,11 @@
 //! What is recorded is read back; writers go on where others ended.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
-use wayleave_activity::{ActivityLog, ActivityReader, LogOptions, SegmentSeal};
+use wayleave_activity::{ActivityFilter, ActivityLog, ActivityReader, LogOptions, SegmentSeal};
 
 use crate::calls::{all, log_in, point_read, record, varied};
 
@@ -53,7 +56,7 @@ fn two_writers_at_a_time_have_a_chain_each() {
     assert!(report.is_sound(), "{report:?}");
     assert_eq!(report.writers.len(), 2);
     let found = ActivityReader::new(folder.path())
-        .latest(&Default::default(), 3)
+        .latest(&ActivityFilter::default(), 3)
         .unwrap();
     assert_eq!(found.len(), 3);
     assert!(found.is_sorted_by(|one, next| one.id > next.id));
@@ -102,7 +105,11 @@ fn retention_drops_old_segments_and_leaves_a_proof() {
         log.rotate().unwrap();
     }
     drop(log);
-    std::thread::sleep(Duration::from_millis(20));
+    // The records must be older than they are kept.
+    let recorded = Instant::now();
+    while recorded.elapsed() < Duration::from_millis(20) {
+        std::thread::yield_now();
+    }
     let keeping = LogOptions {
         keep: Some(Duration::from_millis(1)),
         ..LogOptions::new(folder.path())

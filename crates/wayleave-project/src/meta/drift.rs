@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wayleave_model::{grant::Scope, parse};
 
 use super::{
-    MetaCode, MetaContext, MetaOperation, MetaRefusal, MetaResult, MetaOperationError, input,
+    MetaCode, MetaContext, MetaOperation, MetaOperationError, MetaRefusal, MetaResult, input,
     mappings::{connection, told},
 };
 use crate::{Rendering, source_probe::ConnectionDrift};

@@ -6,7 +6,7 @@ use serde_json::json;
 use wayleave_model::{grant::Scope, propose::ProposeOptions};
 
 use super::{
-    MetaContext, MetaOperation, MetaRefusal, MetaResult, MetaOperationError,
+    MetaContext, MetaOperation, MetaOperationError, MetaRefusal, MetaResult,
     input::{self, MappingInput, WorkingText},
     shape::{self, StreamShape},
     table_stream,

@@ -9,7 +9,7 @@ use wayleave_ledger::Millis;
 use wayleave_model::{diff, digest::Digest, grant::Scope};
 
 use super::{
-    MetaCode, MetaContext, MetaOperation, MetaRefusal, MetaResult, MetaOperationError,
+    MetaCode, MetaContext, MetaOperation, MetaOperationError, MetaRefusal, MetaResult,
     context::now,
     input::{self, MappingInput, WorkingText},
 };

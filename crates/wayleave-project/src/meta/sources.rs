@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use wayleave_model::{catalogue::Catalogue, grant::Scope, nearest::nearest};
 
-use super::{MetaCode, MetaContext, MetaOperation, MetaRefusal, MetaResult, MetaOperationError};
+use super::{MetaCode, MetaContext, MetaOperation, MetaOperationError, MetaRefusal, MetaResult};
 use crate::{Rendering, columns, render};
 
 /// Most tables that are described in one answer.

@@ -51,7 +51,10 @@ pub(crate) async fn run(
                 .hint("start one with `wayleave console`")
         })?;
         let code = LoginLinks::new(project.folder()).issue(&who, SystemClock.now());
-        let link = format!("http://{address}/login?code={}", code.map_err(no_link)?);
+        let link = format!(
+            "http://{address}/login?code={}",
+            code.map_err(|error| no_link(&error))?
+        );
         output.answer(&json!({ "link": link, "who": who }), &link);
         return Ok(ExitCode::SUCCESS);
     }
@@ -60,11 +63,8 @@ pub(crate) async fn run(
     let address = address.ok_or_else(|| Failure::bug("the console has no address"))?;
     let deployment = Deployment::open(&project, Environment::process()).await?;
     let console = deployment.bind_console(address, None).await?;
-    announce_as(
-        &console,
-        arguments.who.unwrap_or_else(actor::os_user),
-        output,
-    )?;
+    let who = arguments.who.unwrap_or_else(actor::os_user);
+    announce_as(&console, &who, output)?;
     console.serve(stop_on_signal()).await;
     deployment.close().await;
     Ok(ExitCode::SUCCESS)
@@ -72,11 +72,11 @@ pub(crate) async fn run(
 
 /// Prints a link to a console that listens.
 pub(super) fn announce(console: &ConsoleServer, output: Output) -> Result<(), Failure> {
-    announce_as(console, actor::os_user(), output)
+    announce_as(console, &actor::os_user(), output)
 }
 
-fn announce_as(console: &ConsoleServer, who: String, output: Output) -> Result<(), Failure> {
-    let link = console.link(&who).map_err(no_link)?;
+fn announce_as(console: &ConsoleServer, who: &str, output: Output) -> Result<(), Failure> {
+    let link = console.link(who).map_err(|error| no_link(&error))?;
     output.remark(format_args!("console on http://{}", console.address()));
     output.remark(format_args!(
         "sign in as {who}, once, within 5 minutes: {link}"
@@ -84,6 +84,6 @@ fn announce_as(console: &ConsoleServer, who: String, output: Output) -> Result<(
     Ok(())
 }
 
-fn no_link(error: LinkError) -> Failure {
-    Failure::from_error(&error).hint("check who owns `.wayleave`")
+fn no_link(error: &LinkError) -> Failure {
+    Failure::from_error(error).hint("check who owns `.wayleave`")
 }

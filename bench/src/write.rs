@@ -69,15 +69,15 @@ pub(crate) fn measure(writes: Writes) -> Result<ExitCode> {
         command.arg("shop").arg(folder.path()).env(VARIABLE, &dsn);
         let (_server, ours) = Server::listening(command)?;
         let rounds = runtime.block_on(rounds(writes, kind, &dsn, &token, [ours, echo]))?;
-        let middle = |way: usize| median(rounds.iter().map(|it| it[way]).collect());
-        let ratio = median(rounds.iter().map(|it| it[0] / (it[1] + it[2])).collect());
+        let middle = |time: fn(&[f64; 3]) -> f64| median(rounds.iter().map(time).collect());
+        let ratio = middle(|[ours, transaction, echo]| ours / (transaction + echo));
         is_met &= ratio <= AIM;
         writeln!(
             std::io::stdout(),
             "| {kind} | {:.0} µs | {:.0} µs | {:.0} µs | {ratio:.2} × (aim: at most {AIM:.1} ×) |",
-            middle(0),
-            middle(1),
-            middle(2),
+            middle(|[ours, _, _]| *ours),
+            middle(|[_, transaction, _]| *transaction),
+            middle(|[_, _, echo]| *echo),
         )?;
     }
     Ok(if is_met {

@@ -36,9 +36,6 @@ from serving import (
 
 NOT_FOUND = {INVALID_PARAMS, -32002}
 UNAUTHENTICATED, SCOPE_DENIED = -32001, -32004
-# What every reader of a live dataset is offered beside the types, and what builders are.
-ABOUT = {"wayleave://schema", "wayleave://kg/types", "wayleave://stats"}
-DOCTOR = {"wayleave://doctor"}
 BUILDING = {
     "list_datasets", "connect_dataset", "disconnect_dataset", "workup", "check_citations",
     "wayleave_meta_ping", "wayleave_meta_source_list", "wayleave_meta_source_introspect",
@@ -123,8 +120,14 @@ async def tools(client: Client) -> set[str]:
     return {tool.name for tool in (await client.list_tools()).tools}
 
 
-# The record of calls, which is there whatever is connected.
-STANDING = "wayleave://prov/"
+# Those about all datasets, and the record of calls: they are there whatever is connected.
+STANDING = (
+    "wayleave://schema",
+    "wayleave://kg/types",
+    "wayleave://stats",
+    "wayleave://doctor",
+    "wayleave://prov/",
+)
 
 
 async def resources(client: Client) -> set[str]:
@@ -190,7 +193,7 @@ class Rules(Calls):
             (first, _), _ = both
             for client, _ in both:
                 self.assertEqual(await tools(client), READING | BUILDING | {"workup_fleet"})
-                self.assertEqual(await resources(client), ABOUT | DOCTOR | {"wayleave://kg/Ship"})
+                self.assertEqual(await resources(client), {"wayleave://kg/Ship"})
             connected = await self.good(first, "connect_dataset", name="crew-list")
             data = connected.structured_content["data"]
             self.assertEqual((data["tool"], data["revision"]), ("workup_crew_list", 1))
@@ -207,7 +210,7 @@ class Rules(Calls):
             for client, notices in both:
                 await notices.until(tools=2, resources=2)
                 self.assertEqual(await tools(client), READING | BUILDING | {"workup_fleet"})
-                self.assertEqual(await resources(client), ABOUT | DOCTOR | {"wayleave://kg/Ship"})
+                self.assertEqual(await resources(client), {"wayleave://kg/Ship"})
                 self.assertNotIn("wayleave://kg/Sailor/{id}", await templates(client))
                 gone = await self.error_of(client.call_tool("workup_crew_list", {"entity": "x"}))
                 self.assertEqual(gone.error.code, INVALID_PARAMS)
@@ -323,7 +326,7 @@ class Rules(Calls):
             (outsider, heard), (builder, _) = both
             await self.good(builder, "connect_dataset", name="crew-list")
             self.assertEqual(await tools(outsider), READING | BUILDING | {"workup_fleet"})
-            self.assertEqual(await resources(outsider), ABOUT | DOCTOR | {"wayleave://kg/Ship"})
+            self.assertEqual(await resources(outsider), {"wayleave://kg/Ship"})
             self.assertNotIn("wayleave://kg/Sailor/{id}", await templates(outsider))
             hidden = await self.error_of(outsider.call_tool("workup_crew_list", {"entity": "x"}))
             missing = await self.error_of(outsider.call_tool("workup_crew_lisp", {"entity": "x"}))
@@ -413,10 +416,10 @@ class Rules(Calls):
             listed = (await self.good(client, "list_datasets")).structured_content
             reasons = {row[0]: row[7] for row in listed["data"]["rows"]}
             self.assertIn("was ratified since", reasons["fleet"])
-            self.assertEqual(await resources(client), ABOUT | DOCTOR | {"wayleave://kg/Ship"})
+            self.assertEqual(await resources(client), {"wayleave://kg/Ship"})
             await self.good(client, "query_records", **call, cursor=cursor)
             await self.good(client, "connect_dataset", name="fleet")
-            self.assertEqual(await resources(client), ABOUT | DOCTOR | {"wayleave://kg/Vessel"})
+            self.assertEqual(await resources(client), {"wayleave://kg/Vessel"})
             stale = await self.refused(client, "query_records", **call, cursor=cursor)
             self.assertEqual(stale["code"], "invalid_cursor")
             await notices.until(resources=1)

@@ -1,5 +1,7 @@
 //! Authoring operations come and go while a deployment serves.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -10,6 +12,9 @@ use wayleave_project::{
 };
 
 use super::{client::Client, fixture::ProjectFixture};
+
+/// Long enough that only a lost notice takes this long.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -38,6 +43,17 @@ async fn names(client: &mut Client) -> Vec<String> {
         .collect()
 }
 
+/// Waits for so many notices of the tools: one may follow another by half a second.
+async fn until_told(client: &mut Client, times: usize) {
+    let told = async {
+        while client.heard_of("tools") < times {
+            client.ask("ping", json!({})).await.unwrap();
+        }
+    };
+    tokio::time::timeout(PATIENCE, told).await.unwrap();
+    assert_eq!(client.heard_of("tools"), times);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operation_is_registered_and_withdrawn_with_one_notice_each() {
     let fixture = ProjectFixture::new();
@@ -54,7 +70,7 @@ async fn an_operation_is_registered_and_withdrawn_with_one_notice_each() {
     let greeted = client.ask("tools/call", call.clone()).await.unwrap();
     assert_eq!(greeted["structuredContent"], json!({ "greeted": "ana" }));
     assert_eq!(names(&mut client).await.len(), before.len() + 1);
-    assert_eq!(client.heard_of("tools"), 1);
+    until_told(&mut client, 1).await;
     let id = OperationId::parse("wayleave.meta.test.greet").unwrap();
     assert!(deployment.withdraw_operation(&id));
     assert!(!deployment.withdraw_operation(&id));
@@ -63,7 +79,7 @@ async fn an_operation_is_registered_and_withdrawn_with_one_notice_each() {
         -32602
     );
     assert_eq!(names(&mut client).await, before);
-    assert_eq!(client.heard_of("tools"), 2);
+    until_told(&mut client, 2).await;
     deployment.close().await;
 }
 

@@ -350,6 +350,20 @@ class Rules:
             await self.fields(client, "crm_change", id=1, badge="B-0002")
             await self.fields(client, "crm_change", id=77, status="accepted")
 
+    async def test_t15_one_activity_record_with_agent_times_used_and_generated(self):
+        async with self.client(self.project.writer) as client:
+            made = await client.call_tool("crm_hire", dict(ANN))
+            record = made.structured_content["data"]["id"]
+            tried = await client.call_tool("crm_hire", dict(ANN) | {"dry_run": True})
+            key = int(record.removeprefix("crm/people:"))
+            gone = await client.call_tool("crm_forget", {"id": key})
+        for result, used, generated in [(made, [], [record]), (tried, [], []), (gone, [record], [record])]:
+            id = result.meta["io.wayleave/activity"].removeprefix("urn:uuid:")
+            shown = json.loads(self.project.run("audit", "show", id, "--json"))
+            self.assertEqual(shown["used"].get("ids", []), used, shown)
+            self.assertEqual(shown["generated"].get("ids", []), generated, shown)
+            self.assertTrue(shown["agent"]["token"] and shown["micros"] > 0, shown)
+
     # What a write does.
 
     async def test_a_record_is_created_changed_and_deleted(self):

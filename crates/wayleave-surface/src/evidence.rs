@@ -7,6 +7,9 @@ use std::sync::Arc;
 
 use wayleave_activity::CallCollector;
 use wayleave_plan::Record;
+use wayleave_plan::view::View;
+use wayleave_plan::write::AuthorizedWrite;
+use wayleave_store::WriteOutcome;
 
 use crate::call_context::CallContext;
 
@@ -30,6 +33,37 @@ pub(crate) fn set_answer_text(text: &str) {
         };
         let data: Vec<&str> = text.lines().filter(is_data).collect();
         collector.set_answer(data.join("\n").as_bytes());
+    }
+}
+
+/// Notes the grant and the stream of a write, which may still be refused.
+pub(crate) fn note_write(view: &View, write: &AuthorizedWrite) {
+    let Some(collector) = collector() else {
+        return;
+    };
+    let target = write.target();
+    if let Some(connection) = view.connection(&target.connection_id) {
+        collector.use_grant(
+            &connection.grant_id,
+            &target.connection_id,
+            &connection.connector_key,
+            *target.mapping.as_bytes(),
+        );
+    }
+    collector.use_stream(&target.connection_id, write.stream().name());
+}
+
+/// Notes the record that a write found and the one that it left.
+pub(crate) fn note_written(write: &AuthorizedWrite, outcome: &WriteOutcome) {
+    let Some(collector) = collector() else {
+        return;
+    };
+    let id = write.record_id(&outcome.key);
+    if outcome.before.is_some() {
+        collector.use_records([id.clone()]);
+    }
+    if !write.is_dry_run() && !outcome.replayed {
+        collector.generate_records([id]);
     }
 }
 

@@ -18,6 +18,7 @@ use wayleave_plan::write::{self, AuthorizedWrite, PolicyRefusal, WriteRefusal};
 use wayleave_store::{CallerKey, StoreError, WriteContext, WriteError, WriteOutcome, Writer};
 
 use crate::access::Access;
+use crate::evidence;
 use crate::reply::Reply;
 use crate::service::ReadService;
 
@@ -62,6 +63,7 @@ impl WriteService {
         };
         let planned = AuthorizedWrite::new(capability, view.subject(), arguments, unix_micros());
         let write = planned.map_err(refused)?;
+        evidence::note_write(&view, &write);
         let source = write.target().source.clone();
         let context = WriteContext {
             caller: CallerKey::from_subject(view.subject()),
@@ -74,6 +76,7 @@ impl WriteService {
             Err(error) => Err(error.into()),
         };
         let outcome = written.map_err(|error| failed(tool, error))?;
+        evidence::note_written(&write, &outcome);
         if !write.is_dry_run() && !outcome.replayed {
             let stream = write.stream();
             self.service.wrote(stream.connection_id(), stream.name());

@@ -9,6 +9,7 @@ mod measure;
 mod ours;
 mod overload;
 mod process;
+mod provenance;
 mod questions;
 mod read;
 mod report;
@@ -17,6 +18,7 @@ mod search;
 mod stdio;
 mod tools;
 mod wire;
+mod write;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -29,6 +31,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::live::Live;
 use crate::measure::{Case, Effort, Route};
 use crate::process::Side;
+use crate::provenance::{Provenance, RecordingServer};
 use crate::questions::Questions;
 use crate::read::Reads;
 use crate::report::Report;
@@ -77,6 +80,8 @@ enum Command {
     },
     /// One kind of search in a loop, for a profiler.
     SearchAgain(Again),
+    /// Creates through MCP, compared with the same transaction through the driver and an echo.
+    Write(write::Writes),
     /// Connecting one dataset beside many: CPU time, and memory per dataset.
     Datasets {
         /// Number of live datasets.
@@ -91,6 +96,16 @@ enum Command {
     },
     /// Many subscribers of one type while its records change, and what readers notice of them.
     Live(Live),
+    /// Point reads with and without a record of every call, and the size of that record.
+    Provenance {
+        #[command(flatten)]
+        what: Provenance,
+        #[command(flatten)]
+        run: Run,
+    },
+    /// Serves the project in a folder, recording calls or not; started by `provenance`.
+    #[command(hide = true)]
+    Recording(RecordingServer),
     /// Serves the project in a folder and its indexes; started by `search`.
     #[command(hide = true)]
     Library {
@@ -189,6 +204,7 @@ fn main() -> Result<ExitCode> {
         Command::Questions(asked) => questions::compare(&asked),
         Command::Search { searches, run } => search::compare(searches, run.effort()?),
         Command::SearchAgain(again) => again.run(),
+        Command::Write(writes) => write::measure(writes),
         Command::Datasets { datasets } => datasets::measure(datasets),
         Command::Overload { turns } => overload::measure(turns),
         Command::Live(live) => live::measure(live),
@@ -197,6 +213,8 @@ fn main() -> Result<ExitCode> {
             tokio::runtime::Runtime::new()?.block_on(search::serve(&folder))?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Provenance { what, run } => provenance::measure(what, run.effort()?),
+        Command::Recording(server) => provenance::run(&server),
         Command::Shop { folder } => {
             process::exit_with_parent();
             tokio::runtime::Runtime::new()?.block_on(read::serve(&folder))?;

@@ -36,11 +36,12 @@ from serving import (
 
 NOT_FOUND = {INVALID_PARAMS, -32002}
 UNAUTHENTICATED, SCOPE_DENIED = -32001, -32004
-# What every reader of a live dataset is offered beside the types, and what builders are.
-ABOUT = {"wayleave://schema", "wayleave://kg/types", "wayleave://stats"}
-DOCTOR = {"wayleave://doctor"}
 BUILDING = {
     "list_datasets", "connect_dataset", "disconnect_dataset", "workup", "check_citations",
+    "wayleave_meta_ping", "wayleave_meta_source_list", "wayleave_meta_source_introspect",
+    "wayleave_meta_gen_mapping", "wayleave_meta_gen_shape", "wayleave_meta_mapping_read",
+    "wayleave_meta_mapping_check", "wayleave_meta_mapping_diff", "wayleave_meta_mapping_propose",
+    "wayleave_meta_mapping_status", "wayleave_meta_drift_report",
 }
 
 
@@ -119,13 +120,27 @@ async def tools(client: Client) -> set[str]:
     return {tool.name for tool in (await client.list_tools()).tools}
 
 
+# Those about all datasets, and the record of calls: they are there whatever is connected.
+STANDING = (
+    "wayleave://schema",
+    "wayleave://kg/types",
+    "wayleave://stats",
+    "wayleave://doctor",
+    "wayleave://prov/",
+)
+
+
 async def resources(client: Client) -> set[str]:
-    return {str(each.uri) for each in (await client.list_resources()).resources}
+    """The resources that come and go with datasets."""
+    listed = {str(each.uri) for each in (await client.list_resources()).resources}
+    return {uri for uri in listed if not uri.startswith(STANDING)}
 
 
 async def templates(client: Client) -> set[str]:
+    """The templates that come and go with datasets."""
     listed = await client.list_resource_templates()
-    return {each.uri_template for each in listed.resource_templates}
+    uris = {each.uri_template for each in listed.resource_templates}
+    return {uri for uri in uris if not uri.startswith(STANDING)}
 
 
 async def prompts(client: Client) -> set[str]:
@@ -178,7 +193,7 @@ class Rules(Calls):
             (first, _), _ = both
             for client, _ in both:
                 self.assertEqual(await tools(client), READING | BUILDING | {"workup_fleet"})
-                self.assertEqual(await resources(client), ABOUT | DOCTOR | {"wayleave://kg/Ship"})
+                self.assertEqual(await resources(client), {"wayleave://kg/Ship"})
             connected = await self.good(first, "connect_dataset", name="crew-list")
             data = connected.structured_content["data"]
             self.assertEqual((data["tool"], data["revision"]), ("workup_crew_list", 1))
@@ -195,7 +210,7 @@ class Rules(Calls):
             for client, notices in both:
                 await notices.until(tools=2, resources=2)
                 self.assertEqual(await tools(client), READING | BUILDING | {"workup_fleet"})
-                self.assertEqual(await resources(client), ABOUT | DOCTOR | {"wayleave://kg/Ship"})
+                self.assertEqual(await resources(client), {"wayleave://kg/Ship"})
                 self.assertNotIn("wayleave://kg/Sailor/{id}", await templates(client))
                 gone = await self.error_of(client.call_tool("workup_crew_list", {"entity": "x"}))
                 self.assertEqual(gone.error.code, INVALID_PARAMS)
@@ -311,7 +326,7 @@ class Rules(Calls):
             (outsider, heard), (builder, _) = both
             await self.good(builder, "connect_dataset", name="crew-list")
             self.assertEqual(await tools(outsider), READING | BUILDING | {"workup_fleet"})
-            self.assertEqual(await resources(outsider), ABOUT | DOCTOR | {"wayleave://kg/Ship"})
+            self.assertEqual(await resources(outsider), {"wayleave://kg/Ship"})
             self.assertNotIn("wayleave://kg/Sailor/{id}", await templates(outsider))
             hidden = await self.error_of(outsider.call_tool("workup_crew_list", {"entity": "x"}))
             missing = await self.error_of(outsider.call_tool("workup_crew_lisp", {"entity": "x"}))
@@ -401,10 +416,10 @@ class Rules(Calls):
             listed = (await self.good(client, "list_datasets")).structured_content
             reasons = {row[0]: row[7] for row in listed["data"]["rows"]}
             self.assertIn("was ratified since", reasons["fleet"])
-            self.assertEqual(await resources(client), ABOUT | DOCTOR | {"wayleave://kg/Ship"})
+            self.assertEqual(await resources(client), {"wayleave://kg/Ship"})
             await self.good(client, "query_records", **call, cursor=cursor)
             await self.good(client, "connect_dataset", name="fleet")
-            self.assertEqual(await resources(client), ABOUT | DOCTOR | {"wayleave://kg/Vessel"})
+            self.assertEqual(await resources(client), {"wayleave://kg/Vessel"})
             stale = await self.refused(client, "query_records", **call, cursor=cursor)
             self.assertEqual(stale["code"], "invalid_cursor")
             await notices.until(resources=1)

@@ -36,6 +36,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["wayleave-model", "wayleave-plan", "wayleave-store"],
     ),
     ("wayleave-ledger", &["wayleave-model"]),
+    // Knows calls and nothing of what they read.
+    ("wayleave-activity", &[]),
     // Reviewing, checking, activating and what is said of it: for the command line, the tools and
     // the console alike, so it knows none of them.
     (
@@ -49,6 +51,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-rdf",
             "wayleave-search",
             "wayleave-ledger",
+            "wayleave-activity",
         ],
     ),
     ("wayleave-mcp", &[]),
@@ -60,6 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-store",
             "wayleave-search",
             "wayleave-ledger",
+            "wayleave-activity",
             "wayleave-project",
             "wayleave-mcp",
         ],
@@ -85,6 +89,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-rdf",
             "wayleave-search",
             "wayleave-ledger",
+            "wayleave-activity",
             "wayleave-project",
             "wayleave-mcp",
             "wayleave-surface",
@@ -98,6 +103,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-plan",
             "wayleave-store",
             "wayleave-ledger",
+            "wayleave-activity",
             "wayleave-project",
             "wayleave-surface",
             "wayleave-server",
@@ -124,6 +130,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-sql",
             "wayleave-search",
             "wayleave-ledger",
+            "wayleave-activity",
             "wayleave-project",
             "wayleave-mcp",
             "wayleave-surface",

@@ -80,6 +80,16 @@ impl Shop {
         Ok(Deployment::open(&self.project, Environment::with(given)).await?)
     }
 
+    /// Its folder.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Gives a server of it the DSN.
+    pub(crate) fn give_dsn(&self, command: &mut Command) {
+        command.env(VARIABLE, &self.dsn);
+    }
+
     /// Its activated mapping.
     pub(crate) async fn active(&self) -> Result<ActiveDatasets> {
         let mapping = self.project.governance().load("shop").await?;

@@ -77,6 +77,17 @@ pub enum Event {
         /// Who withdrew it.
         who: String,
     },
+    /// A server closed a segment of the activity log.
+    ActivitySealed {
+        /// The random id of the chain, in hexadecimal digits.
+        writer: String,
+        /// The segment.
+        segment: u64,
+        /// The number of its last record.
+        last_record: u64,
+        /// The state of the chain after that record.
+        state: Digest,
+    },
     /// A human granted access to part of a dataset.
     GrantCreated(NewGrant),
     /// A human revoked a grant.
@@ -188,7 +199,7 @@ impl Event {
     /// written, not when it is read: a stricter rule must not break an older ledger.
     pub(crate) fn check_text(&self) -> Result<(), BadText> {
         match self {
-            Self::LedgerCreated { .. } => Ok(()),
+            Self::LedgerCreated { .. } | Self::ActivitySealed { .. } => Ok(()),
             Self::DatasetRatified(Ratification {
                 dataset, who, note, ..
             })

@@ -262,6 +262,23 @@ impl Governance {
         .await
     }
 
+    /// Records the end of a closed segment of the activity log.
+    pub async fn seal_activity(
+        &self,
+        writer: String,
+        segment: u64,
+        last_record: u64,
+        state: Digest,
+    ) -> Result<Entry, GovernanceError> {
+        self.append(Event::ActivitySealed {
+            writer,
+            segment,
+            last_record,
+            state,
+        })
+        .await
+    }
+
     /// Activates a dataset in the deployment. Takes the ratified mapping that the caller has
     /// checked against the source; refused if another was ratified since.
     pub async fn activate(

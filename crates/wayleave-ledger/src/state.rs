@@ -209,6 +209,7 @@ impl State {
             Event::GrantRevoked { grant, .. } => self.authority.unrevoked_grant(grant).map(drop),
             Event::TokenRevoked { token, .. } => self.authority.unrevoked_token(token).map(drop),
             Event::LedgerCreated { .. }
+            | Event::ActivitySealed { .. }
             | Event::SourceAdded { .. }
             | Event::SourceRemoved { .. } => Ok(()),
         }
@@ -220,6 +221,8 @@ impl State {
         self.latest = Some(self.now(at));
         match entry.event.clone() {
             Event::LedgerCreated { ledger } => self.ledger = Some(ledger),
+            // Only whoever verifies the activity log asks for it.
+            Event::ActivitySealed { .. } => {}
             Event::DatasetRatified(act) => {
                 let dataset = self.datasets.entry(act.dataset.clone()).or_default();
                 dataset.ratified = Some(RatificationEntry { seq, at, act });

@@ -34,7 +34,7 @@ use crate::{
 mod handlers;
 
 macro_rules! list {
-    ($method:ident, $set:ident, $name:literal, $Result:ident) => {
+    ($method:ident, $set:ident, $name:literal, $Result:ident, $size:ident) => {
         pub(crate) async fn $method(
             &self,
             request: Option<PaginatedRequestParams>,
@@ -45,7 +45,7 @@ macro_rules! list {
                 let snapshot = self.registry.snapshot();
                 let cursor = request.as_ref().and_then(|page| page.cursor.as_deref());
                 let caller = context.caller();
-                let page = page(&snapshot.$set, $name, caller, cursor, self.page_size)?;
+                let page = page(&snapshot.$set, $name, caller, cursor, self.$size)?;
                 let mut result = $Result::with_all_items(page.entries);
                 result.next_cursor = page.next_cursor;
                 if era == Era::Stateless {
@@ -131,9 +131,13 @@ impl ServerState {
         turns: TurnPolicy,
     ) -> Result<ToolReply, ErrorData> {
         let era = context.era();
+        let fails = request.name.clone();
         let mut reply = match turns.turn(&context).await {
             Ok(_turn) => {
                 observation::run(context.observation(), self.run_tool(request, context)).await?
+            }
+            Err(NoTurn::BudgetExceeded(exceeded)) if self.fails_with_errors(&fails) => {
+                return Err(exceeded.error().into());
             }
             Err(NoTurn::BudgetExceeded(exceeded)) => exceeded.result().into(),
             Err(cancelled) => return Err(cancelled.into()),
@@ -145,6 +149,15 @@ impl ServerState {
             meta.extend(self.signature.0.clone());
         }
         Ok(reply)
+    }
+
+    /// Whether a tool answers failures with JSON-RPC errors.
+    fn fails_with_errors(&self, tool: &str) -> bool {
+        let snapshot = self.registry.snapshot();
+        snapshot
+            .tools
+            .get(tool)
+            .is_some_and(|it| it.fails_with_errors)
     }
 
     pub(crate) async fn read_resource(
@@ -193,15 +206,28 @@ impl ServerState {
         Ok(result)
     }
 
-    list!(list_tools, tools, "tools", ListToolsResult);
-    list!(list_resources, resources, "resources", ListResourcesResult);
+    list!(list_tools, tools, "tools", ListToolsResult, tool_page_size);
+    list!(
+        list_resources,
+        resources,
+        "resources",
+        ListResourcesResult,
+        page_size
+    );
     list!(
         list_templates,
         templates,
         "templates",
-        ListResourceTemplatesResult
+        ListResourceTemplatesResult,
+        page_size
     );
-    list!(list_prompts, prompts, "prompts", ListPromptsResult);
+    list!(
+        list_prompts,
+        prompts,
+        "prompts",
+        ListPromptsResult,
+        page_size
+    );
 
     pub(crate) async fn ping(&self, context: &Context) -> Result<(), ErrorData> {
         observation::run(context.observation(), ready(Ok(()))).await

@@ -82,6 +82,11 @@ struct Params<'m> {
     client: Option<&'m RawValue>,
     /// Of `notifications/cancelled`.
     cancelled: Option<&'m RawValue>,
+    /// Of a tool or prompt, or of a completion.
+    arguments: Option<&'m RawValue>,
+    /// Of a stateless request: the client's name and version.
+    meta_client: Option<&'m RawValue>,
+    traceparent: Option<&'m RawValue>,
     meta: Option<&'m RawValue>,
     version: Option<&'m RawValue>,
     capabilities: Option<&'m RawValue>,
@@ -99,6 +104,14 @@ struct Members<'m, const N: usize> {
 
 /// Deserializes the members with these names.
 struct MembersOf<const N: usize>([&'static str; N]);
+
+/// The name and version a client states.
+#[derive(Deserialize)]
+struct ClientName {
+    name: String,
+    #[serde(default)]
+    version: String,
+}
 
 #[derive(Deserialize)]
 struct Name<'m>(#[serde(borrow)] Cow<'m, str>);
@@ -160,15 +173,34 @@ fn is_null(json: &RawValue) -> bool {
 impl<'m> Params<'m> {
     /// Reads `params`; none if they are no object.
     fn parse(params: &'m RawValue) -> Option<Self> {
-        let names = ["name", "uri", "cursor", "clientInfo", "requestId", "_meta"];
+        let names = [
+            "name",
+            "uri",
+            "cursor",
+            "clientInfo",
+            "requestId",
+            "_meta",
+            "arguments",
+            "argument",
+        ];
         let members = members(params.get().as_bytes(), names).ok()?;
-        let [name, uri, cursor, client, cancelled, meta] = members.values;
+        let [
+            name,
+            uri,
+            cursor,
+            client,
+            cancelled,
+            meta,
+            arguments,
+            argument,
+        ] = members.values;
         let mut read = Self {
             name: name.and_then(text),
             uri: uri.and_then(text),
             cursor,
             client,
             cancelled,
+            arguments: arguments.or(argument),
             meta: meta.filter(|meta| !is_null(meta)),
             is_ambiguous: members.has_duplicate,
             ..Self::default()
@@ -187,9 +219,20 @@ impl<'m> Params<'m> {
             "io.modelcontextprotocol/clientCapabilities",
             "io.modelcontextprotocol/logLevel",
             "progressToken",
+            "io.modelcontextprotocol/clientInfo",
+            "traceparent",
         ];
         let members = members(meta.get().as_bytes(), names).ok()?;
-        let [version, capabilities, log_level, progress_token] = members.values;
+        let [
+            version,
+            capabilities,
+            log_level,
+            progress_token,
+            client,
+            traceparent,
+        ] = members.values;
+        self.meta_client = client;
+        self.traceparent = traceparent;
         self.version = version;
         self.capabilities = capabilities;
         self.wants_logs = log_level.is_some();
@@ -405,6 +448,14 @@ impl<'m> Envelope<'m> {
         facts.id = self.id.clone();
         facts.name = self.name().map(str::to_owned);
         facts.uri = self.uri().map(str::to_owned);
+        facts.is_notification = self.is_notification();
+        facts.arguments = self.known.arguments.map(|json| json.get().into());
+        let client = self.known.meta_client.or(self.known.client);
+        facts.client = client.and_then(|json| {
+            let client: ClientName = serde_json::from_str(json.get()).ok()?;
+            Some((client.name, client.version))
+        });
+        facts.traceparent = self.known.traceparent.and_then(text).map(Cow::into_owned);
     }
 
     /// Why the caller may not use the primitive it named, when that is no secret.

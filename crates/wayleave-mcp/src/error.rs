@@ -87,9 +87,22 @@ impl RpcError {
         .with_data(json!({ "requiredCapabilities": { capability: {} } }))
     }
 
+    /// The call cannot be recorded, and so it is not served. For observers: over HTTP without a
+    /// session it is a `503`.
+    pub fn unrecorded() -> Self {
+        let message = "calls cannot be recorded, so none is served; try again later";
+        Self::new(Self::INTERNAL, message)
+            .with_data(json!({ "reason": "audit_unavailable", "retryable": true }))
+    }
+
     /// The client cancelled the request.
     pub(crate) fn cancelled() -> Self {
         Self::new(Self::INVALID_REQUEST, "request cancelled")
+    }
+
+    /// Whether it has this code and message.
+    pub(crate) fn is(&self, code: i32, message: &str) -> bool {
+        self.code == code && self.message == message
     }
 
     /// The authorization of a request was revoked while the request ran.
@@ -119,7 +132,7 @@ impl RpcError {
     }
 
     /// `-32603` with a fresh trace id, which is also logged with `cause`.
-    pub(crate) fn internal(cause: &str) -> Self {
+    pub fn internal(cause: &str) -> Self {
         let trace_id = uuid::Uuid::new_v4().simple().to_string();
         tracing::error!(%trace_id, cause, "internal error");
         Self::new(Self::INTERNAL, "internal error").with_data(json!({ "trace_id": trace_id }))

@@ -58,7 +58,10 @@ pub use context::{Context, Era};
 pub use error::RpcError;
 pub use input::{Answers, InputRequest, InputRequired};
 pub use logging::LogLevel;
-pub use observer::{CallObserver, Carrier, ObservedCall, Outcome, RefusalReason, RequestFacts};
+pub use observation::{call_attachment, with_call_attachment};
+pub use observer::{
+    CallEnd, CallObserver, Carrier, ObservedCall, Outcome, Recording, RefusalReason, RequestFacts,
+};
 pub use prompt::{Prompt, PromptCall, PromptMessage, PromptReply, Role};
 pub use registry::{Batch, Commit, Registry};
 pub use resource::{Read, ReadReply, Resource, ResourceTemplate};

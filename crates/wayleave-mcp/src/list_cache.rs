@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::{
-    Caller, Era, Outcome, RefusalReason, RpcError,
+    CallEnd, Caller, Era, Outcome, Recording, RefusalReason, RpcError,
     envelope::Envelope,
     error::excerpt,
     observation::{self, Observation},
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The answer to a message of `era`, if it is a plain first-page `tools/list`, or a list request
-/// with an invalid cursor.
+/// with an invalid cursor. It may be sent once the observation is recorded.
 pub(crate) fn answer(
     shared: &ServerState,
     caller: &Caller,
@@ -46,10 +46,21 @@ pub(crate) fn answer(
         .registry
         .snapshot()
         .tools
-        .cached_json(caller, shared.page_size)?;
+        .cached_json(caller, shared.tool_page_size)?;
     let mut meta = Map::new();
-    if let Some(call) = observation.and_then(Observation::begin) {
-        call.end(Outcome::Completed, &mut meta);
+    if let Some(observation) = observation {
+        let recording = match observation.begin() {
+            Some(Ok(call)) => {
+                let end = CallEnd {
+                    outcome: Outcome::Completed,
+                    bytes: tools.len(),
+                };
+                call.end(end, &mut meta)
+            }
+            Some(Err(error)) => Recording::Failed(error),
+            None => Recording::Done,
+        };
+        observation.set_recording(recording);
     }
     let meta = page_meta(shared, era, meta);
     Some(page(&envelope.id.to_string(), &tools, era, meta.as_deref()))

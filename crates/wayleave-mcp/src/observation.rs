@@ -4,14 +4,21 @@
 //! unsettled was answered or dropped by the protocol layer, so a new way of refusing a message
 //! cannot escape the observer. Without an observer there are no observations.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    any::Any,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
 
 use http::StatusCode;
 use serde_json::{Map, Value};
+use tracing::Instrument as _;
 
 use crate::{
-    CallObserver, Caller, Carrier, Era, ObservedCall, Outcome, RefusalReason, RequestFacts,
-    RpcError, ToolReply,
+    CallEnd, CallObserver, Caller, Carrier, Content, Era, ObservedCall, Outcome, Recording,
+    RefusalReason, RequestFacts, ResourceBody, RpcError, ToolReply,
+    client_session::ClientSession,
     envelope::Envelope,
     sdk::model::{
         CompleteResult, DiscoverResult, ErrorData, GetPromptResponse, InitializeResult,
@@ -21,15 +28,39 @@ use crate::{
     server::ServerState,
 };
 
+tokio::task_local! {
+    static ATTACHMENT: Arc<dyn Any + Send + Sync>;
+}
+
+/// The value that the observer attached to the call this task works on, if it is a `T`.
+pub fn call_attachment<T: Any + Send + Sync>() -> Option<Arc<T>> {
+    ATTACHMENT
+        .try_with(|attachment| Arc::clone(attachment).downcast().ok())
+        .ok()
+        .flatten()
+}
+
+/// Carries `work` out with a value that [`call_attachment`] finds, where no observer did.
+pub async fn with_call_attachment<T>(
+    attachment: Arc<dyn Any + Send + Sync>,
+    work: impl Future<Output = T>,
+) -> T {
+    ATTACHMENT.scope(attachment, work).await
+}
+
 pub(crate) struct Observation {
     observer: Arc<dyn CallObserver>,
     state: Mutex<State>,
 }
 
 struct State {
-    facts: RequestFacts,
+    /// Taken by whoever settles the message.
+    facts: Option<RequestFacts>,
     is_notification: bool,
-    settled: bool,
+    /// The id a reply refers to.
+    id: Value,
+    /// What a reply made by this layer waits for.
+    recording: Option<Recording>,
 }
 
 impl ServerState {
@@ -44,13 +75,19 @@ impl ServerState {
             id: Value::Null,
             name: None,
             uri: None,
+            arguments: None,
+            client: None,
+            traceparent: None,
+            is_notification: false,
+            arrived: Instant::now(),
         };
         Some(Arc::new(Observation {
             observer,
             state: Mutex::new(State {
-                facts,
+                facts: Some(facts),
                 is_notification: false,
-                settled: false,
+                id: Value::Null,
+                recording: None,
             }),
         }))
     }
@@ -63,44 +100,93 @@ impl Observation {
 
     /// The facts, for the first caller; none for any later one.
     fn settle(&self) -> Option<RequestFacts> {
-        let mut state = self.locked();
-        (!std::mem::replace(&mut state.settled, true)).then(|| state.facts.clone())
+        self.locked().facts.take()
+    }
+
+    fn set(&self, change: impl FnOnce(&mut RequestFacts)) {
+        if let Some(facts) = &mut self.locked().facts {
+            change(facts);
+        }
     }
 
     pub(crate) fn set_caller(&self, caller: &Arc<Caller>) {
-        self.locked().facts.caller = Some(Arc::clone(caller));
+        self.set(|facts| facts.caller = Some(Arc::clone(caller)));
     }
 
     pub(crate) fn set_era(&self, era: Option<Era>) {
-        self.locked().facts.era = era;
+        self.set(|facts| facts.era = era);
     }
 
     pub(crate) fn set_id(&self, id: Value) {
-        self.locked().facts.id = id;
+        self.set(|facts| facts.id = id);
+    }
+
+    /// Takes the client's name from its session, where the message does not state it.
+    pub(crate) fn set_session(&self, session: &ClientSession) {
+        self.set(|facts| {
+            if facts.client.is_none()
+                && let Some(client) = session.client()
+            {
+                let info = &client.client_info;
+                facts.client = Some((info.name.clone(), info.version.clone()));
+            }
+        });
     }
 
     /// Takes the facts out of the message. A client's answer is no request, and is not observed.
     pub(crate) fn set_message(&self, envelope: &Envelope<'_>) {
         let mut state = self.locked();
         state.is_notification = envelope.is_notification();
-        state.settled |= envelope.is_answer();
-        envelope.fill(&mut state.facts);
+        state.id = envelope.id.clone();
+        if envelope.is_answer() {
+            state.facts = None;
+        }
+        if let Some(facts) = &mut state.facts {
+            envelope.fill(facts);
+        }
     }
 
-    pub(crate) fn begin(&self) -> Option<Box<dyn ObservedCall>> {
-        self.settle().map(|facts| self.observer.begin(&facts))
+    pub(crate) fn begin(&self) -> Option<Result<Box<dyn ObservedCall>, RpcError>> {
+        self.settle().map(|facts| self.observer.begin(facts))
     }
 
     pub(crate) fn refuse(&self, reason: RefusalReason) {
         if let Some(facts) = self.settle() {
-            self.observer.refused(&facts, reason);
+            self.set_recording(self.observer.refused(facts, reason));
+        }
+    }
+
+    /// The id a reply refers to.
+    pub(crate) fn id(&self) -> Value {
+        self.locked().id.clone()
+    }
+
+    /// Lets the reply wait for `recording`.
+    pub(crate) fn set_recording(&self, recording: Recording) {
+        self.locked().recording = Some(recording);
+    }
+
+    /// Waits until the message is recorded, where this layer itself replies to it.
+    pub(crate) async fn recorded(&self) -> Result<(), RpcError> {
+        let recording = self.locked().recording.take();
+        match recording {
+            Some(recording) => recording.wait().await,
+            None => Ok(()),
         }
     }
 
     /// Settles a message that was carried out at once, with no result to add `_meta` to.
     pub(crate) fn complete(&self) {
-        if let Some(call) = self.begin() {
-            call.end(Outcome::Completed, &mut Map::new());
+        match self.begin() {
+            Some(Ok(call)) => {
+                let end = CallEnd {
+                    outcome: Outcome::Completed,
+                    bytes: 0,
+                };
+                self.set_recording(call.end(end, &mut Map::new()));
+            }
+            Some(Err(error)) => self.set_recording(Recording::Failed(error)),
+            None => {}
         }
     }
 
@@ -152,28 +238,45 @@ pub(crate) fn refuse(observation: Option<&Observation>, reason: RefusalReason) {
     }
 }
 
-/// Carries `work` out under observation, and adds the observer's entries to its result.
-pub(crate) async fn run<T: ObservedResult, E: ObservedError>(
+/// Carries `work` out under observation, and adds the observer's entries to its result. The result
+/// is returned once it is recorded, and an error instead if it cannot be.
+pub(crate) async fn run<T: ObservedResult, E: ObservedError + From<RpcError>>(
     observation: Option<Arc<Observation>>,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
-    let Some(call) = observation.and_then(|observation| observation.begin()) else {
-        return work.await;
+    let call = match observation.and_then(|observation| observation.begin()) {
+        Some(begun) => begun?,
+        None => return work.await,
     };
-    let mut reply = work.await;
+    let work = work.instrument(call.span());
+    let mut reply = match call.attachment() {
+        Some(attachment) => ATTACHMENT.scope(attachment, work).await,
+        None => work.await,
+    };
     let mut added = Map::new();
-    match &mut reply {
+    let recording = match &mut reply {
         Ok(result) => {
-            call.end(result.outcome(), &mut added);
+            let end = CallEnd {
+                outcome: result.outcome(),
+                bytes: result.bytes(),
+            };
+            let recording = call.end(end, &mut added);
             if !added.is_empty() {
                 result.add_meta(added);
             }
+            recording
         }
         Err(error) => {
             let (code, message) = error.facts();
-            call.end(Outcome::Failed { code, message }, &mut added);
+            let outcome = if RpcError::cancelled().is(code, message) {
+                Outcome::Cancelled
+            } else {
+                Outcome::Failed { code, message }
+            };
+            call.end(CallEnd { outcome, bytes: 0 }, &mut added)
         }
-    }
+    };
+    recording.wait().await?;
     reply
 }
 
@@ -200,8 +303,46 @@ pub(crate) trait ObservedResult {
         Outcome::Completed
     }
 
+    /// Bytes of its content.
+    fn bytes(&self) -> usize {
+        0
+    }
+
     /// Adds to its `_meta`, if the result has one.
     fn add_meta(&mut self, added: Map<String, Value>);
+}
+
+/// Counts what is written.
+struct ByteCount(usize);
+
+impl io::Write for ByteCount {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn json_bytes(value: &impl serde::Serialize) -> usize {
+    let mut count = ByteCount(0);
+    match serde_json::to_writer(&mut count, value) {
+        Ok(()) => count.0,
+        Err(_) => 0,
+    }
+}
+
+fn content_bytes(content: &Content) -> usize {
+    match content {
+        Content::Text(text) => text.len(),
+        Content::Image { data, .. } | Content::Audio { data, .. } => data.len(),
+        Content::Resource(contents) => match &contents.body {
+            ResourceBody::Text(text) | ResourceBody::Blob(text) => text.len(),
+        },
+        Content::Link { uri, .. } => uri.len(),
+    }
 }
 
 fn extend(meta: &mut Option<MetaObject>, added: Map<String, Value>) {
@@ -233,6 +374,13 @@ with_meta!(
 );
 
 impl ObservedResult for ReadResourceResponse {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Complete(result) => json_bytes(&result.contents),
+            _ => 0,
+        }
+    }
+
     fn add_meta(&mut self, added: Map<String, Value>) {
         if let Self::Complete(result) = self {
             extend(&mut result.meta, added);
@@ -254,6 +402,15 @@ impl ObservedResult for ToolReply {
             Self::Done(result) if result.is_error => Outcome::ToolError,
             _ => Outcome::Completed,
         }
+    }
+
+    fn bytes(&self) -> usize {
+        let Self::Done(result) = self else {
+            return 0;
+        };
+        let content: usize = result.content.iter().map(content_bytes).sum();
+        let structured = result.structured.as_ref();
+        content + structured.map_or(0, |structured| structured.bytes(json_bytes))
     }
 
     fn add_meta(&mut self, added: Map<String, Value>) {

@@ -1,31 +1,84 @@
 //! The one place that sees every message a client sends, whatever the transport.
 //!
 //! An observer is told of each request and notification exactly once: either that it began, and
-//! then how it ended, or that it was refused. It neither decides nor delays anything.
+//! then how it ended, or that it was refused. It decides nothing about a request, with one
+//! exception: a reply is sent only once its [`Recording`] is done, and not at all if that fails.
 
-use std::sync::Arc;
+use std::{any::Any, fmt, sync::Arc, time::Instant};
 
+use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use crate::{Caller, Era};
+use crate::{Caller, Era, RpcError};
 
 /// Sees every request and notification of a [`Server`](crate::Server), once each.
 ///
 /// Methods are called on the task that serves the message and must not block.
 pub trait CallObserver: Send + Sync + 'static {
-    /// A message is about to be carried out.
-    fn begin(&self, request: &RequestFacts) -> Box<dyn ObservedCall>;
+    /// A message is about to be carried out. With an error it is answered with that, and neither
+    /// carried out nor observed further.
+    fn begin(&self, request: RequestFacts) -> Result<Box<dyn ObservedCall>, RpcError>;
 
     /// A message is not carried out. `begin` was not called for it.
-    fn refused(&self, request: &RequestFacts, reason: RefusalReason);
+    fn refused(&self, request: RequestFacts, reason: RefusalReason) -> Recording;
+}
+
+/// Whether an observer has recorded a message. Its reply waits for that.
+pub enum Recording {
+    /// It has, or records nothing.
+    Done,
+    /// It cannot: the reply is replaced by this error.
+    Failed(RpcError),
+    /// It is about to.
+    Pending(BoxFuture<'static, Result<(), RpcError>>),
+}
+
+impl Recording {
+    pub(crate) async fn wait(self) -> Result<(), RpcError> {
+        match self {
+            Self::Done => Ok(()),
+            Self::Failed(error) => Err(error),
+            Self::Pending(recording) => recording.await,
+        }
+    }
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Done => "Done",
+            Self::Failed(_) => "Failed",
+            Self::Pending(_) => "Pending",
+        })
+    }
 }
 
 /// A message being carried out. If it is dropped without [`end`](Self::end), the request was
 /// abandoned: its client left or cancelled it, or the server stopped.
 pub trait ObservedCall: Send {
+    /// The observer's own value, which whatever works on the call finds with
+    /// [`call_attachment`](crate::call_attachment).
+    fn attachment(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
+    }
+
+    /// The span that log lines of the call belong to.
+    fn span(&self) -> tracing::Span {
+        tracing::Span::none()
+    }
+
     /// The answer is ready and about to be sent. Entries put into `meta` are added to the `_meta`
     /// of a result that has one; errors and empty results have none.
-    fn end(self: Box<Self>, outcome: Outcome<'_>, meta: &mut Map<String, Value>);
+    fn end(self: Box<Self>, end: CallEnd<'_>, meta: &mut Map<String, Value>) -> Recording;
+}
+
+/// The end of a message that was carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallEnd<'e> {
+    /// How it ended.
+    pub outcome: Outcome<'e>,
+    /// Bytes of content in its result.
+    pub bytes: usize,
 }
 
 /// The known facts of a message. Members are `None` where it was refused before they were read.
@@ -46,6 +99,17 @@ pub struct RequestFacts {
     pub name: Option<String>,
     /// The resource it names.
     pub uri: Option<String>,
+    /// The arguments of a tool, a prompt or a completion, as JSON. Never a credential: the
+    /// parameters of a handshake are not among them.
+    pub arguments: Option<Box<str>>,
+    /// The name and version its client states.
+    pub client: Option<(String, String)>,
+    /// The `traceparent` in its `_meta`.
+    pub traceparent: Option<String>,
+    /// Whether it asks for no answer.
+    pub is_notification: bool,
+    /// When it arrived.
+    pub arrived: Instant,
 }
 
 /// A transport of messages.
@@ -64,6 +128,8 @@ pub enum Outcome<'e> {
     Completed,
     /// With a tool's result that says it failed.
     ToolError,
+    /// Without an answer: its client cancelled it.
+    Cancelled,
     /// With a JSON-RPC error.
     Failed {
         /// The JSON-RPC code.

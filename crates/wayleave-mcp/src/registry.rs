@@ -218,6 +218,11 @@ impl Registry {
         commit
     }
 
+    /// Whether there is a tool of that name, whoever sees it.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.snapshot().tools.get(name).is_some()
+    }
+
     /// Adds or replaces one tool.
     pub fn add_tool(&self, tool: Tool) -> Commit {
         self.commit(Batch::new().add_tool(tool))

@@ -55,6 +55,7 @@ pub(crate) struct ServerState {
     pub(crate) signature_json: String,
     pub(crate) logging: bool,
     pub(crate) page_size: usize,
+    pub(crate) tool_page_size: usize,
     pub(crate) observer: Option<Arc<dyn CallObserver>>,
 }
 
@@ -99,6 +100,7 @@ impl Server {
             signature,
             logging: identity.logging,
             page_size: Self::PAGE_SIZE,
+            tool_page_size: Self::PAGE_SIZE,
             observer: None,
         }))
     }
@@ -108,6 +110,16 @@ impl Server {
     pub fn with_observer(self, observer: Arc<dyn CallObserver>) -> Self {
         Self(Arc::new(ServerState {
             observer: Some(observer),
+            ..ServerState::clone(&self.0)
+        }))
+    }
+
+    /// The same server, whose list of tools has pages of at most `entries`, at least one: a tool
+    /// takes more room than other entries, and a model reads all of it.
+    #[must_use]
+    pub fn with_tool_pages(self, entries: usize) -> Self {
+        Self(Arc::new(ServerState {
+            tool_page_size: entries.max(1),
             ..ServerState::clone(&self.0)
         }))
     }

@@ -68,6 +68,14 @@ impl Structured {
         }
     }
 
+    /// The length of the JSON; `measure` measures a value that is not serialized yet.
+    pub(crate) fn bytes(&self, measure: impl FnOnce(&Value) -> usize) -> usize {
+        match &self.0 {
+            Form::Value(value) => measure(value),
+            Form::Written { json, .. } => json.len(),
+        }
+    }
+
     /// The JSON, if it is already serialized; else the value.
     pub(crate) fn into_json(self) -> Result<String, Value> {
         match self.0 {

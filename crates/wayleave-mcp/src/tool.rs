@@ -174,6 +174,7 @@ pub struct Tool {
     pub(crate) handler: ToolHandler,
     pub(crate) refusal: Option<Refusal>,
     pub(crate) checks_arguments: bool,
+    pub(crate) fails_with_errors: bool,
     pub(crate) visibility: Visibility,
 }
 
@@ -198,6 +199,7 @@ impl Tool {
             handler: boxed(handler),
             refusal: None,
             checks_arguments: false,
+            fails_with_errors: false,
             visibility: Visibility::everyone(),
         })
     }
@@ -279,6 +281,14 @@ impl Tool {
         refusal: impl Fn(&[Violation]) -> Result<ToolResult, RpcError> + Send + Sync + 'static,
     ) -> Self {
         self.refusal = Some(Arc::new(refusal));
+        self
+    }
+
+    /// Answers a call beyond its caller's budget with a JSON-RPC error, as the handler answers all
+    /// failures; without this, with a tool result that says so.
+    #[must_use]
+    pub fn failing_with_errors(mut self) -> Self {
+        self.fails_with_errors = true;
         self
     }
 

@@ -39,8 +39,8 @@ pub enum Claimed {
     Dataset,
     /// A connection's id.
     Connection,
-    /// A capability's name, which is also a tool's.
-    Capability,
+    /// The name of a capability's tool.
+    Tool,
 }
 
 impl fmt::Display for Clash {
@@ -48,7 +48,7 @@ impl fmt::Display for Clash {
         let what = match self.what {
             Claimed::Dataset => "dataset",
             Claimed::Connection => "connection",
-            Claimed::Capability => "capability",
+            Claimed::Tool => "tool",
         };
         let documents: Vec<_> = self
             .documents
@@ -67,18 +67,18 @@ impl fmt::Display for Clash {
 /// The names that more than one of these documents claims. Each document comes with a name for
 /// messages, such as its path.
 pub fn clashes<'a>(documents: impl IntoIterator<Item = (&'a str, &'a Mapping)>) -> Vec<Clash> {
-    let mut claims: BTreeMap<(Claimed, &str), Vec<&str>> = BTreeMap::new();
+    let mut claims: BTreeMap<(Claimed, String), Vec<&str>> = BTreeMap::new();
     for (document, mapping) in documents {
-        let dataset = std::iter::once((Claimed::Dataset, mapping.dataset.name.as_str()));
+        let dataset = std::iter::once((Claimed::Dataset, mapping.dataset.name.value.clone()));
         let connections = mapping
             .connections
             .iter()
-            .map(|entry| (Claimed::Connection, entry.id.as_str()));
-        let capabilities = mapping
+            .map(|entry| (Claimed::Connection, entry.id.value.clone()));
+        let tools = mapping
             .capabilities
             .iter()
-            .map(|entry| (Claimed::Capability, entry.name.as_str()));
-        for claim in dataset.chain(connections).chain(capabilities) {
+            .map(|entry| (Claimed::Tool, entry.tool_name(&mapping.dataset)));
+        for claim in dataset.chain(connections).chain(tools) {
             claims.entry(claim).or_default().push(document);
         }
     }
@@ -87,7 +87,7 @@ pub fn clashes<'a>(documents: impl IntoIterator<Item = (&'a str, &'a Mapping)>) 
         .filter(|(_, documents)| documents.len() > 1)
         .map(|((what, name), documents)| Clash {
             what,
-            name: name.to_owned(),
+            name,
             documents: documents.into_iter().map(str::to_owned).collect(),
         })
         .collect()
@@ -102,9 +102,12 @@ mod tests {
     fn a_name_two_documents_claim_is_told_with_both() {
         let one = parse::parse(EXAMPLE.as_bytes()).unwrap();
         let mut two = one.clone();
-        two.dataset.name = "other".into();
+        two.dataset.name = "crm-hire".into();
         two.connections.truncate(1);
         two.capabilities.truncate(1);
+        two.capabilities[0].name = "new".into();
+        let mut one = one;
+        one.capabilities[0].name = "hire_new".into();
         let told: Vec<_> = clashes([("a.toml", &one), ("b.toml", &two)])
             .iter()
             .map(ToString::to_string)
@@ -113,7 +116,7 @@ mod tests {
             told,
             [
                 "connection `crm-eu` is in `a.toml` and in `b.toml`",
-                "capability `hire` is in `a.toml` and in `b.toml`",
+                "tool `crm_hire_new` is in `a.toml` and in `b.toml`",
             ]
         );
         assert_eq!(clashes([("a.toml", &one)]), []);

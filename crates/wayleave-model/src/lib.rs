@@ -5,6 +5,7 @@
 
 pub mod catalogue;
 pub mod check;
+pub mod constraint;
 mod definitions;
 pub mod diff;
 pub mod digest;

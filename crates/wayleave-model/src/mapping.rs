@@ -54,6 +54,17 @@ impl Mapping {
             .find(|capability| capability.name == name)
     }
 
+    /// The connection whose records a capability writes.
+    pub fn connection_of(&self, capability: &Capability) -> Option<&Connection> {
+        match &capability.connection {
+            Some(id) => self.connection(id),
+            None => match self.connections.as_slice() {
+                [only] => Some(only),
+                _ => None,
+            },
+        }
+    }
+
     /// The predicate IRI of one of this mapping's fields.
     pub fn predicate_iri(&self, field: &Field) -> String {
         field.predicate_iri(&self.dataset.iri)
@@ -340,8 +351,10 @@ pub struct Join {
 /// `[capabilities.<name>]`: a validated write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capability {
-    /// The capability's name: a tool name.
+    /// The capability's name. [`tool_name`](Self::tool_name) makes a tool's of it.
     pub name: Spanned<String>,
+    /// The connection whose records it writes; `None` where the dataset has only one.
+    pub connection: Option<Spanned<String>>,
     /// The stream it writes to.
     pub stream: Spanned<String>,
     /// What it does.
@@ -350,6 +363,24 @@ pub struct Capability {
     pub fields: Vec<Spanned<String>>,
     /// The source for writes, declared separately from the one that is read.
     pub source: Spanned<String>,
+    /// Whether callers may give an idempotency key, which is kept in the source. Default: false.
+    pub idempotency: Spanned<bool>,
     /// What it does, for people and agents.
     pub description: Option<Spanned<String>>,
+}
+
+/// Arguments of a capability's tool that are not fields. No field that a caller gives may have one
+/// of these names.
+pub const WRITE_OPTIONS: [&str; 3] = ["dry_run", "idempotency_key", "if_updated"];
+
+impl Capability {
+    /// The name of its tool in a dataset: `<dataset>_<capability>`, with `-` as `_`.
+    pub fn tool_name(&self, dataset: &Dataset) -> String {
+        format!("{}_{}", dataset.name.replace('-', "_"), self.name)
+    }
+
+    /// Whether a caller may give a value of that field.
+    pub fn writes(&self, field: &str) -> bool {
+        self.fields.iter().any(|name| name.as_str() == field)
+    }
 }

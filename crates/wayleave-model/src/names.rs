@@ -19,7 +19,7 @@ pub enum NameKind {
     Field,
     /// A relation.
     Relation,
-    /// A capability: a tool name.
+    /// A capability: the tail of a tool's name.
     Capability,
     /// A class of the knowledge graph, or a type of edge.
     Type,
@@ -99,6 +99,19 @@ impl NameKind {
                     || (underscore && c == b'_')
                     || (hyphen && c == b'-')
             })
+    }
+
+    /// Why no capability may have a tool of that name, if none may.
+    pub fn reserved_tool(name: &str) -> Option<&'static str> {
+        if TOOLS.contains(&name) {
+            Some("a tool of Wayleave has that name")
+        } else if name.starts_with("workup_") {
+            Some("tools that begin with `workup_` belong to datasets")
+        } else if name.starts_with("wayleave_") {
+            Some("tools that begin with `wayleave_` belong to Wayleave")
+        } else {
+            None
+        }
     }
 
     /// Why the name is reserved, if it is.

@@ -12,6 +12,7 @@ mod unclosed;
 mod value;
 
 pub(crate) use read::Entry;
+pub(crate) use value::is_iri;
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -159,12 +159,14 @@ fn write_relation(out: &mut String, stream: &str, relation: &Relation) -> fmt::R
 
 fn write_capability(out: &mut String, capability: &Capability) -> fmt::Result {
     writeln!(out, "\n[capabilities.{}]", capability.name)?;
+    optional(out, "connection", capability.connection.as_ref())?;
     line(out, "stream", text(&capability.stream))?;
     line(out, "action", text(capability.action.as_str()))?;
     if !capability.fields.is_empty() {
         line(out, "fields", texts(&capability.fields))?;
     }
     line(out, "source", text(&capability.source))?;
+    flag(out, "idempotency", capability.idempotency.value, false)?;
     optional(out, "description", capability.description.as_ref())
 }
 

@@ -28,6 +28,8 @@ pub mod search;
 pub mod value;
 pub mod view;
 pub mod workup_ref;
+pub mod write;
 
 pub use layout::Record;
 pub use plan::AuthorizedPlan;
+pub use write::AuthorizedWrite;

@@ -54,6 +54,8 @@ pub struct Grant {
     pub dataset: String,
     /// The streams that may be read.
     pub streams: StreamScope,
+    /// The capabilities that may be called, by name.
+    pub capabilities: BTreeSet<String>,
 }
 
 /// The streams of a connection that a grant covers.

@@ -25,6 +25,7 @@ pub use stream::{StreamView, Tracking};
 use crate::active_datasets::ActiveDatasets;
 use crate::package::Package;
 use crate::refusal::Candidate;
+use crate::write::CapabilityView;
 
 /// What one package sees of the world.
 #[derive(Debug, Clone)]
@@ -50,6 +51,8 @@ pub struct ConnectionView {
     pub label: String,
     /// The granted streams, in mapping order.
     pub streams: Vec<StreamView>,
+    /// The capabilities that may be called, in mapping order.
+    pub capabilities: Vec<CapabilityView>,
     mapping: Arc<Ratified<Mapping>>,
 }
 
@@ -81,13 +84,13 @@ impl ConnectionView {
     }
 }
 
-/// A stream that is granted, yet not served, because its grant does not fit the mapping any more:
-/// its row filter, or the key. For the operator; callers see nothing of it.
+/// A stream or capability that is granted, yet not served, because its grant does not fit the mapping
+/// any more: its row filter, the key, a field. For the operator; callers see nothing of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Withheld {
     /// The connection.
     pub connection_id: String,
-    /// The stream.
+    /// The stream, or the capability.
     pub stream: String,
     /// What does not fit.
     pub reason: String,
@@ -120,6 +123,12 @@ impl View {
         self.connections
             .iter()
             .find(|connection| connection.connection_id == id)
+    }
+
+    /// The capability whose tool has that name, if it may be called.
+    pub fn capability(&self, tool: &str) -> Option<&CapabilityView> {
+        let mut all = self.connections.iter().flat_map(|it| &it.capabilities);
+        all.find(|it| it.tool() == tool)
     }
 
     /// The visible stream names, sorted, each once.

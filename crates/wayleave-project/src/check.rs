@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use wayleave_ledger::State;
 use wayleave_model::{
     check::{self, Claimed, Clash},
+    diff::{Change, ChangeKind, diff},
     digest::Digest,
     mapping::Mapping,
     names::NameKind,
@@ -54,6 +55,13 @@ impl CheckedDraft {
     /// The mapping, where the draft checks.
     pub fn mapping(&self) -> Option<&Mapping> {
         self.proposed.as_ref().map(Proposed::mapping)
+    }
+
+    /// What the draft lets agents write, in words, with the risks.
+    pub fn writes(&self) -> Vec<Change> {
+        let mut changes = self.mapping().map(|it| diff(None, it)).unwrap_or_default();
+        changes.retain(|it| it.kind == ChangeKind::CapabilityAdded);
+        changes
     }
 
     /// Its text, for excerpts.

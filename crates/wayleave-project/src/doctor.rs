@@ -5,6 +5,7 @@
 use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
 use serde::Serialize;
+use wayleave_activity::ActivityLog;
 use wayleave_ledger::{Clock as _, FOLDER, GovernanceError, State, SystemClock, Validity, rfc3339};
 use wayleave_model::{
     digest::Digest,
@@ -15,7 +16,7 @@ use wayleave_plan::search;
 use wayleave_store::Progress;
 
 use crate::{
-    check,
+    activity_log, check,
     datasets::{DatasetFault, ServedDatasets, WithheldReason},
     explanation::with_causes,
     index_status, keys,
@@ -122,6 +123,7 @@ pub async fn examine(folder: &Path, probe: &SourceProbe, progress: Progress<'_>)
     }
     let (ledger, state) = ledger(&project).await;
     findings.extend(ledger);
+    findings.push(activity(&project));
     findings.extend(drafts(&project));
     if let Some(state) = state {
         findings.extend(token_rules(project.settings(), &state));
@@ -187,6 +189,23 @@ fn cursor_keys(folder: &Path) -> Option<Finding> {
         with_causes(&error),
         Some(error.hint()),
     ))
+}
+
+/// Checks whether calls can be recorded.
+fn activity(project: &Project) -> Finding {
+    const ABOUT: &str = "activity log";
+    if let Err(error) = ActivityLog::check_folder(&activity_log::log_folder(project)) {
+        return Finding::problem(ABOUT, with_causes(&error), Some(error.hint()));
+    }
+    let settings = project.settings().audit;
+    if !settings.required {
+        return Finding::warning(
+            ABOUT,
+            "calls are served even if they are not recorded",
+            "take `required = false` out of `[audit]`",
+        );
+    }
+    Finding::ok(ABOUT, "calls are recorded before they are answered")
 }
 
 /// Checks whether the server may listen where the settings say.

@@ -174,7 +174,7 @@ fn nonblocking() -> i32 {
 }
 
 /// The dataset a document names, even when the rest of it does not check.
-fn named(bytes: &[u8]) -> Option<String> {
+pub(crate) fn named(bytes: &[u8]) -> Option<String> {
     let text = str::from_utf8(bytes).ok()?;
     let (document, _) = toml::de::DeTable::parse_recoverable(text);
     let dataset = document.get_ref().get("dataset")?.get_ref();

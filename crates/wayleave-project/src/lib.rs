@@ -5,6 +5,7 @@
 //! knows no client, no listener and no tool.
 
 pub mod activation;
+pub mod activity_log;
 pub mod change_triggers;
 pub mod check;
 pub mod columns;
@@ -13,8 +14,12 @@ pub mod doctor;
 pub mod draft;
 pub mod draft_cache;
 pub mod explanation;
+pub mod file_diff;
+pub mod inbox;
 pub mod index_status;
 pub mod keys;
+pub mod looks;
+pub mod meta;
 pub mod overview;
 pub mod project;
 pub mod proposal;

@@ -163,6 +163,34 @@ impl DraftTarget {
         Ok(target)
     }
 
+    /// Continues a text that is not in the drafts, such as the ratified mapping. It cannot be
+    /// written.
+    pub fn over_text(
+        options: ProposeOptions,
+        shown: &str,
+        existing: Option<String>,
+        schema: Option<&str>,
+    ) -> Result<Self, ProposalError> {
+        let mut target = Self {
+            path: PathBuf::new(),
+            shown: shown.to_owned(),
+            existing: None,
+            schema: schema.map(str::to_owned),
+            sampling: None,
+            has_other_sources: false,
+            options,
+        };
+        if let Some(text) = existing {
+            target.continue_with(DraftFile {
+                path: PathBuf::new(),
+                shown: shown.to_owned(),
+                bytes: Ok(text.into_bytes()),
+                dataset: Some(target.options.dataset.clone()),
+            })?;
+        }
+        Ok(target)
+    }
+
     fn continue_with(&mut self, file: DraftFile) -> Result<(), ProposalError> {
         let shown_file = shown(&file.shown);
         let unreadable = |reason: String| ProposalError::Unreadable {
@@ -306,7 +334,7 @@ impl DraftSources {
 }
 
 /// Writes a temporary file, syncs it, then renames it into place.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let temporary = folder.join(format!(".tmp-draft-{}", std::process::id()));

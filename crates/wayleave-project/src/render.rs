@@ -4,12 +4,14 @@
 //! [`Rendering`](crate::Rendering) or an [`Explanation`](crate::Explanation).
 
 pub mod activation;
+pub mod activity;
 pub mod audit;
 pub mod catalogue;
 pub mod check;
 pub mod datasets;
 pub mod doctor;
 pub mod grants;
+pub mod inbox;
 pub mod indexes;
 mod listing;
 pub mod proposal;

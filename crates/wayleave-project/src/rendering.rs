@@ -34,6 +34,11 @@ impl Rendering {
         sanitize::text(&self.text)
     }
 
+    /// The document, safe to show likewise.
+    pub fn document(&self) -> Value {
+        sanitize::document(self.document.clone())
+    }
+
     /// The document as JSON text, safe to show likewise.
     pub fn json(&self) -> String {
         sanitize::json(self.document.clone())

@@ -31,6 +31,8 @@ pub struct Review {
     pub live: Vec<ConnectionDrift>,
     /// The ratified mapping.
     pub current: RatifiedVersion,
+    /// The ratified mapping's text, where it can be read.
+    pub current_text: Option<String>,
     /// What ratifying the draft would change, in words.
     pub changes: Vec<Change>,
 }
@@ -134,15 +136,26 @@ impl Review {
                 name: dataset.to_owned(),
                 near: None,
             })?;
+        Self::from_proposed(project, file, proposed).await
+    }
+
+    /// Compares a mapping that checks with the ratified one. `file` is what people see in place of
+    /// its path.
+    pub async fn from_proposed(
+        project: &Project,
+        file: String,
+        proposed: Proposed,
+    ) -> Result<Self, ReviewError> {
+        let dataset = proposed.mapping().dataset.name.value.clone();
         let governance = project.governance();
         let state = governance
             .ledger()
             .state()
             .await
             .map_err(GovernanceError::from)?;
-        let (current, old) = match state.ratified(dataset) {
+        let (current, old) = match state.ratified(&dataset) {
             None => (RatifiedVersion::Nothing, None),
-            Some(entry) => match governance.load(dataset).await {
+            Some(entry) => match governance.load(&dataset).await {
                 Ok(old) => (RatifiedVersion::Ratified(entry.act.digest), Some(old)),
                 Err(error) if is_about_the_copy(&error) => {
                     let (digest, cause) = (entry.act.digest, error);
@@ -152,11 +165,15 @@ impl Review {
             },
         };
         let changes = diff::diff(old.as_deref(), proposed.mapping());
+        let current_text = old
+            .as_ref()
+            .map(|it| String::from_utf8_lossy(it.bytes()).into_owned());
         Ok(Self {
             file,
             proposed,
             live: Vec::new(),
             current,
+            current_text,
             changes,
         })
     }

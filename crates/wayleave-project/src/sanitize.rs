@@ -28,6 +28,12 @@ pub fn json(mut document: Value) -> String {
     escaped(&document)
 }
 
+/// A document in which no string holds a credential.
+pub fn document(mut document: Value) -> Value {
+    withhold(&mut document);
+    document
+}
+
 /// The same, with a secret as that member, which alone is not redacted.
 pub fn json_with_secret(mut document: Value, member: &str, secret: &str) -> String {
     withhold(&mut document);

@@ -3,6 +3,7 @@
 //! Two stages: `raw` is what the file may say, every key optional and unknown keys refused;
 //! [`Settings`] has every default filled in and every value parsed.
 
+mod audit;
 mod issuer;
 mod live;
 mod raw;
@@ -15,6 +16,7 @@ use wayleave_model::{
     nearest::nearest,
 };
 
+pub use audit::AuditSettings;
 pub use issuer::{Algorithm, Issuer, PackageRule, UnknownAlgorithm, endpoint};
 pub use live::LiveSettings;
 use raw::RawSettings;
@@ -24,6 +26,12 @@ pub const FILE: &str = "wayleave.toml";
 
 /// The default address of a server.
 pub const DEFAULT_HTTP: &str = "127.0.0.1:7411";
+
+/// The default address of a console.
+pub const DEFAULT_CONSOLE: &str = "127.0.0.1:7412";
+
+/// Most live datasets with a tool of their own, unless the settings say otherwise.
+const DEFAULT_DATASET_TOOLS: usize = 64;
 
 /// The environment a project runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +75,14 @@ pub struct Settings {
     pub search: Freshness,
     /// How changes of records are found and told.
     pub live: LiveSettings,
+    /// How calls are recorded.
+    pub audit: AuditSettings,
+    /// The address of the listener for `/metrics`, `/healthz` and `/readyz`; none without.
+    pub telemetry: Option<SocketAddr>,
+    /// The most live datasets that have a tool of their own.
+    pub dataset_tools: usize,
+    /// Where the console listens beside the server; `None` where it does not.
+    pub console: Option<SocketAddr>,
 }
 
 /// The paths of the certificate and its key, relative to the project folder.
@@ -270,6 +286,10 @@ impl Settings {
             limits: limits(&raw.limits)?,
             search: freshness(&raw.search)?,
             live: LiveSettings::resolve(&raw.live)?,
+            audit: AuditSettings::resolve(&raw.audit)?,
+            telemetry: audit::telemetry_address(&raw.telemetry)?,
+            dataset_tools: raw.serve.dataset_tools.unwrap_or(DEFAULT_DATASET_TOOLS),
+            console: console(&raw.console)?,
         })
     }
 
@@ -305,6 +325,22 @@ impl Settings {
         } else {
             Err(SettingsError::ClearText)
         }
+    }
+}
+
+fn console(raw: &raw::Console) -> Result<Option<SocketAddr>, SettingsError> {
+    let value = || SettingsError::Value {
+        setting: "console.http",
+        expected: "an address of this machine and a port, like `127.0.0.1:7412`",
+    };
+    let Some(text) = &raw.http else {
+        return Ok(None);
+    };
+    let address: SocketAddr = text.parse().map_err(|_| value())?;
+    if address.ip().is_loopback() {
+        Ok(Some(address))
+    } else {
+        Err(value())
     }
 }
 

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use wayleave_ledger::Source;
 use wayleave_sql::Dsn;
-pub use wayleave_sql::create_sqlite;
+pub use wayleave_sql::{create_sqlite, idempotency_table};
 use wayleave_store::StoreError;
 
 /// The environment variables.

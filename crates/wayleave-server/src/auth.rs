@@ -6,7 +6,7 @@
 
 mod bearer;
 mod http;
-mod jwt;
+pub(crate) mod jwt;
 mod known_callers;
 mod limits;
 mod metadata;

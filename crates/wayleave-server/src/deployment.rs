@@ -3,6 +3,7 @@
 mod change_limit;
 mod health;
 mod listen;
+mod meta;
 mod serving;
 mod tools;
 
@@ -18,38 +19,46 @@ use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
+use wayleave_activity::{ActivityLog, ArgumentKeyError};
 use wayleave_ledger::{FOLDER, LedgerError};
-use wayleave_mcp::{Batch, Caller, Identity, Registry, SchemaError, Server};
+use wayleave_mcp::{Batch, Caller, Identity, Registry, SchemaError, Server, TemplateError};
 use wayleave_model::grant::Scope;
 use wayleave_plan::{active_datasets::ActiveDatasets, search};
 use wayleave_project::{
-    Project, Settings, SettingsError,
+    Project, Settings, SettingsError, activity_log,
     datasets::DatasetFault,
     draft_cache::DraftCache,
     index_status::{self, IndexStatus},
     keys::{self, KeyError},
+    meta::{MetaOperation, MetaOperationError, OperationId},
     settings::LiveSettings,
     source::Environment,
     source_probe::SourceProbe,
 };
-use wayleave_search::IndexError;
+use wayleave_search::{IndexError, IndexRoot};
 use wayleave_surface::{
-    Extent, ReadLimits, ReadService, Searchable,
+    Extent, ReadLimits, ReadService, Searchable, WriteService,
     access::{self, Access},
     datasets::{Datasets, Offer},
     live::{ChangeFeed, LiveOptions},
-    resources::doctor,
+    operation::{Operation, OperationRefused},
+    resources::{doctor, prov},
     workup,
 };
 
 use crate::{
+    activity::{self, ActivityObserver, ActivitySubscriptions, RecentActivities},
     indexes::ServedIndexes,
     stores::SourceStores,
+    telemetry::{self, CallMetrics, OtlpExporter},
     tls::TlsError,
     watch::{self, LedgerWatch},
 };
 pub use listen::ServeError;
-use serving::ServingContext;
+pub(crate) use serving::ServingContext;
+
+/// Tools in one page of their list.
+const TOOLS_PAGE: usize = 100;
 
 /// A project, ready to be served.
 pub struct Deployment {
@@ -62,6 +71,8 @@ pub struct Deployment {
     serving: Arc<ServingContext>,
     following: TaskTracker,
     feed: Option<ChangeFeed>,
+    log: ActivityLog,
+    metrics: Arc<CallMetrics>,
     /// Stops following the ledger, also when a deployment is dropped without being closed.
     stop: DropGuard,
 }
@@ -72,12 +83,21 @@ pub enum DeployError {
     /// The ledger cannot be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// The keys that seal the arguments of recorded calls are not available.
+    #[error(transparent)]
+    ArgumentKeys(#[from] ArgumentKeyError),
+    /// A bug: a resource of ours cannot be registered.
+    #[error(transparent)]
+    Resource(#[from] TemplateError),
     /// The keys that seal cursors are not available.
     #[error(transparent)]
     Keys(#[from] KeyError),
     /// A bug: a tool of ours cannot be registered.
     #[error(transparent)]
     Tool(#[from] SchemaError),
+    /// An operation cannot be registered.
+    #[error(transparent)]
+    Operation(#[from] MetaOperationError),
     /// The settings forbid it.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -87,6 +107,9 @@ pub enum DeployError {
     /// No client could connect.
     #[error("no client could connect: there is no client token, and `serve.anonymous` is not set")]
     NobodyMayConnect,
+    /// The console would be open to other machines.
+    #[error("the console listens on this machine alone; that address is not a loopback one")]
+    ConsoleExposed,
     /// The address cannot be listened on.
     #[error("cannot listen on `{address}`")]
     Bind {
@@ -106,6 +129,7 @@ impl DeployError {
                 "issue one with `wayleave token create`; or set `anonymous = true` under `[serve]` to let clients on this machine in",
             ),
             Self::Settings(error) => error.listener_hint(),
+            Self::ConsoleExposed => Some("use `127.0.0.1` and reach it through a tunnel"),
             Self::Bind { .. } => Some("choose another with `--http ADDRESS:PORT`"),
             Self::Keys(error) => Some(error.hint()),
             _ => None,
@@ -134,6 +158,7 @@ impl Deployment {
         let indexes = Arc::new(ServedIndexes::new(index_root, project.settings().search));
         service.search_in(indexes.clone());
         let live = live_options(project.settings().live);
+        let writes = WriteService::new(service.clone(), stores.clone());
         let serving = Arc::new(ServingContext {
             project: project.clone(),
             probe: SourceProbe {
@@ -147,35 +172,51 @@ impl Deployment {
             now: ArcSwap::default(),
             drafts: DraftCache::default(),
             change_limit: change_limit::ChangeLimit::default(),
-            offer: tokio::sync::Mutex::new(Offer::new(&service).with_live(live)),
+            offer: tokio::sync::Mutex::new(offer(project, &service, live, writes)),
+            meta: Mutex::default(),
         });
         let feed = live.map(|options| ChangeFeed::new(service.clone(), options));
-        serving.registry.commit(static_tools(&serving)?);
+        let recent = Arc::new(RecentActivities::new(activity_log::reader(project)));
+        serving
+            .registry
+            .commit(static_tools(&serving, &recent, feed.is_some())?);
+        serving.register_operations(wayleave_project::meta::operations()?)?;
         serving.sync_with_ledger().await;
         let following = TaskTracker::new();
         following.spawn(Arc::clone(&serving).follow(stop.clone()));
         if let Some(feed) = &feed {
-            serving.registry.watch_with(Arc::new(feed.clone()));
+            serving.registry.watch_with(Arc::new(ActivitySubscriptions {
+                recent: Arc::clone(&recent),
+                feed: feed.clone(),
+            }));
             following.spawn(feed.clone().follow());
         }
+        let metrics = call_metrics(project, &serving.probe.environment, &following, &stop);
         following.close();
         let settings = project.settings().clone();
-        let identity = Identity {
-            title: Some(settings.name.clone()),
-            instructions: Some(wayleave_surface::instructions()),
-            subscriptions: feed.is_some(),
-            ..Identity::new("wayleave", env!("CARGO_PKG_VERSION"))
-        };
+        let log = activity::log(project);
+        let observer = ActivityObserver::new(
+            log.clone(),
+            activity_log::argument_keys(project)?,
+            settings.audit,
+            recent,
+            Arc::clone(&metrics),
+        );
+        let identity = identity(&settings, feed.is_some());
         Ok(Self {
             settings,
             service,
-            server: Server::new(serving.registry.clone(), identity),
+            server: Server::new(serving.registry.clone(), identity)
+                .with_observer(Arc::new(observer))
+                .with_tool_pages(TOOLS_PAGE),
             stores,
             indexes,
             indexing: Mutex::default(),
             serving,
             following,
             feed,
+            log,
+            metrics,
             stop: stop.drop_guard(),
         })
     }
@@ -230,6 +271,17 @@ impl Deployment {
         built.map(drop)
     }
 
+    /// Adds an operation of the embedding program to the tools.
+    pub fn register(&self, operation: Operation) -> Result<(), OperationRefused> {
+        let registry = &self.serving.registry;
+        if registry.has_tool(operation.name()) {
+            let name = operation.name().to_owned();
+            return Err(OperationRefused::Taken { name });
+        }
+        registry.add_tool(operation.into_tool(&self.service)?);
+        Ok(())
+    }
+
     /// The service that answers reads.
     pub fn service(&self) -> &ReadService {
         &self.service
@@ -256,9 +308,31 @@ impl Deployment {
         self.serving.clone()
     }
 
+    /// Offers another authoring operation, with one notice to every listening client.
+    pub fn register_operation(&self, operation: MetaOperation) -> Result<(), DeployError> {
+        self.serving.register_operations(vec![operation])
+    }
+
+    /// Withdraws an authoring operation, with one notice. Returns whether it was there.
+    pub fn withdraw_operation(&self, id: &OperationId) -> bool {
+        self.serving.withdraw_operation(id)
+    }
+
     /// The change feed, where clients can subscribe.
     pub fn feed(&self) -> Option<&ChangeFeed> {
         self.feed.as_ref()
+    }
+
+    pub(crate) fn serving(&self) -> Arc<ServingContext> {
+        Arc::clone(&self.serving)
+    }
+
+    pub(crate) fn index_root(&self) -> IndexRoot {
+        self.indexes.index_root().clone()
+    }
+
+    pub(crate) fn project(&self) -> &Project {
+        &self.serving.project
     }
 
     /// The watch on the ledger.
@@ -295,6 +369,26 @@ impl Deployment {
     }
 }
 
+fn identity(settings: &Settings, subscriptions: bool) -> Identity {
+    Identity {
+        title: Some(settings.name.clone()),
+        instructions: Some(wayleave_surface::instructions()),
+        subscriptions,
+        ..Identity::new("wayleave", env!("CARGO_PKG_VERSION"))
+    }
+}
+
+fn offer(
+    project: &Project,
+    service: &ReadService,
+    live: Option<LiveOptions>,
+    writes: WriteService,
+) -> Offer {
+    let most = project.settings().dataset_tools;
+    let offer = Offer::new(service).with_live(live).with_writes(writes);
+    offer.with_own_tools(most)
+}
+
 /// How the change feed works; `None` where the settings turn it off.
 fn live_options(live: LiveSettings) -> Option<LiveOptions> {
     live.enabled.then(|| LiveOptions {
@@ -305,8 +399,31 @@ fn live_options(live: LiveSettings) -> Option<LiveOptions> {
     })
 }
 
-/// The tools, and the resource, that exist independently of live datasets.
-fn static_tools(serving: &Arc<ServingContext>) -> Result<Batch, SchemaError> {
+/// Measures calls if anybody asks for it, and exports what is measured until `stop`.
+fn call_metrics(
+    project: &Project,
+    environment: &Environment,
+    tasks: &TaskTracker,
+    stop: &CancellationToken,
+) -> Arc<CallMetrics> {
+    let exporter = telemetry::endpoint(environment).map(OtlpExporter::new);
+    match exporter {
+        Some((exporter, sender)) => {
+            let metrics = Arc::new(CallMetrics::new(Some(sender)));
+            tasks.spawn(exporter.run(Arc::clone(&metrics), stop.clone()));
+            metrics
+        }
+        None if project.settings().telemetry.is_some() => Arc::new(CallMetrics::new(None)),
+        None => Arc::new(CallMetrics::disabled()),
+    }
+}
+
+/// The tools, and the resources, that exist independently of live datasets.
+fn static_tools(
+    serving: &Arc<ServingContext>,
+    recent: &Arc<RecentActivities>,
+    is_live: bool,
+) -> Result<Batch, DeployError> {
     let package_for = |caller: &Caller| Arc::clone(&Access::from_caller(caller).package);
     let reading = wayleave_surface::tools(&serving.service, package_for)?;
     let reading = reading.into_iter().map(|tool| {
@@ -320,5 +437,7 @@ fn static_tools(serving: &Arc<ServingContext>) -> Result<Batch, SchemaError> {
         .fold(Batch::new(), Batch::add_tool)
         .add_tool(workup::tool(&serving.service)?)
         .add_tool(workup::check_citations(&serving.service)?)
-        .add_resource(doctor::resource(&serving.service, serving.clone())))
+        .add_resource(doctor::resource(&serving.service, serving.clone()))
+        .add_resource(prov::latest(recent.clone(), is_live))
+        .add_template(prov::template(recent.clone())?))
 }

@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wayleave_search::{IndexDir, IndexError, IndexRoot, IndexState, Spec};
 use wayleave_surface::live::{ChangeFeed, SeenCounts};
-use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable};
+use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable, WrittenStream};
 
 use scheduled_index::ScheduledIndex;
 use snapshots::IndexSnapshots;
@@ -43,6 +43,18 @@ pub(crate) struct ServedIndexes {
     /// The streams whose index may be on disk but has not been opened yet, each with its
     /// connection.
     opening: watch::Sender<BTreeSet<(String, String)>>,
+}
+
+/// What makes the indexes stale.
+struct Signals {
+    worlds: watch::Receiver<u64>,
+    writes: broadcast::Receiver<WrittenStream>,
+    /// The changes that the change feed sees, where there is one.
+    seen: Option<watch::Receiver<SeenCounts>>,
+}
+
+fn is_of(written: &WrittenStream, what: &Searchable) -> bool {
+    *written.connection_id == *what.connection_id && *written.stream == *what.stream
 }
 
 impl Indexes for ServedIndexes {
@@ -122,23 +134,22 @@ impl ServedIndexes {
         feed: Option<&ChangeFeed>,
         stop: CancellationToken,
     ) -> JoinHandle<()> {
-        let mut seen = feed.map(ChangeFeed::seen_counts);
+        let seen = feed.map(ChangeFeed::seen_counts);
         // Done before the caller starts to serve, so that no search misses an index on disk.
         let searchable = service.searchable();
         self.opening
             .send_modify(|opening| opening.extend(searchable.iter().map(name)));
         tokio::spawn(async move {
-            let mut worlds = service.worlds();
+            let mut signals = Signals {
+                worlds: service.worlds(),
+                writes: service.writes(),
+                seen,
+            };
             let mut scheduled = Vec::new();
             while !stop.is_cancelled() {
-                worlds.mark_unchanged();
+                signals.worlds.mark_unchanged();
                 self.follow(&service, &mut scheduled).await;
-                let mut signals = Signals {
-                    worlds: &mut worlds,
-                    seen: seen.as_mut(),
-                    stop: &stop,
-                };
-                self.update_due(&service, &mut scheduled, &mut signals)
+                self.update_due(&service, &mut scheduled, &mut signals, &stop)
                     .await;
             }
             self.opening.send_modify(BTreeSet::clear);
@@ -175,9 +186,9 @@ impl ServedIndexes {
         &self,
         service: &ReadService,
         scheduled: &mut [ScheduledIndex],
-        signals: &mut Signals<'_>,
+        signals: &mut Signals,
+        stop: &CancellationToken,
     ) {
-        let stop = signals.stop;
         loop {
             for one in &mut *scheduled {
                 if one.due <= Instant::now() {
@@ -197,9 +208,18 @@ impl ServedIndexes {
                     signals.worlds.mark_changed();
                     return;
                 }
-                seen = next_seen(signals.seen.as_deref_mut()) => {
+                seen = next_seen(signals.seen.as_mut()) => {
                     for one in &mut *scheduled {
                         one.follow_feed(&seen);
+                    }
+                }
+                written = signals.writes.recv() => {
+                    // One that missed some takes every stream for written.
+                    let written = written.ok();
+                    for one in &mut *scheduled {
+                        if written.as_ref().is_none_or(|it| is_of(it, &one.what)) {
+                            one.due = one.due.min(Instant::now());
+                        }
                     }
                 }
                 () = tokio::time::sleep_until(next.into()) => {}
@@ -345,14 +365,6 @@ impl ServedIndexes {
             }
         }
     }
-}
-
-/// What ends the wait for an index that is due.
-struct Signals<'a> {
-    worlds: &'a mut watch::Receiver<u64>,
-    /// The changes that the change feed sees, where there is one.
-    seen: Option<&'a mut watch::Receiver<SeenCounts>>,
-    stop: &'a CancellationToken,
 }
 
 /// Waits until the change feed has seen another change.

@@ -46,7 +46,7 @@ impl ListenerOptions {
     }
 }
 
-fn guests(settings: &Settings, address: SocketAddr) -> Guests {
+pub(crate) fn guests(settings: &Settings, address: SocketAddr) -> Guests {
     let guests = Guests::loopback();
     let guests = settings.hosts.iter().fold(guests, Guests::host);
     let guests = settings.origins.iter().fold(guests, Guests::origin);

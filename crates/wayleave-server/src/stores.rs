@@ -6,9 +6,9 @@ use std::{
 };
 
 use wayleave_ledger::Source;
-use wayleave_sql::StoreOptions;
-use wayleave_store::{Store, StoreError};
-use wayleave_surface::Stores;
+use wayleave_sql::{Dsn, StoreOptions};
+use wayleave_store::{Store, StoreError, Writer};
+use wayleave_surface::{Stores, Writers};
 
 use wayleave_project::{
     settings::Limits,
@@ -26,6 +26,8 @@ pub(crate) struct SourceStores {
 struct OpenStores {
     sources: BTreeMap<String, Source>,
     open: HashMap<String, Arc<dyn Store>>,
+    /// Writers, which share no session with what reads.
+    writing: HashMap<String, Arc<dyn Writer>>,
 }
 
 impl SourceStores {
@@ -34,7 +36,7 @@ impl SourceStores {
         environment: Environment,
         limits: &Limits,
     ) -> Self {
-        let open = HashMap::new();
+        let (open, writing) = (HashMap::new(), HashMap::new());
         Self {
             environment,
             options: StoreOptions {
@@ -42,7 +44,11 @@ impl SourceStores {
                 wait: limits.source_wait,
                 ..StoreOptions::default()
             },
-            stores: Mutex::new(OpenStores { sources, open }),
+            stores: Mutex::new(OpenStores {
+                sources,
+                open,
+                writing,
+            }),
         }
     }
 
@@ -51,21 +57,47 @@ impl SourceStores {
     pub(crate) fn follow(&self, sources: &BTreeMap<String, Source>) {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         if stores.sources != *sources {
-            let OpenStores { sources: old, open } = &mut *stores;
+            let OpenStores {
+                sources: old,
+                open,
+                writing,
+            } = &mut *stores;
             open.retain(|name, _| old.get(name) == sources.get(name));
+            writing.retain(|name, _| old.get(name) == sources.get(name));
             old.clone_from(sources);
         }
     }
 
     /// Closes every session.
     pub(crate) async fn close(&self) {
-        let open: Vec<_> = {
+        let (open, writing): (Vec<_>, Vec<_>) = {
             let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-            stores.open.drain().map(|(_, store)| store).collect()
+            let open = stores.open.drain().map(|(_, store)| store).collect();
+            let writing = stores.writing.drain().map(|(_, writer)| writer).collect();
+            (open, writing)
         };
+        for writer in writing {
+            writer.close().await;
+        }
         for store in open {
             store.close().await;
         }
+    }
+}
+
+impl OpenStores {
+    /// The DSN of a declared source.
+    fn dsn(&self, name: &str, environment: &Environment) -> Result<Dsn, StoreError> {
+        let source = self.sources.get(name).ok_or(StoreError::BadDsn {
+            reason: "no such source is declared",
+        })?;
+        source::dsn(name, source, environment).map_err(|error| {
+            // For the operator; the caller learns only that there is no such source.
+            tracing::warn!(source = name, %error, hint = error.hint(), "a source has no DSN");
+            StoreError::BadDsn {
+                reason: "there is none that can be used",
+            }
+        })
     }
 }
 
@@ -75,18 +107,22 @@ impl Stores for SourceStores {
         if let Some(store) = stores.open.get(name) {
             return Ok(store.clone());
         }
-        let source = stores.sources.get(name).ok_or(StoreError::BadDsn {
-            reason: "no such source is declared",
-        })?;
-        let dsn = source::dsn(name, source, &self.environment).map_err(|error| {
-            // For the operator; the caller learns only that there is no such source.
-            tracing::warn!(source = name, %error, hint = error.hint(), "a source has no DSN");
-            StoreError::BadDsn {
-                reason: "there is none that can be used",
-            }
-        })?;
+        let dsn = stores.dsn(name, &self.environment)?;
         let store = wayleave_sql::store(dsn, self.options);
         stores.open.insert(name.to_owned(), store.clone());
         Ok(store)
+    }
+}
+
+impl Writers for SourceStores {
+    fn writer(&self, name: &str) -> Result<Arc<dyn Writer>, StoreError> {
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(writer) = stores.writing.get(name) {
+            return Ok(writer.clone());
+        }
+        let dsn = stores.dsn(name, &self.environment)?;
+        let writer = wayleave_sql::writer(dsn, self.options);
+        stores.writing.insert(name.to_owned(), writer.clone());
+        Ok(writer)
     }
 }

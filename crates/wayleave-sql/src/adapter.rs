@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use wayleave_model::mapping::SourceKind;
-use wayleave_store::{Introspect, Limits, Store, StoreError};
+use wayleave_store::{Introspect, Limits, Store, StoreError, Writer};
 
 use crate::read_task::StoreOptions;
 use crate::{mysql, postgres, sqlite};
@@ -41,6 +41,9 @@ pub(crate) trait UnopenedSource: Send + Sync {
 
     /// Becomes a store that answers plans.
     fn store(self: Box<Self>, options: StoreOptions) -> Arc<dyn Store>;
+
+    /// Becomes a store that takes writes.
+    fn writer(self: Box<Self>, options: StoreOptions) -> Arc<dyn Writer>;
 
     /// Whether programs that write to the source wait for programs that read it.
     async fn writers_wait_for_reads(self: Box<Self>, _limits: Limits) -> Result<bool, StoreError> {

@@ -45,6 +45,8 @@ pub(crate) struct PlanParts<'a> {
     pub(crate) target: &'a Target,
     pub(crate) joins: &'a [JoinedTable],
     pub(crate) read: &'a Read,
+    /// Whether the rows are locked until the transaction ends, where the store locks rows.
+    pub(crate) lock: bool,
 }
 
 impl<'a> PlanParts<'a> {
@@ -77,6 +79,7 @@ impl<'a> From<&'a AuthorizedPlan> for PlanParts<'a> {
             target: plan.target(),
             joins: plan.joins(),
             read: plan.read(),
+            lock: false,
         }
     }
 }
@@ -215,6 +218,10 @@ pub(crate) fn compile<'a, D: Dialect>(
             }
         }
     };
+    let mut compiled = compiled;
+    if plan.lock {
+        compiled.sql.push(dialect.row_lock());
+    }
     Ok(compiled.render(dialect))
 }
 

@@ -1,6 +1,6 @@
 //! SQLite, PostgreSQL and MySQL/MariaDB as sources.
 //!
-//! Every session is read-only and bounded in time. Statements are constants of this crate, name
+//! Every session is read-only and bounded in time, but those of a [`writer`]. Statements are constants of this crate, name
 //! columns of the catalogue that an operator has sampled, or are compiled from a plan that policy
 //! has allowed; whatever a caller gave is a bound value. Nothing here knows mappings or grants.
 
@@ -22,6 +22,7 @@ mod shares;
 mod sqlite;
 mod tls;
 mod values;
+mod write;
 
 use std::sync::Arc;
 
@@ -30,7 +31,8 @@ pub use postgres::triggers::TableName;
 pub use read_task::StoreOptions;
 pub use sqlite::create_sqlite;
 use wayleave_model::mapping::SourceKind;
-use wayleave_store::{Introspect, Limits, Store, StoreError};
+use wayleave_store::{Introspect, Limits, Store, StoreError, Writer};
+pub use write::keys::idempotency_table;
 
 /// The source behind a DSN. No session is opened until it is asked something.
 pub fn open(dsn: Dsn, limits: Limits) -> Box<dyn Introspect> {
@@ -55,4 +57,10 @@ pub fn change_triggers(kind: SourceKind, tables: &[TableName]) -> Option<String>
         SourceKind::Postgres => postgres::triggers::install(tables),
         _ => None,
     }
+}
+
+/// The store behind a DSN, taking writes that policy has allowed. No session is opened until one
+/// comes.
+pub fn writer(dsn: Dsn, options: StoreOptions) -> Arc<dyn Writer> {
+    dsn.into_source().writer(options)
 }

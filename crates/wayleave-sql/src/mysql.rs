@@ -15,6 +15,7 @@ mod sample;
 mod settings;
 pub(crate) mod types;
 mod values;
+mod write;
 mod zones;
 
 use std::sync::Arc;
@@ -24,13 +25,13 @@ use wayleave_model::catalogue::Catalogue;
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::propose::{ColumnSample, SampledColumn};
 use wayleave_store::{
-    Introspect, IntrospectOptions, Limits, Progress, Store, StoreError, Unsampled,
+    Introspect, IntrospectOptions, Limits, Progress, Store, StoreError, Unsampled, Writer,
 };
 
 use crate::adapter::{Adapter, UnopenedSource};
 use crate::dsn::Server;
 use crate::read_task::StoreOptions;
-pub(crate) use read::store;
+pub(crate) use read::{store, writer};
 
 /// The adapter.
 pub(crate) static ADAPTER: Adapter = Adapter {
@@ -52,6 +53,10 @@ impl UnopenedSource for MysqlSource {
 
     fn store(self: Box<Self>, options: StoreOptions) -> Arc<dyn Store> {
         Arc::new(store(self.0, options))
+    }
+
+    fn writer(self: Box<Self>, options: StoreOptions) -> Arc<dyn Writer> {
+        Arc::new(writer(self.0, options))
     }
 }
 

@@ -409,6 +409,7 @@ mod tests {
             target: &target,
             joins: &[],
             read: &read,
+            lock: false,
         };
         size_of_val(&store.inner.answer(plan, &mut sender, &stop))
     }

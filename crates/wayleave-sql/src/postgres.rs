@@ -18,6 +18,7 @@ mod settings;
 pub(crate) mod triggers;
 pub(crate) mod types;
 mod values;
+mod write;
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ use wayleave_model::catalogue::Catalogue;
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::propose::{ColumnSample, SampledColumn};
 use wayleave_store::{
-    Introspect, IntrospectOptions, Limits, Progress, Store, StoreError, Unsampled,
+    Introspect, IntrospectOptions, Limits, Progress, Store, StoreError, Unsampled, Writer,
 };
 
 use crate::adapter::{Adapter, UnopenedSource};
@@ -34,7 +35,7 @@ use crate::dsn::Server;
 use crate::read_task::StoreOptions;
 #[cfg(feature = "raw")]
 pub(crate) use read::statements;
-pub(crate) use read::store;
+pub(crate) use read::{store, writer};
 
 /// The adapter.
 pub(crate) static ADAPTER: Adapter = Adapter {
@@ -56,6 +57,10 @@ impl UnopenedSource for PostgresSource {
 
     fn store(self: Box<Self>, options: StoreOptions) -> Arc<dyn Store> {
         Arc::new(store(self.0, options))
+    }
+
+    fn writer(self: Box<Self>, options: StoreOptions) -> Arc<dyn Writer> {
+        Arc::new(writer(self.0, options))
     }
 }
 

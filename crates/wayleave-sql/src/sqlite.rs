@@ -23,6 +23,7 @@ pub(crate) mod types;
 mod values;
 mod versions;
 mod watchdog;
+mod write;
 mod writers;
 
 pub use create::create_sqlite;
@@ -40,7 +41,7 @@ use wayleave_model::catalogue::Catalogue;
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::propose::{ColumnSample, SampledColumn};
 use wayleave_store::{
-    Introspect, IntrospectOptions, Limits, Progress, Store, StoreError, Unsampled,
+    Introspect, IntrospectOptions, Limits, Progress, Store, StoreError, Unsampled, Writer,
 };
 
 use self::dsn::File;
@@ -68,6 +69,10 @@ impl UnopenedSource for SqliteSource {
 
     fn store(self: Box<Self>, options: StoreOptions) -> Arc<dyn Store> {
         Arc::new(SqliteStore::new(self.0, options))
+    }
+
+    fn writer(self: Box<Self>, options: StoreOptions) -> Arc<dyn Writer> {
+        Arc::new(write::SqliteWriter::new(self.0, options))
     }
 
     async fn writers_wait_for_reads(self: Box<Self>, limits: Limits) -> Result<bool, StoreError> {

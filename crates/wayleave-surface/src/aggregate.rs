@@ -32,6 +32,8 @@ pub(crate) async fn answer(
     };
     let (read, totals) = tokio::try_join!(groups, totals)?;
     let (groups, more) = plan.answer(&read.rows);
+    call.note_stream(plan.connection_id(), plan.stream());
+    call.note_rows(groups.len());
     let found_none =
         request.having.is_none() && request.cursor.is_none() && is_of_none(&plan, groups);
     let hint = if found_none {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::DropGuard;
+use wayleave_activity::CallCollector;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::seal::Seal;
@@ -16,6 +17,7 @@ use wayleave_plan::value::Value;
 use wayleave_plan::view::{StreamView, View};
 use wayleave_store::{Answer, CallerKey, ReadContext, Row, Rows, Store, StoreError};
 
+use crate::evidence;
 use crate::failure;
 use crate::search::Indexes;
 
@@ -53,6 +55,8 @@ pub(crate) struct CallContext<'a> {
     stores: &'a dyn Stores,
     reads: ReadContext,
     timeout: Duration,
+    /// Where what the call uses is noted, if it is recorded.
+    collector: Option<Arc<CallCollector>>,
     _stop_when_dropped: DropGuard,
 }
 
@@ -75,9 +79,15 @@ impl<'a> CallContext<'a> {
             max_bytes,
             stores: backends.stores,
             timeout,
+            collector: evidence::collector(),
             _stop_when_dropped: reads.cancel.clone().drop_guard(),
             reads,
         }
+    }
+
+    /// Where what the call uses is noted, if it is recorded.
+    pub(crate) fn collector(&self) -> Option<&CallCollector> {
+        self.collector.as_deref()
     }
 
     /// Whether a new read may begin: the last third of the time is reserved for reads in progress.
@@ -127,8 +137,24 @@ impl<'a> CallContext<'a> {
     }
 
     async fn answer(&self, plan: &AuthorizedPlan) -> Result<Answer, StoreError> {
-        let store = self.stores.store(&plan.target().source)?;
-        store.read(plan, &self.reads).await
+        let target = plan.target();
+        let store = self.stores.store(&target.source)?;
+        let Some(collector) = self.collector() else {
+            return store.read(plan, &self.reads).await;
+        };
+        if let Some(connection) = self.view.connection(&target.connection_id) {
+            let (grant, dataset) = (&connection.grant_id, &connection.connector_key);
+            collector.use_grant(
+                grant,
+                &target.connection_id,
+                dataset,
+                *target.mapping.as_bytes(),
+            );
+        }
+        let began = Instant::now();
+        let answer = store.read(plan, &self.reads).await;
+        collector.add_span("store", Some(&target.source), began);
+        answer
     }
 
     /// A store ends by itself at the deadline. One that does not is abandoned.

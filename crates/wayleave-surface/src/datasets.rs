@@ -77,6 +77,8 @@ pub struct Dataset {
     /// The served mapping, while the dataset is live: a caller who sees any part of it is told the
     /// name of its own tool.
     pub served: Option<Arc<Ratified<Mapping>>>,
+    /// Whether it has no tool of its own, because too many datasets are live.
+    pub shares_workup: bool,
     /// What is wrong with it, or what it waits for.
     pub reason: Option<String>,
 }
@@ -90,6 +92,8 @@ pub struct Connected {
     pub revision: u64,
     /// Whether it was live before: if so, nothing was recorded and nobody was notified.
     pub was_active: bool,
+    /// Whether it has no tool of its own, because too many datasets are live.
+    pub shares_workup: bool,
 }
 
 /// A dataset that is not live now.

@@ -370,6 +370,10 @@ fn structure(source: &Source<'_>, full: Option<&StreamView>, room: Room) -> Json
         });
         put("measures", measures.collect());
     }
+    let writes = writes(source);
+    if !writes.is_empty() {
+        put("writes", json!(writes));
+    }
     let search: Vec<&str> = stream.search().map(FieldView::name).collect();
     put("search", json!(search));
     put("changes_since", changes(stream).into());
@@ -377,6 +381,14 @@ fn structure(source: &Source<'_>, full: Option<&StreamView>, room: Room) -> Json
         put("notes", json!(source.notes));
     }
     Json::Object(object)
+}
+
+/// The tools that write the stream, for callers who have them.
+fn writes<'a>(source: &Source<'a>) -> Vec<&'a str> {
+    let all = source.connections.iter().flat_map(|it| &it.capabilities);
+    let ours = all.filter(|it| it.stream().name() == source.stream.name());
+    ours.map(wayleave_plan::write::CapabilityView::tool)
+        .collect()
 }
 
 fn relation(stream: &StreamView, relation: &Relation) -> Json {

@@ -32,6 +32,8 @@ pub(crate) async fn answer(
     let read = call.rows(plan.rows(), call.max_bytes).await?;
     let record = plan.record(&read.rows)?;
     let records = std::slice::from_ref(&record);
+    call.note_records(records);
+    call.note_rows(1);
     let related = related::follow(call, plan.expansions(), records, call.max_bytes).await?;
     if related.parents == 0 {
         return Err(too_large(&record.id(), plan.view()));

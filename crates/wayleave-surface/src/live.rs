@@ -32,7 +32,7 @@ pub use local::{LocalWatch, SeenChanges, WatchError};
 pub use watcher::RecordChange;
 
 use crate::resources;
-use crate::service::ReadService;
+use crate::service::{ReadService, WrittenStream};
 use crate::url;
 use reader::StreamReader;
 use subscriber::Subscribed;
@@ -81,6 +81,13 @@ impl LiveOptions {
 pub(crate) struct StreamKey {
     pub(crate) connection_id: String,
     pub(crate) stream: String,
+}
+
+impl StreamKey {
+    /// Whether a write was to this stream.
+    pub(crate) fn is_of(&self, written: &WrittenStream) -> bool {
+        *self.connection_id == *written.connection_id && *self.stream == *written.stream
+    }
 }
 
 /// The key of a record that is watched by itself.

@@ -182,6 +182,9 @@ impl Writer<'_> {
                 table.pop();
                 continue;
             }
+            call.note_records(self.page.records().iter().take(shown));
+            call.note_rows(shown);
+            call.note_stream(self.plan.connection_id(), self.plan.stream());
             return Ok(Some(self.finish(table, &head, &tail, &handles, related)));
         }
     }

@@ -44,6 +44,8 @@ pub(crate) async fn follow(
             };
             found.push(expansion.attach(from, &rows));
         }
+        let related = found.iter().flatten();
+        call.note_records(related.flat_map(|one: &Related| &one.records));
         return Ok(Relations { found, parents });
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use wayleave_mcp::{Structured, ToolReply, ToolResult};
 use wayleave_plan::refusal::Refusal;
 
-use crate::{escape, json_bytes};
+use crate::{escape, evidence, json_bytes};
 
 /// The most bytes of an error result, text and structure together; one that describes connections
 /// to choose from takes twice as many.
@@ -24,9 +24,14 @@ pub struct Reply {
 impl Reply {
     /// A read that went well.
     pub(crate) fn done(text: String, structured: impl Into<Structured>) -> Self {
+        evidence::set_answer_text(&text);
+        Self::from_parts(text, structured.into())
+    }
+
+    fn from_parts(text: String, structured: Structured) -> Self {
         Self {
             text,
-            structured: structured.into(),
+            structured,
             is_error: false,
         }
     }
@@ -38,7 +43,8 @@ impl Reply {
         for part in ["{\"data\":", data, ",\"meta\":", &meta, "}"] {
             json.push_str(part);
         }
-        Self::done(text, Structured::written(json))
+        evidence::set_answer(data);
+        Self::from_parts(text, Structured::written(json))
     }
 
     /// How many bytes it takes as a tool result.
@@ -54,6 +60,9 @@ impl Reply {
 impl From<&Refusal> for Reply {
     /// The refusal as JSON, once as text and once as structure, within the budget of both.
     fn from(refusal: &Refusal) -> Self {
+        if let Some(collector) = evidence::collector() {
+            collector.set_error_code(refusal.code.as_str());
+        }
         let most = refusal.max_bytes();
         let mut within = most / 2;
         loop {

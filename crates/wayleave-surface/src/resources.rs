@@ -9,6 +9,7 @@ pub mod doctor;
 mod json_ld;
 mod page;
 mod parameter;
+pub mod prov;
 mod record;
 mod schema;
 mod where_clause;
@@ -243,6 +244,8 @@ pub(crate) async fn labelled(
     }
     let more = read.rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
     let page = plan.page_of(read.rows);
+    call.note_records(page.records());
+    call.note_rows(page.records().len());
     let records = page.records().iter().map(|record| {
         let title = title.as_ref().and_then(|title| record.value(title));
         let label = title

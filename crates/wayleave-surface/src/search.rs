@@ -88,6 +88,10 @@ pub(crate) async fn answer(
         return Err(nothing_ready(sources.any_making()));
     }
     let found = Search::new(call, &plan, &query).run(&mut sources).await?;
+    let limit = usize::try_from(plan.limit()).unwrap_or(usize::MAX);
+    let shown = found.hits.iter().take(limit);
+    call.note_rows(shown.len());
+    call.note_ids(shown.map(|hit| hit.position.id.clone()));
     Ok(write::written(call, &plan, &query, &found, &sources))
 }
 

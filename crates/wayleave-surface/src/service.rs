@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use serde_json::{Map, Value as Json};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
@@ -45,6 +45,18 @@ impl Default for ReadLimits {
     }
 }
 
+/// How many writes a follower may fall behind.
+const MAX_PENDING_WRITES: usize = 1_024;
+
+/// A stream that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenStream {
+    /// The connection.
+    pub connection_id: Arc<str>,
+    /// The stream.
+    pub stream: Arc<str>,
+}
+
 type Clock = dyn Fn() -> i64 + Send + Sync;
 
 /// Answers reads. Cheap to clone; every clone is the same service.
@@ -55,6 +67,8 @@ struct Shared {
     snapshot: ArcSwap<Snapshot>,
     /// Counts how often the active datasets were replaced.
     worlds: watch::Sender<u64>,
+    /// Tells which streams were written through this service.
+    writes: broadcast::Sender<WrittenStream>,
     stores: Arc<dyn Stores>,
     indexes: OnceLock<Arc<dyn Indexes>>,
     keys: KeyRing,
@@ -109,6 +123,7 @@ impl ReadService {
         Self(Arc::new(Shared {
             snapshot: ArcSwap::from_pointee(Snapshot::new(world)),
             worlds: watch::Sender::new(0),
+            writes: broadcast::Sender::new(MAX_PENDING_WRITES),
             stores,
             indexes: OnceLock::new(),
             keys,
@@ -126,6 +141,21 @@ impl ReadService {
     /// Notifies whenever the served datasets are replaced.
     pub fn worlds(&self) -> watch::Receiver<u64> {
         self.0.worlds.subscribe()
+    }
+
+    /// Tells whoever follows a stream that it was written through this deployment.
+    pub(crate) fn wrote(&self, connection_id: &str, stream: &str) {
+        // Nobody may be following.
+        let _ = self.0.writes.send(WrittenStream {
+            connection_id: connection_id.into(),
+            stream: stream.into(),
+        });
+    }
+
+    /// Notifies of every stream that is written through this deployment. Whoever falls behind must
+    /// take all streams for written.
+    pub fn writes(&self) -> broadcast::Receiver<WrittenStream> {
+        self.0.writes.subscribe()
     }
 
     /// Sets the indexes to search. They are built with the service, so they are set once, after it

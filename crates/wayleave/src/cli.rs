@@ -60,6 +60,13 @@ pub(crate) enum Command {
     Diff(commands::diff::Arguments),
     /// Agree to a draft, byte for byte. Nothing else is ever served.
     Ratify(commands::ratify::Arguments),
+    /// Read what agents propose, and decide on it.
+    #[command(subcommand)]
+    Inbox(commands::inbox::Action),
+    /// Open the console: a page in your browser to read what agents propose, and decide.
+    Console(commands::console::Arguments),
+    /// Run an authoring operation of agents, with the same answer.
+    Meta(commands::meta::Arguments),
     /// Withdraw a dataset.
     Retire(commands::retire::Arguments),
     /// List datasets: drafted, ratified, active, retired.
@@ -94,13 +101,15 @@ pub(crate) enum Command {
     /// Issue, list and take back the tokens agents come with.
     #[command(subcommand)]
     Token(commands::token::Action),
-    /// List what was decided and by whom, or verify that the record is whole.
+    /// Show what was decided and by whom, and what agents did; verify that both records are whole.
     Audit(commands::audit::Arguments),
     /// Manage the keys that seal cursors.
     #[command(subcommand)]
     Keys(commands::keys::Action),
     /// Remove what crashes left behind: temporary files, and frozen mappings that no entry names.
     Gc,
+    /// Show the calls of agents as they come: rates, latencies, failures, slow calls.
+    Top(commands::top::Arguments),
     /// Look at everything the project needs in order to serve.
     Doctor,
     /// Print a completion script for a shell.
@@ -118,12 +127,14 @@ impl Command {
             | Self::Disconnect(_)
             | Self::Grant(_)
             | Self::Token(_)
-            | Self::Audit(_)
             | Self::Keys(_)
             | Self::Gc
             | Self::Client(_)
+            | Self::Top(_)
             | Self::Completions(_) => true,
             Self::Source(action) => action.is_local(),
+            Self::Audit(arguments) => arguments.is_local(),
+            Self::Inbox(action) => action.is_local(),
             Self::Check(arguments) => arguments.is_local(),
             Self::Ratify(arguments) => arguments.is_local(),
             Self::Connect(arguments) => arguments.is_local(),
@@ -138,6 +149,8 @@ impl Command {
             | Self::Watch(_)
             | Self::Introspect(_)
             | Self::Propose(_)
+            | Self::Meta(_)
+            | Self::Console(_)
             | Self::Doctor => false,
         }
     }

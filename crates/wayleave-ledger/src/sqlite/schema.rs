@@ -5,7 +5,11 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::verify::Problem;
 
 /// Step `n` (from 1) brings a database from `user_version` `n - 1` to `n`, and sets it.
-const STEPS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+const STEPS: &[&str] = &[
+    include_str!("schema/1.sql"),
+    include_str!("schema/2.sql"),
+    include_str!("schema/3.sql"),
+];
 
 /// `PRAGMA application_id` of a ledger: `WLLG`.
 pub(super) const APPLICATION_ID: i64 = 0x574c_4c47;

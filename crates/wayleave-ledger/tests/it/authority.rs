@@ -178,5 +178,5 @@ async fn a_ledger_of_the_time_before_grants_is_brought_up_to_date() {
     let version: i64 = conn
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 2);
+    assert_eq!(version, 3, "the latest");
 }

@@ -179,6 +179,9 @@ fn status_of(error: &ErrorData) -> StatusCode {
     match error.code.0 {
         -32022..=-32020 => StatusCode::BAD_REQUEST,
         RpcError::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        RpcError::INTERNAL if RpcError::from(error) == RpcError::unrecorded() => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         _ => StatusCode::OK,
     }
 }

@@ -70,10 +70,17 @@ impl Gate {
             parts.extensions.insert(Arc::clone(observation));
         }
         let response = self.answer(parts, body, connection).await;
-        if let Some(observation) = observation {
-            observation.responded(response.status());
+        let Some(observation) = observation else {
+            return response;
+        };
+        observation.responded(response.status());
+        match observation.recorded().await {
+            Ok(()) => response,
+            Err(error) => {
+                let id = observation.id();
+                reply::error(StatusCode::SERVICE_UNAVAILABLE, &error, &id)
+            }
         }
-        response
     }
 
     /// The observation of the message a request carries, if it carries one and an observer is set.

@@ -48,7 +48,7 @@ impl Guests {
     }
 
     /// The reason to refuse the request, if there is one.
-    pub(crate) fn refuse(&self, uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
+    pub fn refuse(&self, uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
         let Some(authority) = authority(uri, headers) else {
             return Some("exactly one host header is required");
         };

@@ -70,12 +70,18 @@ impl Gate {
         let observation = parts.extensions.get::<Arc<Observation>>().cloned();
         if let Some(observation) = &observation {
             observation.set_message(&envelope);
+            if let Some(session) = &permits.session {
+                observation.set_session(&session.client);
+            }
         }
         if let Err(exceeded) = charge(&caller, lifetime, &mut permits).await
             && !envelope.is_one_way()
         {
             observation::refuse(observation.as_deref(), RefusalReason::Budget);
-            return Ok(reply::over_budget(exceeded, &envelope));
+            let snapshot = self.shared.registry.snapshot();
+            let tool = envelope.name().and_then(|it| snapshot.tools.get(it));
+            let as_error = tool.is_some_and(|it| it.fails_with_errors);
+            return Ok(reply::over_budget(exceeded, &envelope, as_error));
         }
         let caller = if caller.is_over() {
             self.reauthenticate(&mut parts, &mut permits).await?

@@ -89,7 +89,7 @@ impl From<Refused> for Response<ResponseBody> {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::With(status, message) => refuse(status, message),
-            Refused::BudgetExceeded(what) => over_budget(what, &Envelope::default()),
+            Refused::BudgetExceeded(what) => over_budget(what, &Envelope::default(), false),
             Refused::Rejected(rejection) => reject(&rejection, &Value::Null),
         }
     }
@@ -114,8 +114,9 @@ pub(crate) fn reject(rejection: &Rejection, id: &Value) -> Response<ResponseBody
 pub(crate) fn over_budget(
     exceeded: BudgetExceeded,
     envelope: &Envelope<'_>,
+    as_error: bool,
 ) -> Response<ResponseBody> {
-    let mut response = if envelope.is_tool_call() {
+    let mut response = if envelope.is_tool_call() && !as_error {
         json(
             StatusCode::OK,
             wire_error::tool_result(envelope, exceeded.result()),

@@ -82,7 +82,12 @@ impl WireAnswer {
 
 /// An error in the form of the era.
 pub(crate) fn error_for_era(mut error: ErrorData, era: Era) -> ErrorData {
-    if era == Era::Stateless && error.code == ErrorCode::RESOURCE_NOT_FOUND {
+    // A tool may give the same code another meaning; only ours names a resource.
+    let names_a_resource = error
+        .data
+        .as_ref()
+        .is_some_and(|it| it.get("uri").is_some());
+    if era == Era::Stateless && error.code == ErrorCode::RESOURCE_NOT_FOUND && names_a_resource {
         error.code = ErrorCode::INVALID_PARAMS;
     }
     error

@@ -171,10 +171,15 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     /// Writes a line beside the conversation, in its own task: a reader dropped half-way must
-    /// not leave half a line behind.
-    fn spawn_write(&mut self, line: Vec<u8>) {
+    /// not leave half a line behind. A reply is written once its message is recorded.
+    fn spawn_write(&mut self, mut line: Vec<u8>, id: Value, observed: Option<Arc<Observation>>) {
         let write = self.write.clone();
         self.pending_writes.spawn(async move {
+            if let Some(observation) = observed
+                && let Err(error) = observation.recorded().await
+            {
+                line = wire_error::response(&error, &id).to_string().into_bytes();
+            }
             if let Err(error) = pipe_calls::write_line(&write, line).await {
                 tracing::debug!(%error, "line not written");
             }
@@ -190,8 +195,9 @@ where
         self.calls.wait_for_room().await;
     }
 
-    fn refuse(&mut self, error: &RpcError, id: &Value) {
-        self.spawn_write(wire_error::response(error, id).to_string().into_bytes());
+    fn refuse(&mut self, error: &RpcError, id: &Value, observed: Option<&Arc<Observation>>) {
+        let line = wire_error::response(error, id).to_string().into_bytes();
+        self.spawn_write(line, id.clone(), observed.cloned());
     }
 
     /// Identifies the sender of the line, and returns its message when it is one for the SDK.
@@ -213,7 +219,7 @@ where
             Err(TurnedAway { error, hang_up }) => {
                 observation::refuse(observation.as_deref(), RefusalReason::Authorization);
                 if envelope.is_request() {
-                    self.refuse(&error, &envelope.id);
+                    self.refuse(&error, &envelope.id, observation.as_ref());
                 }
                 if hang_up {
                     return Err(PeerRejected);
@@ -229,6 +235,9 @@ where
     fn observe(&self, envelope: &Envelope<'_>) -> Option<Arc<Observation>> {
         let observation = self.shared.observe(Carrier::Pipe, self.era)?;
         observation.set_message(envelope);
+        if let Some(session) = self.conversation.session() {
+            observation.set_session(session);
+        }
         Some(observation)
     }
 
@@ -245,20 +254,21 @@ where
             observation.set_caller(&caller);
         }
         if let Some(Err(exceeded)) = caller.budget().map(|budget| budget.spend())
-            && self.refuse_over_budget(exceeded, envelope)
+            && !envelope.is_one_way()
         {
             observation::refuse(observed, RefusalReason::Budget);
+            self.refuse_over_budget(exceeded, envelope, observation);
             return None;
         }
         if envelope.is_request() && envelope.id_is_too_long {
             observation::refuse(observed, RefusalReason::Malformed);
-            self.refuse(&envelope::id_too_long(), &Value::Null);
+            self.refuse(&envelope::id_too_long(), &Value::Null, observation.as_ref());
             return None;
         }
         if let Some(era) = self.era
             && let Some(answer) = list_cache::answer(&self.shared, &caller, envelope, era, observed)
         {
-            self.spawn_write(answer);
+            self.spawn_write(answer, envelope.id.clone(), observation);
             return None;
         }
         if self.begin_call(envelope, &caller, observation.as_ref()) {
@@ -276,7 +286,7 @@ where
         let Ok(mut message) = read else {
             let (error, id) = wire_error::diagnose(line, envelope);
             observation::refuse(observed, RefusalReason::Malformed);
-            self.refuse(&error, &id);
+            self.refuse(&error, &id, observation.as_ref());
             return None;
         };
         match &mut message {
@@ -356,18 +366,21 @@ where
         self.calls.begin(plain, extensions)
     }
 
-    /// Refuses a message of a caller whose budget is spent; returns whether it could be refused.
-    fn refuse_over_budget(&mut self, exceeded: BudgetExceeded, envelope: &Envelope<'_>) -> bool {
-        if envelope.is_one_way() {
-            return false;
-        }
-        if envelope.is_tool_call() {
+    /// Refuses a request of a caller whose budget is spent.
+    fn refuse_over_budget(
+        &mut self,
+        exceeded: BudgetExceeded,
+        envelope: &Envelope<'_>,
+        observation: Option<Arc<Observation>>,
+    ) {
+        let snapshot = self.shared.registry.snapshot();
+        let tool = envelope.name().and_then(|it| snapshot.tools.get(it));
+        if envelope.is_tool_call() && !tool.is_some_and(|it| it.fails_with_errors) {
             let answer = wire_error::tool_result(envelope, exceeded.result());
-            self.spawn_write(answer.into_bytes());
+            self.spawn_write(answer.into_bytes(), envelope.id.clone(), observation);
         } else {
-            self.refuse(&exceeded.error(), &envelope.id);
+            self.refuse(&exceeded.error(), &envelope.id, observation.as_ref());
         }
-        true
     }
 
     fn recycle(&mut self, line: Bytes) {
@@ -429,11 +442,12 @@ where
                         RpcError::INVALID_REQUEST,
                         format!("message longer than {MAX_LINE_BYTES} bytes"),
                     );
-                    if let Some(observation) = self.shared.observe(Carrier::Pipe, self.era) {
+                    let observation = self.shared.observe(Carrier::Pipe, self.era);
+                    if let Some(observation) = &observation {
                         observation.set_id(id.clone());
                         observation.refuse(RefusalReason::Malformed);
                     }
-                    self.refuse(&error, &id);
+                    self.refuse(&error, &id, observation.as_ref());
                 }
                 Ok(LineEnd::End) => break,
                 Err(error) => {

@@ -357,8 +357,14 @@ pub(crate) static RELATION: Section = Section {
 
 pub(crate) static CAPABILITY: Section = Section {
     header: "[capabilities.<name>]",
-    about: "A validated write, for whom a grant includes it. Nothing calls one yet.",
+    about: "A validated write: the tool `<dataset>_<name>` (with `-` as `_`) of callers whose grant \
+            includes it.",
     keys: &[
+        may(
+            "connection",
+            Shape::Name(NameKind::Connection),
+            "The connection whose records it writes. Needed where the dataset has several.",
+        ),
         must(
             "stream",
             Shape::Name(NameKind::Stream),
@@ -379,7 +385,15 @@ pub(crate) static CAPABILITY: Section = Section {
         must(
             "source",
             Shape::Name(NameKind::Source),
-            "The source writes go through, declared apart from the ones that are read.",
+            "The source writes go through, declared apart from the ones that are read. It leads to \
+             the same database as the connection's.",
+        ),
+        default(
+            "idempotency",
+            Shape::Flag,
+            "`false`",
+            "Whether callers may give an `idempotency_key`, so that a repeated call writes once. \
+             The source must have the table that `wayleave source prepare` prints.",
         ),
         may("description", Shape::Prose, "What it does. Agents read it."),
     ],

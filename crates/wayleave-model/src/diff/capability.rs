@@ -7,13 +7,20 @@ use crate::mapping::{Action, Capability, Spanned};
 /// Describes a new capability.
 pub(super) fn added(changes: &mut Changes, new: &Capability) {
     let path = format!("capabilities.{}", new.name);
-    let giving = match new.action.value {
-        Action::Delete => String::new(),
-        Action::Create | Action::Update => format!(", giving {}", names(&new.fields)),
+    let lets = match new.action.value {
+        Action::Create => format!(
+            "create records of `{}` with {}",
+            new.stream,
+            names(&new.fields)
+        ),
+        Action::Update => format!("set {} of `{}`", names(&new.fields), new.stream),
+        Action::Delete => format!("delete records of `{}`", new.stream),
     };
+    let connection = new.connection.as_ref();
+    let connection = connection.map_or_else(String::new, |it| format!(" of connection `{it}`"));
     let words = format!(
-        "adds capability `{}` to {} records of `{}`{giving}, through source `{}`",
-        new.name, new.action, new.stream, new.source
+        "lets agents {lets}{connection}: adds capability `{}`, through source `{}`",
+        new.name, new.source
     );
     let secret = Risk::secret(new.fields.iter().map(|field| field.as_str()));
     changes.push(
@@ -30,10 +37,12 @@ pub(super) fn added(changes: &mut Changes, new: &Capability) {
 pub(super) fn changed(changes: &mut Changes, old: &Capability, new: &Capability) {
     let Capability {
         name,
+        connection,
         stream,
         action,
         fields,
         source,
+        idempotency,
         description,
     } = new;
     let path = format!("capabilities.{name}");
@@ -46,6 +55,18 @@ pub(super) fn changed(changes: &mut Changes, old: &Capability, new: &Capability)
             risks,
         );
     };
+    if *connection != old.connection {
+        let shown = |it: &Option<Spanned<String>>| match it {
+            Some(id) => format!("connection `{id}`"),
+            None => "the only connection".to_owned(),
+        };
+        let words = format!(
+            "lets {what} write {} instead of {}",
+            shown(connection),
+            shown(&old.connection)
+        );
+        push("connection", words, vec![Risk::Write]);
+    }
     if *stream != old.stream {
         let words = format!("lets {what} write `{stream}` instead of `{}`", old.stream);
         push("stream", words, vec![Risk::Write]);
@@ -59,7 +80,7 @@ pub(super) fn changed(changes: &mut Changes, old: &Capability, new: &Capability)
     }
     if *fields != old.fields {
         let words = format!(
-            "lets {what} give {} instead of {}",
+            "lets {what} set {} of `{stream}` instead of {}",
             names(fields),
             names(&old.fields)
         );
@@ -77,6 +98,15 @@ pub(super) fn changed(changes: &mut Changes, old: &Capability, new: &Capability)
             old.source
         );
         push("source", words, vec![Risk::Source]);
+    }
+    if *idempotency != old.idempotency {
+        let words = if idempotency.value {
+            format!("lets callers of {what} give an idempotency key")
+        } else {
+            format!("no longer lets callers of {what} give an idempotency key")
+        };
+        let lost = (!idempotency.value).then_some(Risk::LostConstraint);
+        push("idempotency", words, risks([lost, None]));
     }
     described(
         changes,

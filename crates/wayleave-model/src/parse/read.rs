@@ -356,12 +356,14 @@ fn relation(entry: &Entry<'_, '_>) -> Option<Relation> {
 fn capability(entry: &Entry<'_, '_>) -> Option<Capability> {
     Some(Capability {
         name: entry.name.clone(),
+        connection: entry.text("connection"),
         stream: entry.text("stream")?,
         action: entry.word("action", Action::from_word)?,
         fields: entry.texts("fields"),
         source: entry
             .text("source")
             .unwrap_or_else(|| entry.at(String::new())),
+        idempotency: entry.flag("idempotency", false),
         description: entry.text("description"),
     })
 }

@@ -149,7 +149,7 @@ fn iri_characters(text: &str) -> bool {
 }
 
 /// Whether a text is an absolute IRI.
-pub(super) fn is_iri(text: &str) -> bool {
+pub(crate) fn is_iri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else {
         return false;
     };

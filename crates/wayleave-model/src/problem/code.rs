@@ -86,6 +86,7 @@ codes! {
     // Entries that refer to one another.
     UnknownField => "unknown_field": "A name is not a field of the stream.",
     UnknownStream => "unknown_stream": "A name is not a stream of the mapping.",
+    UnknownConnection => "unknown_connection": "A name is not a connection of the mapping.",
     UnfitField => "unfit_field": "A field cannot play the part it is given.",
     RelationColumn => "relation_column": "A relation joins on a field's name where a column is meant.",
     RelationDatatype => "relation_datatype": "A relation joins values that can never be equal.",

@@ -95,7 +95,7 @@ fn draw(choices: &mut Choices) -> Mapping {
             _ => "urn:x:".to_owned(),
         }),
     };
-    let connections = (0..=choices.below(3))
+    let connections: Vec<Connection> = (0..=choices.below(3))
         .map(|at| Connection {
             id: text(format!("c{at}-eu")),
             label: line(choices),
@@ -106,7 +106,7 @@ fn draw(choices: &mut Choices) -> Mapping {
         .map(|at| stream(choices, at))
         .collect();
     relate(choices, &mut streams);
-    let capabilities = capabilities(choices, &streams);
+    let capabilities = capabilities(choices, &streams, &connections);
     Mapping {
         dataset,
         connections,
@@ -312,7 +312,11 @@ fn relate(choices: &mut Choices, streams: &mut [Stream]) {
     }
 }
 
-fn capabilities(choices: &mut Choices, streams: &[Stream]) -> Vec<Capability> {
+fn capabilities(
+    choices: &mut Choices,
+    streams: &[Stream],
+    connections: &[Connection],
+) -> Vec<Capability> {
     let mut all = Vec::new();
     for at in 0..choices.below(4) {
         let stream = choices.of(streams);
@@ -323,7 +327,13 @@ fn capabilities(choices: &mut Choices, streams: &[Stream]) -> Vec<Capability> {
             .filter(|field| !field.generated.value)
             .filter(|field| match action {
                 Action::Create => field.required.value || choices.yes(),
-                Action::Update => !stream.key.contains(&field.name),
+                Action::Update => {
+                    let mut leading = streams.iter().flat_map(|it| &it.relations);
+                    !stream.key.contains(&field.name)
+                        && !leading.any(|it| {
+                            it.to == stream.name && it.on.iter().any(|on| on.field == field.name)
+                        })
+                }
                 Action::Delete => false,
             })
             .map(|field| field.name.clone())
@@ -333,10 +343,12 @@ fn capabilities(choices: &mut Choices, streams: &[Stream]) -> Vec<Capability> {
         }
         all.push(Capability {
             name: text(format!("act_{at}")),
+            connection: connections.first().map(|it| it.id.clone()),
             stream: stream.name.clone(),
             action: action.into(),
             fields,
             source: text("crm_rw"),
+            idempotency: choices.yes().into(),
             description: prose(choices),
         });
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 use wayleave_model::grant::{self, RowFilter, StreamTerms, Terms};
-use wayleave_model::mapping::{Datatype, Field, Mapping, Stream};
+use wayleave_model::mapping::{Capability, Datatype, Field, Mapping, Stream};
 use wayleave_model::nearest::nearest;
 use wayleave_model::ratify::Ratified;
 
@@ -56,6 +56,14 @@ pub enum Unfit {
         /// The stream.
         stream: String,
     },
+    /// A capability that the rest of the grant does not allow.
+    #[error("capability `{capability}` does not fit: {reason}")]
+    Capability {
+        /// The capability.
+        capability: String,
+        /// Why it does not fit.
+        reason: String,
+    },
     /// A row filter that does not fit its stream.
     #[error("the row filter of `{stream}` does not fit: {reason}")]
     Rows {
@@ -75,6 +83,7 @@ impl Unfit {
             Self::WhichConnection { known, .. } => {
                 Some(format!("name one with `--connection`: {}", list(known)))
             }
+            Self::Capability { .. } => Some("grant what it writes, too".to_owned()),
             Self::RowsOfNothing { stream } => Some(format!("grant it too: `--stream {stream}`")),
             Self::Rows { .. } => Some(
                 "a filter is written as in `query_records`: {\"region\": \"eu\", \"level\": {\"gte\": 2}}"
@@ -152,6 +161,13 @@ impl GrantSelection {
                 ));
             }
         }
+        let granted = self.capabilities.iter();
+        for capability in granted.filter_map(|name| mapping.capability(name)) {
+            if let Err(reason) = callable(mapping, capability, connection.as_deref(), &streams) {
+                let capability = capability.name.value.clone();
+                unfit.push(Unfit::Capability { capability, reason });
+            }
+        }
         match connection {
             Some(connection) if unfit.is_empty() => Ok(Terms {
                 dataset: mapping.dataset.name.value.clone(),
@@ -201,6 +217,35 @@ impl GrantSelection {
             streams.insert(name.clone(), terms);
         }
         streams
+    }
+}
+
+/// Whether a grant of these streams lets a capability be called.
+fn callable(
+    mapping: &Mapping,
+    capability: &Capability,
+    connection: Option<&str>,
+    streams: &BTreeMap<String, StreamTerms>,
+) -> Result<(), String> {
+    let written = mapping.connection_of(capability).map(|it| it.id.as_str());
+    if let (Some(written), Some(granted)) = (written, connection)
+        && written != granted
+    {
+        return Err(format!("it writes connection `{written}`"));
+    }
+    let Some(terms) = streams.get(capability.stream.as_str()) else {
+        return Err(format!("stream `{}` is not granted", capability.stream));
+    };
+    match capability
+        .fields
+        .iter()
+        .find(|it| !terms.fields.contains(it.as_str()))
+    {
+        Some(field) => Err(format!(
+            "field `{field}` of `{}` is not granted",
+            capability.stream
+        )),
+        None => Ok(()),
     }
 }
 

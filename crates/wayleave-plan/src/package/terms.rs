@@ -35,6 +35,7 @@ impl Grant {
             id: id.to_owned(),
             dataset: terms.dataset.clone(),
             streams: StreamScope::Only(streams),
+            capabilities: terms.capabilities.clone(),
         };
         (grant, left_out)
     }

@@ -13,6 +13,7 @@ use crate::filter;
 use crate::package::{FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope};
 use crate::plan::{Predicate, Target};
 use crate::scope::{is_computable, is_measurable, leads_through_whole};
+use crate::write::CapabilityView;
 
 /// The id of the grant of the local package.
 const LOCAL: &str = "local";
@@ -107,7 +108,9 @@ fn connection(
     relate(&mut streams);
     compute(&mut streams);
     search(&mut streams);
+    let capabilities = capabilities(mapping, connection, grant, &streams, withheld);
     Some(ConnectionView {
+        capabilities,
         grant_id: grant.map_or(LOCAL, |grant| &grant.id).to_owned(),
         connector_key: mapping.dataset.name.value.clone(),
         connection_id: connection.id.value.clone(),
@@ -116,6 +119,34 @@ fn connection(
         streams,
     })
     .filter(|connection| !connection.streams.is_empty())
+}
+
+/// The capabilities of a connection that a grant includes, with all that they need. No grant, no
+/// write: the local package reads.
+fn capabilities(
+    mapping: &Arc<Ratified<Mapping>>,
+    connection: &Connection,
+    grant: Option<&Grant>,
+    streams: &[StreamView],
+    withheld: &mut Vec<Withheld>,
+) -> Vec<CapabilityView> {
+    let mut included = Vec::new();
+    for (index, capability) in mapping.capabilities.iter().enumerate() {
+        let is_granted = grant.is_some_and(|it| it.capabilities.contains(capability.name.as_str()));
+        let here = mapping.connection_of(capability);
+        if !is_granted || here.is_none_or(|it| it.id != connection.id) {
+            continue;
+        }
+        match CapabilityView::new(mapping, index, streams) {
+            Ok(view) => included.push(view),
+            Err(reason) => withheld.push(Withheld {
+                connection_id: connection.id.value.clone(),
+                stream: capability.name.value.clone(),
+                reason,
+            }),
+        }
+    }
+    included
 }
 
 /// A stream as far as it is granted, or why it is withheld.

@@ -112,6 +112,7 @@ pub(crate) fn package(text: &str) -> Package {
         let grant = grants
             .entry(connection.to_owned())
             .or_insert_with(|| Grant {
+                capabilities: std::collections::BTreeSet::new(),
                 id: format!("g-{connection}"),
                 dataset: connection.split('-').next().unwrap_or_default().to_owned(),
                 streams: StreamScope::All,

@@ -59,7 +59,8 @@ fn row(entry: &Entry) -> Vec<String> {
     vec![entry.seq.to_string(), at, what, who.to_owned(), note]
 }
 
-fn words(event: &Event) -> (String, &str, &str) {
+/// What an entry records, who did it, and their note.
+pub fn words(event: &Event) -> (String, &str, &str) {
     match event {
         Event::LedgerCreated { .. } => ("began".to_owned(), "", ""),
         Event::DatasetRatified(act) => {
@@ -85,6 +86,15 @@ fn words(event: &Event) -> (String, &str, &str) {
             who,
         } => (format!("added source {name} ({kind}, {env})"), who, ""),
         Event::SourceRemoved { name, who } => (format!("removed source {name}"), who, ""),
+        Event::ActivitySealed {
+            segment,
+            last_record,
+            ..
+        } => (
+            format!("closed activity segment {segment} at record {last_record}"),
+            "",
+            "",
+        ),
         Event::GrantCreated(new) => {
             let of = &new.terms.connection;
             (

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use wayleave_model::diff;
 use wayleave_model::problem::{Problem, Severity, Style, render, shown};
 
 use crate::{
@@ -60,6 +61,7 @@ fn draft(checked: &CheckedDraft) -> Value {
         "sound": checked.is_sound(),
         "unreadable": checked.unreadable().map(ReadDraftError::reason),
         "problems": checked.problems,
+        "writes": checked.writes(),
         "live": checked.live.iter().map(live).collect::<Vec<_>>(),
     })
 }
@@ -115,6 +117,10 @@ fn one_draft(text: &mut String, checked: &CheckedDraft) {
     text.push_str(&render(&checked.problems, file, &source, Style::Plain));
     for compared in &checked.live {
         text.push_str(&drifted(file, &source, compared));
+    }
+    let writes = checked.writes();
+    if !writes.is_empty() {
+        let _ = writeln!(text, "note: {}\n{}", shown(file), diff::render(&writes));
     }
 }
 

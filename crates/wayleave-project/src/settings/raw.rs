@@ -11,6 +11,23 @@ pub(super) struct RawSettings {
     pub(super) limits: Limits,
     pub(super) search: Search,
     pub(super) live: Live,
+    pub(super) audit: Audit,
+    pub(super) telemetry: Telemetry,
+    pub(super) console: Console,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Audit {
+    pub(super) required: Option<bool>,
+    pub(super) sync: Option<bool>,
+    pub(super) keep_days: Option<u32>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Telemetry {
+    pub(super) listen: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -32,6 +49,13 @@ pub(super) struct Serve {
     pub(super) scopes: Option<Vec<String>>,
     pub(super) tls: Option<Tls>,
     pub(super) tls_proxy: Option<bool>,
+    pub(super) dataset_tools: Option<usize>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Console {
+    pub(super) http: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,6 +1,6 @@
 //! Access tokens of an authorization server: their holders, and the grants they open.
 
-mod fetch;
+pub(crate) mod fetch;
 #[cfg(test)]
 #[path = "../../tests/it/auth/forge.rs"]
 mod forge;

@@ -2,17 +2,20 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use wayleave_mcp::{
     StdioError,
-    http::{HttpServer, Limits, Options},
+    http::{HttpServer, Limits, Options, serve_http},
 };
 use wayleave_project::token_rules::{self, UnknownGrant};
 
 use super::{DeployError, Deployment};
 use crate::{
+    activity,
     auth::{Credentials, GivenToken, HttpAuth, NonAgentToken, StdioAuth},
-    listener::ListenerOptions,
+    listener::{self, ListenerOptions},
+    telemetry::StatusService,
 };
 
 /// Serving over stdio failed.
@@ -55,6 +58,7 @@ impl Deployment {
         if !asked && !self.settings.anonymous {
             return Err(DeployError::NobodyMayConnect);
         }
+        activity::prepare(&self.serving.project, &self.log).await;
         let folder = self.serving.project.folder();
         let listener = ListenerOptions::new(&self.settings, folder, address, limits)?;
         let mut options = Options {
@@ -71,6 +75,25 @@ impl Deployment {
             .map_err(|cause| DeployError::Bind { address, cause })
     }
 
+    /// Answers operators at the address of `telemetry.listen`, if there is one, until `stop`.
+    pub async fn serve_status(&self, stop: CancellationToken) -> Result<(), DeployError> {
+        let Some(address) = self.settings.telemetry else {
+            return Ok(());
+        };
+        let listening = TcpListener::bind(address).await;
+        let listener = listening.map_err(|cause| DeployError::Bind { address, cause })?;
+        let is_any = address.ip().is_unspecified();
+        let service = StatusService {
+            metrics: Arc::clone(&self.metrics),
+            log: self.log.clone(),
+            is_required: self.settings.audit.required,
+            guests: (!is_any).then(|| listener::guests(&self.settings, address)),
+        };
+        let limits = Limits::default();
+        tokio::spawn(serve_http(Arc::new(service), listener, limits, None, stop));
+        Ok(())
+    }
+
     /// The URL that clients use for a listener at `address`.
     pub fn url(&self, address: SocketAddr) -> String {
         self.settings.url_at(address)
@@ -84,6 +107,7 @@ impl Deployment {
         given: GivenToken,
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
+        activity::prepare(&self.serving.project, &self.log).await;
         let auth = StdioAuth::new(self.credentials(), given, Self::local_caller());
         self.server.serve_stdio(auth.clone(), stop).await?;
         match auth.non_agent_token() {

@@ -27,6 +27,7 @@ use wayleave_project::activation::ActivationEnv;
 use wayleave_project::datasets::{DatasetFault, ServedDatasets};
 use wayleave_project::draft_cache::{DraftCache, DraftSummary};
 use wayleave_project::explanation::with_causes;
+use wayleave_project::meta::MetaRegistry;
 use wayleave_project::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 
 /// How long to wait before a faulty dataset is loaded again.
@@ -47,6 +48,8 @@ pub(crate) struct ServingContext {
     pub(super) change_limit: ChangeLimit,
     /// Held while the served datasets are changed.
     pub(super) offer: Mutex<Offer>,
+    /// The authoring operations that are offered.
+    pub(super) meta: std::sync::Mutex<MetaRegistry>,
 }
 
 impl ServingContext {
@@ -107,6 +110,26 @@ impl ServingContext {
             tracing::warn!("the folder of drafts cannot be listed");
             Vec::new()
         })
+    }
+
+    pub(crate) fn project(&self) -> &Project {
+        &self.project
+    }
+
+    pub(crate) fn probe(&self) -> &SourceProbe {
+        &self.probe
+    }
+
+    pub(crate) fn service(&self) -> &ReadService {
+        &self.service
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub(crate) fn stores(&self) -> Arc<SourceStores> {
+        Arc::clone(&self.stores)
     }
 
     async fn wait_for_notices(&self) {

@@ -64,6 +64,7 @@ impl Datasets for ServingContext {
                 return Err(Refused::new(Code::MappingRefused, told(&fault.reason)));
             }
             Ok(Connected {
+                shares_workup: self.shares_workup(),
                 mapping: connected.mapping,
                 revision: connected.revision,
                 was_active: connected.was_active,
@@ -90,6 +91,11 @@ impl Datasets for ServingContext {
 }
 
 impl ServingContext {
+    /// Whether more datasets are live than may have a tool of their own.
+    fn shares_workup(&self) -> bool {
+        self.live().mappings().count() > self.project.settings().dataset_tools
+    }
+
     async fn line(&self, state: &State, name: &str, draft: Option<&DraftSummary>) -> Dataset {
         let mut line = Dataset {
             name: name.to_owned(),
@@ -108,6 +114,7 @@ impl ServingContext {
         line.revision = Some(recorded.revision).filter(|revision| *revision > 0);
         if recorded.active.is_some() {
             served(&mut line, recorded, &self.live());
+            line.shares_workup = self.shares_workup();
         } else if let Some(ratified) = &recorded.ratified {
             line.state = "ratified";
             line.digest = Some(ratified.act.digest.to_string());

@@ -60,6 +60,12 @@ pub(crate) trait Dialect: Compute {
     /// How bound values are written.
     fn placeholder(&self) -> Placeholder;
 
+    /// What locks the selected rows until the transaction ends; empty where the store serializes
+    /// transactions without it.
+    fn row_lock(&self) -> &'static str {
+        ""
+    }
+
     /// Whether `(a, b) > (x, y)` begins in the middle of an index.
     fn has_row_values(&self) -> bool;
 

@@ -176,6 +176,7 @@ impl Question {
             ("customers".to_owned(), stream(self.rows.clone())),
         ]);
         let grant = Grant {
+            capabilities: std::collections::BTreeSet::new(),
             id: "grant".to_owned(),
             dataset: "conformance".to_owned(),
             streams: StreamScope::Only(streams),

@@ -68,7 +68,11 @@ pub(super) fn compile<'a, D: Dialect>(
         order.push(dialect.order(key, by.descending, nullable));
         order.extend(then.map(|it| dialect.order(it, by.descending, false)));
     }
-    let order = Sql::joined(order, ", ").within(" ORDER BY ", "");
+    let order = if order.is_empty() {
+        Sql::default()
+    } else {
+        Sql::joined(order, ", ").within(" ORDER BY ", "")
+    };
     let mut rest = Sql::text(" FROM ");
     rest.add(tables.from(dialect)?);
     rest.add(left_joins(dialect, tables, joins)?);

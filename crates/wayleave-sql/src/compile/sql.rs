@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Bind {
     Text(String),
+    /// The text of a value whose type the store infers from the column it is written to.
+    Literal(String),
     Bytes(Vec<u8>),
     Integer(i64),
     Unsigned(u64),

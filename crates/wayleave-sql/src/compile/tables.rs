@@ -169,6 +169,45 @@ impl<K: NativeKind> Tables<K> {
         }
     }
 
+    /// A stored column of the target's table, quoted and without the table's name, as a statement
+    /// that writes names it.
+    pub(crate) fn bare_name<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+    ) -> Result<Sql, StoreError> {
+        let shape = self.target()?;
+        let name = column
+            .own_name()
+            .ok_or_else(crate::values::not_as_selected)?;
+        shape.stored(name, column)?;
+        let mut sql = String::with_capacity(name.len() + 2);
+        shape.quote(dialect, name, &mut sql)?;
+        Ok(Sql::text(sql))
+    }
+
+    /// The target's table, quoted and qualified.
+    pub(crate) fn bare_table<D: Dialect<Kind = K>>(&self, dialect: &D) -> Result<Sql, StoreError> {
+        let shape = self.target()?;
+        self.beside(dialect, &shape.table)
+    }
+
+    /// A table of the target's schema, quoted and qualified.
+    pub(crate) fn beside<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        table: &str,
+    ) -> Result<Sql, StoreError> {
+        let shape = self.target()?;
+        let mut name = String::new();
+        if let Some(schema) = &shape.schema {
+            shape.quote(dialect, schema, &mut name)?;
+            name.push('.');
+        }
+        shape.quote(dialect, table, &mut name)?;
+        Ok(Sql::text(name))
+    }
+
     /// The target's table, quoted, qualified and named.
     pub(crate) fn from<D: Dialect<Kind = K>>(&self, dialect: &D) -> Result<Sql, StoreError> {
         self.table(dialect, TARGET)

@@ -68,6 +68,7 @@ pub(super) fn compile_read<'a, D: Dialect>(
         target: &TARGET_OF_TESTS,
         joins: &[],
         read,
+        lock: false,
     };
     compile(dialect, &Tables::new(Arc::new(shape.clone())), plan)
 }

@@ -31,6 +31,8 @@ pub(crate) struct MysqlDialect {
     /// Whether texts that the server takes for one when it sorts are sorted by their length.
     pub(crate) by_length: bool,
     pub(crate) skips_undecided: bool,
+    /// Whether an insertion can return what it inserted.
+    pub(crate) returns_rows: bool,
     pub(crate) zones: HashMap<(Column, String), Offsets>,
 }
 
@@ -96,6 +98,10 @@ fn offset(name: &Sql, before: i64, changes: &[(i64, i64)]) -> Sql {
 impl Dialect for MysqlDialect {
     fn quote(&self) -> char {
         '`'
+    }
+
+    fn row_lock(&self) -> &'static str {
+        " FOR UPDATE"
     }
 
     fn placeholder(&self) -> Placeholder {

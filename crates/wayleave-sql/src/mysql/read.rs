@@ -30,6 +30,7 @@ use crate::plan_columns::undecided;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
 use crate::values::{self, Cell};
+use crate::write::pooled_writer::PooledWriter;
 
 const ESTIMATE: &str = "SELECT TABLE_ROWS FROM information_schema.TABLES \
     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
@@ -44,6 +45,12 @@ pub(crate) struct Database {
 pub(crate) fn store(server: Address, options: StoreOptions) -> PooledStore<Database> {
     let limits = options.limits;
     PooledStore::new(Database { server, limits }, options)
+}
+
+/// The database behind an address, taking writes.
+pub(crate) fn writer(server: Address, options: StoreOptions) -> PooledWriter<Database> {
+    let limits = options.limits;
+    PooledWriter::new(Database { server, limits }, options)
 }
 
 impl ServerDriver for Database {
@@ -299,7 +306,7 @@ impl Database {
         Ok(met_nul)
     }
 
-    fn failed(&self, doing: &'static str, error: &mysql_async::Error) -> StoreError {
+    pub(super) fn failed(&self, doing: &'static str, error: &mysql_async::Error) -> StoreError {
         store_error(&self.server, self.limits, doing, error)
     }
 }

@@ -69,7 +69,7 @@ fn days(year: u16, month: u8, day: u8) -> Option<i32> {
 /// that fits.
 pub(super) fn bound(bind: &Bind) -> Value {
     match bind {
-        Bind::Text(text) => Value::Bytes(text.clone().into_bytes()),
+        Bind::Text(text) | Bind::Literal(text) => Value::Bytes(text.clone().into_bytes()),
         Bind::Bytes(bytes) => Value::Bytes(bytes.clone()),
         Bind::Integer(integer) => Value::Int(*integer),
         Bind::Unsigned(integer) => Value::UInt(*integer),

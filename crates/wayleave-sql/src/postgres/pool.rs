@@ -128,6 +128,17 @@ impl PgSession {
         self.query(&set, &[Some(&timeout)]).await.map(drop)
     }
 
+    /// Begins a transaction that may write, and that no other can overtake unnoticed.
+    pub(super) async fn begin_write(&mut self) -> Result<(), Error> {
+        self.query(settings::BEGIN_WRITE, &[]).await?;
+        if self.pooled {
+            let timeout = settings::timeout_millis(self.limit);
+            let set = settings::for_transaction();
+            self.query(&set, &[Some(&timeout)]).await?;
+        }
+        Ok(())
+    }
+
     /// Sets a new time limit for each statement.
     pub(super) async fn limit_statements(&mut self, limit: Duration) -> Result<(), Error> {
         // In a shared session each transaction sets its own limit.

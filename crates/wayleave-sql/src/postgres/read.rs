@@ -29,6 +29,7 @@ use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
+use crate::write::pooled_writer::PooledWriter;
 
 /// The planner's row estimate; negative where the table was never analysed. It counts rows that row security
 /// hides from us, so there it is not asked.
@@ -48,17 +49,25 @@ pub(crate) struct Database {
     listener: ChangeListener,
 }
 
+impl Database {
+    fn new(server: Address, options: &StoreOptions) -> Self {
+        let (server, limits) = (Arc::new(server), options.limits);
+        Self {
+            listener: ChangeListener::new(Arc::clone(&server), limits, options.trigger_check),
+            server,
+            limits,
+        }
+    }
+}
+
 /// The database behind an address, answering plans.
 pub(crate) fn store(server: Address, options: StoreOptions) -> PooledStore<Database> {
-    let limits = options.limits;
-    let server = Arc::new(server);
-    let listener = ChangeListener::new(Arc::clone(&server), limits, options.trigger_check);
-    let database = Database {
-        server,
-        limits,
-        listener,
-    };
-    PooledStore::new(database, options)
+    PooledStore::new(Database::new(server, &options), options)
+}
+
+/// The database behind an address, taking writes.
+pub(crate) fn writer(server: Address, options: StoreOptions) -> PooledWriter<Database> {
+    PooledWriter::new(Database::new(server, &options), options)
 }
 
 /// The statements that plans compile to, with their bound values.
@@ -67,14 +76,7 @@ pub(crate) async fn statements(
     server: Address,
     plans: &[&wayleave_plan::AuthorizedPlan],
 ) -> Result<Vec<(String, Vec<crate::compile::Bind>)>, StoreError> {
-    let limits = Limits::default();
-    let server = Arc::new(server);
-    let check = StoreOptions::default().trigger_check;
-    let database = Database {
-        listener: ChangeListener::new(Arc::clone(&server), limits, check),
-        server,
-        limits,
-    };
+    let database = Database::new(server, &StoreOptions::default());
     let mut session = database.open().await?;
     let mut statements = Vec::with_capacity(plans.len());
     for plan in plans {
@@ -265,7 +267,7 @@ impl ServerDriver for Database {
 }
 
 impl Database {
-    fn failed(&self, doing: &'static str, error: &tokio_postgres::Error) -> StoreError {
+    pub(super) fn failed(&self, doing: &'static str, error: &tokio_postgres::Error) -> StoreError {
         store_error(&self.server, self.limits, doing, error)
     }
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use bytes::{BufMut, BytesMut};
 use tokio_postgres::Row;
-use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::types::{Format, FromSql, IsNull, ToSql, Type, to_sql_checked};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::Column;
 use wayleave_plan::value::{Value, decimal_from_text};
@@ -226,7 +226,7 @@ impl<'a> FromSql<'a> for Cell<'a> {
 impl ToSql for Bind {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         match self {
-            Self::Text(text) => out.put_slice(text.as_bytes()),
+            Self::Text(text) | Self::Literal(text) => out.put_slice(text.as_bytes()),
             Self::Bytes(bytes) => out.put_slice(bytes),
             Self::Integer(integer) => out.put_i64(*integer),
             Self::Unsigned(integer) => out.put_i64(i64::try_from(*integer)?),
@@ -236,6 +236,14 @@ impl ToSql for Bind {
             Self::Datetime(micros) => out.put_i64(micros.saturating_sub(EPOCH_MICROS)),
         }
         Ok(IsNull::No)
+    }
+
+    fn encode_format(&self, _: &Type) -> Format {
+        match self {
+            // The server reads it by the rules of the column's type.
+            Self::Literal(_) => Format::Text,
+            _ => Format::Binary,
+        }
     }
 
     fn accepts(_: &Type) -> bool {

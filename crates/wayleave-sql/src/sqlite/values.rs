@@ -23,7 +23,9 @@ pub(super) fn cell(value: ValueRef<'_>) -> Cell<'_> {
 impl ToSql for Bind {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self {
-            Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Self::Text(text) | Self::Literal(text) => {
+                ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes()))
+            }
             Self::Bytes(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
             Self::Integer(integer) | Self::Datetime(integer) => {
                 ToSqlOutput::Owned(Value::Integer(*integer))

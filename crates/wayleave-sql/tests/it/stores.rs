@@ -166,6 +166,7 @@ pub(crate) fn granted(stream: &str, rows: &Json) -> Package {
         rows: Some(rows.clone()),
     };
     let grant = Grant {
+        capabilities: std::collections::BTreeSet::new(),
         id: "grant".to_owned(),
         dataset: "conformance".to_owned(),
         streams: StreamScope::Only(BTreeMap::from([(stream.to_owned(), granted)])),

@@ -93,6 +93,7 @@ fn package(rows: &Json) -> Package {
         ("parts".to_owned(), stream(None)),
     ]);
     let grant = Grant {
+        capabilities: std::collections::BTreeSet::new(),
         id: "grant".to_owned(),
         dataset: "conformance".to_owned(),
         streams: StreamScope::Only(streams),

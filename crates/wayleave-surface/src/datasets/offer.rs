@@ -20,6 +20,7 @@ use crate::access::{self, Access};
 use crate::live::LiveOptions;
 use crate::resources::{self, BuiltIn};
 use crate::service::ReadService;
+use crate::write::WriteService;
 use crate::{completions, prompts};
 
 type Live = Arc<Ratified<Mapping>>;
@@ -43,6 +44,11 @@ pub struct Offer {
     service: ReadService,
     /// How subscriptions work, where clients can subscribe.
     live: Option<LiveOptions>,
+    /// Carries out capabilities, where the deployment writes.
+    writes: Option<WriteService>,
+    /// The most datasets that have a tool of their own. Where more are live none has: `workup`
+    /// takes the dataset's name.
+    max_own_tools: usize,
     datasets: BTreeMap<String, Live>,
     types: BTreeMap<String, Holders>,
 }
@@ -53,6 +59,8 @@ impl Offer {
         Self {
             service: service.clone(),
             live: None,
+            writes: None,
+            max_own_tools: usize::MAX,
             datasets: BTreeMap::new(),
             types: BTreeMap::new(),
         }
@@ -65,6 +73,25 @@ impl Offer {
         self
     }
 
+    /// Offers capabilities as tools.
+    #[must_use]
+    pub fn with_writes(mut self, writes: WriteService) -> Self {
+        self.writes = Some(writes);
+        self
+    }
+
+    /// Gives datasets tools of their own only while no more than this many are live.
+    #[must_use]
+    pub fn with_own_tools(mut self, most: usize) -> Self {
+        self.max_own_tools = most;
+        self
+    }
+
+    /// Whether each of so many datasets has a tool of its own.
+    fn has_own_tools(&self, datasets: usize) -> bool {
+        datasets <= self.max_own_tools
+    }
+
     /// The changes from the current offer to what these datasets offer.
     pub fn change(&mut self, world: &ActiveDatasets) -> Result<Batch, OfferError> {
         let (gone, come) = self.difference(world);
@@ -74,6 +101,7 @@ impl Offer {
         let touched = gone.iter().chain(&come).flat_map(types_of);
         let touched: BTreeSet<String> = touched.collect();
         let mut batch = Batch::new();
+        let had_own_tools = self.has_own_tools(self.datasets.len());
         for mapping in &gone {
             self.forget(mapping);
             if !come
@@ -82,15 +110,40 @@ impl Offer {
             {
                 batch = batch.remove_tool(mapping.dataset.workup_tool());
             }
+            for capability in &mapping.capabilities {
+                batch = batch.remove_tool(capability.tool_name(&mapping.dataset));
+            }
         }
         for mapping in &come {
             self.take_in(mapping);
-            batch = batch.add_tool(self.workup(mapping)?);
+            if let Some(writes) = &self.writes {
+                let tools = writes.tools(mapping)?.into_iter();
+                batch = tools.fold(batch, Batch::add_tool);
+            }
         }
+        batch = self.with_own(batch, &come, had_own_tools)?;
         for name in &touched {
             batch = self.with_type(batch, name, self.types.get(name))?;
         }
         self.with_common(batch)
+    }
+
+    /// Adds the datasets' own tools, or removes them all where there are too many.
+    fn with_own(&self, mut batch: Batch, come: &[Live], had: bool) -> Result<Batch, OfferError> {
+        let has = self.has_own_tools(self.datasets.len());
+        if !has {
+            let names = self.datasets.values().map(|it| it.dataset.workup_tool());
+            return Ok(names.fold(batch, Batch::remove_tool));
+        }
+        let added: Vec<&Live> = if had {
+            come.iter().collect()
+        } else {
+            self.datasets.values().collect()
+        };
+        for mapping in added {
+            batch = batch.add_tool(self.workup(mapping)?);
+        }
+        Ok(batch)
     }
 
     fn difference(&self, world: &ActiveDatasets) -> (Vec<Live>, Vec<Live>) {

@@ -2,6 +2,7 @@
 //! dataset exists, but its content only as far as the caller sees it.
 
 use serde_json::{Value as Json, json};
+use wayleave_model::mapping::Mapping;
 use wayleave_plan::package::Package;
 
 use super::{Connected, Dataset, DatasetPage, Disconnected};
@@ -56,9 +57,19 @@ fn row(dataset: &Dataset, package: &Package) -> Vec<Json> {
         dataset.digest.as_deref().into(),
         dataset.streams.into(),
         dataset.connections.join(", ").into(),
-        seen.map(|mapping| mapping.dataset.workup_tool()).into(),
+        seen.map(|mapping| own_tool(mapping, dataset.shares_workup))
+            .into(),
         dataset.reason.as_deref().into(),
     ]
+}
+
+/// The tool that works a dataset up: its own, or the one that all share.
+fn own_tool(mapping: &Mapping, shares_workup: bool) -> String {
+    if shares_workup {
+        crate::workup::WORKUP.to_owned()
+    } else {
+        mapping.dataset.workup_tool()
+    }
 }
 
 pub(super) fn connected(it: &Connected, package: &Package) -> Reply {
@@ -68,15 +79,20 @@ pub(super) fn connected(it: &Connected, package: &Package) -> Reply {
     let streams: Vec<&str> = names
         .filter(|name| package.sees(mapping, |stream| stream.name == *name))
         .collect();
-    let tool = Some(mapping.dataset.workup_tool()).filter(|_| !streams.is_empty());
+    let tool = Some(own_tool(mapping, it.shares_workup)).filter(|_| !streams.is_empty());
     let already = if it.was_active { " already" } else { "" };
     let mut text = format!("`{name}` is live{already}, revision {}\n", it.revision);
     if let Some(tool) = &tool {
         say!(
             text,
-            "streams: {}\nnext: {tool}(entity), or workup(dataset=\"{name}\", entity); schema \
-             lists what can be read\n",
-            streams.join(", ")
+            "streams: {}\nnext: {}workup(dataset=\"{name}\", entity); schema lists what can be \
+             read\n",
+            streams.join(", "),
+            if it.shares_workup {
+                String::new()
+            } else {
+                format!("{tool}(entity), or ")
+            }
         );
     } else {
         text.push_str("nothing of it is granted to this token; others read it\n");

@@ -9,7 +9,7 @@ use wayleave_plan::request::{
 };
 use wayleave_plan::view::{FieldView, StreamView};
 
-use super::{LEGEND, MAX_CONNECTIONS, Room, Source, changes, example, field};
+use super::{LEGEND, MAX_CONNECTIONS, Room, Source, changes, example, field, writes};
 use crate::escape::inline;
 
 /// The whole text.
@@ -130,6 +130,10 @@ fn footing(text: &mut String, source: &Source<'_>, room: Room) {
         or_none(&search.join(" ")),
         changes(stream)
     );
+    let writes = writes(source);
+    if !writes.is_empty() {
+        say!(text, "writes: {}\n", writes.join(" "));
+    }
     for measure in stream.measures().iter().take(room.members) {
         say!(
             text,

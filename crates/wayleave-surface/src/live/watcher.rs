@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
@@ -20,6 +21,7 @@ use super::digests::{RecordChangeKind, RecordDigests};
 use super::group::{Group, News, Wanted};
 use super::reader::{ReadFailure, StreamReader};
 use super::{SeenCounts, StreamKey, WatchedKey, refusal};
+use crate::service::WrittenStream;
 
 /// The longest time between two attempts to read a source that fails.
 const MAX_BACKOFF: Duration = Duration::from_mins(1);
@@ -80,6 +82,7 @@ pub(super) struct Watcher {
     joining: UnboundedReceiver<Joining>,
     left: Arc<Notify>,
     worlds: watch::Receiver<u64>,
+    writes: broadcast::Receiver<WrittenStream>,
     members: Vec<Member>,
     groups: Vec<Group>,
     next_group: u64,
@@ -111,6 +114,7 @@ impl Watcher {
     ) -> Self {
         Self {
             worlds: reader.service.worlds(),
+            writes: reader.service.writes(),
             reader,
             joining,
             left,
@@ -137,6 +141,12 @@ impl Watcher {
                 }
                 _ = self.worlds.changed() => Reason::Members,
                 () = self.left.notified() => Reason::Left,
+                written = self.writes.recv() => match written {
+                    Ok(written) if !self.reader.key.is_of(&written) => continue,
+                    // Missed some, which may be of this stream.
+                    Ok(_) | Err(RecvError::Lagged(_)) => Reason::Interval,
+                    Err(RecvError::Closed) => Reason::Stop,
+                },
                 () = tokio::time::sleep_until(next) => Reason::Interval,
             };
             if matches!(reason, Reason::Stop) {

@@ -193,7 +193,10 @@ async fn fetched(call: &CallContext<'_>, id: &str, fields: Vec<String>) -> Resul
     if read.cut {
         return Err(too_large());
     }
-    plan.record(&read.rows)
+    let record = plan.record(&read.rows)?;
+    call.note_records([&record]);
+    call.note_rows(1);
+    Ok(record)
 }
 
 fn fetch_of(id: &str, fields: Vec<String>) -> FetchRequest {
@@ -222,5 +225,7 @@ async fn field_text(
     // One row, whatever its size: that is what windows are for.
     let read = call.rows(plan.rows(), call.max_bytes).await?;
     let record = plan.record(&read.rows)?;
+    call.note_records([&record]);
+    call.note_rows(1);
     Ok(record.value(field).and_then(Value::to_text))
 }

@@ -14,6 +14,7 @@ use super::resolve::{self, FoundBy, Meaning};
 use super::write::{Dossier, NumberedWorkup};
 use super::{conflicts, refused, relations, sections};
 use crate::call_context::CallContext;
+use crate::evidence;
 use crate::reply::Reply;
 use crate::service::ReadService;
 
@@ -85,6 +86,8 @@ async fn worked_up(call: &CallContext<'_>, request: &WorkupRequest) -> Result<Re
         tally: reader.tally(),
     };
     let ending = ending(&told.sealed);
+    call.note_ids(reached.all().map(|(_, node)| node.id().to_owned()));
+    call.note_rows(reached.len());
     Ok(told.reply(written, &reached, &ending))
 }
 
@@ -100,7 +103,10 @@ struct WorkupNotes {
 
 impl WorkupNotes {
     fn reply(self, written: NumberedWorkup, reached: &ReachedRecords<'_>, ending: &str) -> Reply {
-        let activity = format!("urn:uuid:{}", uuid::Uuid::new_v4());
+        let activity = match evidence::collector() {
+            Some(collector) => collector.id().urn(),
+            None => uuid::Uuid::new_v4().urn().to_string(),
+        };
         let cited = written.cited.iter().zip(1..);
         let evidence: Vec<Json> = cited
             .map(|(cited, number)| cited.to_json(number, reached, &activity))

@@ -96,6 +96,7 @@ pub fn narrow() -> Package {
 
 pub fn package(subject: &str, streams: StreamScope) -> Package {
     let grant = Grant {
+        capabilities: std::collections::BTreeSet::new(),
         id: "g".to_owned(),
         dataset: "fleet".to_owned(),
         streams,

@@ -1,14 +1,27 @@
-//! `wayleave audit`: the decisions on record, by whom, and whether the record is complete.
+//! `wayleave audit`: the decisions on record, the calls on record, and whether both are complete.
 
-use std::{path::Path, process::ExitCode};
+mod filter;
+mod replay;
 
+use std::{
+    io::{self, Write as _},
+    path::Path,
+    process::ExitCode,
+};
+
+use serde_json::json;
+use wayleave_activity::{ActivityId, ArgumentKeyError, prov_document};
 use wayleave_ledger::Head;
-use wayleave_project::render;
+use wayleave_project::{Project, activity_log, render};
 
 use crate::{failure::Failure, output::Output};
+use filter::FilterArguments;
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Walk the whole ledger and every frozen mapping, and say what is wrong.
     #[arg(long)]
     verify: bool,
@@ -20,11 +33,82 @@ pub(crate) struct Arguments {
     limit: u32,
 }
 
+/// What to do with the record of calls.
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// List calls, the latest first.
+    List(ListArguments),
+    /// Show one call in full.
+    Show(ShowArguments),
+    /// Verify that the record of calls is whole, and name the first record that is not.
+    Verify,
+    /// Write calls out for other programs.
+    Export(ExportArguments),
+    /// Make a recorded read again, and say whether its answer is the same.
+    Replay(ReplayArguments),
+    /// Destroy the key of all recorded arguments. The record stays whole, its arguments are gone.
+    DestroyKey,
+}
+
+#[derive(Debug, clap::Args)]
+struct ListArguments {
+    #[command(flatten)]
+    filter: FilterArguments,
+    /// How many calls to list.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+}
+
+#[derive(Debug, clap::Args)]
+struct ShowArguments {
+    /// The call, by the id in the `_meta` of its result.
+    #[arg(value_name = "ID")]
+    id: ActivityId,
+    /// Show the arguments too, which may hold values of records.
+    #[arg(long)]
+    arguments: bool,
+}
+
+/// The form of an export.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Format {
+    /// One W3C PROV-O document, in JSON-LD.
+    Prov,
+    /// One JSON document a line.
+    Jsonl,
+}
+
+#[derive(Debug, clap::Args)]
+struct ExportArguments {
+    #[command(flatten)]
+    filter: FilterArguments,
+    /// The form.
+    #[arg(long, value_enum, default_value = "jsonl")]
+    format: Format,
+}
+
+#[derive(Debug, clap::Args)]
+struct ReplayArguments {
+    /// The call, by the id in the `_meta` of its result.
+    #[arg(value_name = "ID")]
+    id: ActivityId,
+}
+
+impl Arguments {
+    /// Whether the command only uses the project folder.
+    pub(crate) fn is_local(&self) -> bool {
+        !matches!(self.action, Some(Action::Replay(_)))
+    }
+}
+
 pub(crate) async fn run(
     arguments: Arguments,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
+    if let Some(action) = arguments.action {
+        return act(action, project, output).await;
+    }
     if arguments.verify || arguments.head.is_some() {
         return verify(arguments.head, project, output).await;
     }
@@ -44,4 +128,85 @@ async fn verify(
     let project = super::open_to_read(project)?;
     let report = project.governance().audit(head).await?;
     Ok(output.show(&render::audit::verification(report)))
+}
+
+async fn act(action: Action, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
+    if let Action::Replay(arguments) = action {
+        return replay::run(arguments.id, project, output).await;
+    }
+    let project = super::open_to_read(project)?;
+    let reader = activity_log::reader(&project);
+    match action {
+        Action::List(arguments) => {
+            let filter = arguments.filter.resolve();
+            let found = reader.latest(&filter, arguments.limit);
+            let found = found.map_err(|error| Failure::from_error(&error))?;
+            Ok(output.show(&render::activity::list(&found)))
+        }
+        Action::Show(arguments) => {
+            let found = find(&project, arguments.id)?;
+            let given = arguments.arguments.then(|| opened(&project, &found));
+            let given = given.transpose()?;
+            Ok(output.show(&render::activity::show(&found, given.as_deref())))
+        }
+        Action::Verify => {
+            let report = activity_log::verify(&project).await;
+            let report = report.map_err(|error| Failure::from_error(&error))?;
+            Ok(output.show(&render::activity::verification(&report)))
+        }
+        Action::Export(arguments) => export(&project, &arguments),
+        Action::DestroyKey => {
+            let keys = activity_log::argument_keys(&project);
+            let destroyed = keys.and_then(|keys| keys.destroy());
+            let number = destroyed.map_err(|error| Failure::from_error(&error))?;
+            let text = "the arguments of all calls so far cannot be read any more";
+            output.answer(&json!({ "key": number }), text);
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Replay(_) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn find(project: &Project, id: ActivityId) -> Result<wayleave_activity::Activity, Failure> {
+    let found = activity_log::reader(project).find(id);
+    let found = found.map_err(|error| Failure::from_error(&error))?;
+    found.ok_or_else(|| {
+        Failure::usage(format!("no call `{id}` is on record"))
+            .hint("`wayleave audit list` lists the latest")
+    })
+}
+
+/// The arguments of a call, for the operator.
+fn opened(project: &Project, activity: &wayleave_activity::Activity) -> Result<String, Failure> {
+    let Some(sealed) = &activity.arguments.sealed else {
+        return Ok("{}".to_owned());
+    };
+    let keys = activity_log::argument_keys(project);
+    let opened = keys.and_then(|keys| keys.unseal(activity.id, sealed));
+    let opened = opened.map_err(|error: ArgumentKeyError| Failure::from_error(&error))?;
+    Ok(String::from_utf8_lossy(&opened).into_owned())
+}
+
+fn export(project: &Project, arguments: &ExportArguments) -> Result<ExitCode, Failure> {
+    let filter = arguments.filter.resolve();
+    let reader = activity_log::reader(project);
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut written = Ok(());
+    let mut document = Vec::new();
+    let read = reader.each(&filter, |activity| match arguments.format {
+        Format::Jsonl => {
+            if written.is_ok() {
+                written = writeln!(out, "{}", json!(activity));
+            }
+        }
+        Format::Prov => document.push(activity),
+    });
+    read.map_err(|error| Failure::from_error(&error))?;
+    if let Format::Prov = arguments.format {
+        written = writeln!(out, "{}", prov_document(&document));
+    }
+    written
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::from_error(&error))?;
+    Ok(ExitCode::SUCCESS)
 }

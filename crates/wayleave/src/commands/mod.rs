@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod client;
 pub(crate) mod completions;
 pub(crate) mod connect;
+pub(crate) mod console;
 pub(crate) mod datasets;
 pub(crate) mod demo;
 pub(crate) mod diff;
@@ -14,10 +15,12 @@ pub(crate) mod doctor;
 pub(crate) mod fetch;
 pub(crate) mod gc;
 pub(crate) mod grant;
+pub(crate) mod inbox;
 pub(crate) mod index;
 pub(crate) mod init;
 pub(crate) mod introspect;
 pub(crate) mod keys;
+pub(crate) mod meta;
 pub(crate) mod propose;
 pub(crate) mod query;
 pub(crate) mod ratify;
@@ -27,6 +30,7 @@ pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod source;
 pub(crate) mod token;
+pub(crate) mod top;
 pub(crate) mod watch;
 
 use std::{path::Path, process::ExitCode};
@@ -64,6 +68,10 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Search(it) => read(Read::Search, it.call_arguments()).await,
         Command::Fetch(it) => read(Read::Fetch, it.call_arguments()).await,
         Command::Watch(it) => watch::run(it, project, output).await,
+        Command::Console(it) => console::run(it, project, output).await,
+        Command::Inbox(it) => inbox::run(it, project, output).await,
+        Command::Meta(it) => meta::run(it, project, output).await,
+        Command::Top(it) => top::run(it, project, output).await,
         Command::Index(it) => index::run(it, project, output).await,
         Command::Grant(it) => grant::run(it, project, output).await,
         Command::Token(it) => token::run(it, project, output).await,

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use wayleave_project::{Project, columns, settings::Settings, source::Environment};
 use wayleave_server::{DeployError, Deployment, auth::GivenToken, deployment::ServeError};
 
+use super::console;
 use crate::{arguments, client, failure::Failure, output::Output};
 
 #[derive(Debug, clap::Args)]
@@ -21,6 +22,10 @@ pub(crate) struct Arguments {
     /// Serve over Streamable HTTP at this address [default: `serve.http` of the settings].
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = arguments::address)]
     http: Option<SocketAddr>,
+    /// Serve the console beside it, at this address of this machine [default: `console.http` of
+    /// the settings].
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = arguments::address, conflicts_with = "stdio")]
+    console: Option<SocketAddr>,
 }
 
 pub(crate) async fn run(
@@ -37,11 +42,20 @@ pub(crate) async fn run(
     let project = Project::open(project.unwrap_or(Path::new(".")))?;
     let deployment = Deployment::open(&project, Environment::process()).await?;
     let stop = stop_on_signal();
+    if !project.settings().audit.required {
+        output.remark(format_args!(
+            "warning: `audit.required` is false: calls are served even if they are not recorded"
+        ));
+    }
     if arguments.stdio {
         over_stdio(&deployment, given, stop, output).await?;
     } else {
+        // Over stdio there is a server a client, and only one could have the address.
+        deployment.serve_status(stop.clone()).await?;
         let address = arguments.http.unwrap_or(project.settings().http);
-        over_http(&deployment, project.settings(), address, stop, output).await?;
+        let console = arguments.console.or(project.settings().console);
+        let addresses = (address, console);
+        over_http(&deployment, project.settings(), addresses, stop, output).await?;
     }
     deployment.close().await;
     Ok(ExitCode::SUCCESS)
@@ -66,15 +80,22 @@ async fn over_stdio(
 pub(super) async fn over_http(
     deployment: &Deployment,
     settings: &Settings,
-    address: SocketAddr,
+    (address, console): (SocketAddr, Option<SocketAddr>),
     stop: CancellationToken,
     output: Output,
 ) -> Result<(), Failure> {
     let http = deployment.bind(address).await?;
+    let url = deployment.url(http.local_addr());
+    let console = match console {
+        Some(address) => Some(deployment.bind_console(address, Some(url.clone())).await?),
+        None => None,
+    };
     warn(deployment, output);
     deployment.keep_indexes();
-    let url = deployment.url(http.local_addr());
     output.remark(format_args!("listening on {url}"));
+    if let Some(console) = &console {
+        console::announce(console, output)?;
+    }
     let token = client::token_variable(&url, settings.anonymous);
     let text = format!(
         "{} ready. Connect a client:\n\n{}\nCtrl-C stops.",
@@ -85,7 +106,12 @@ pub(super) async fn over_http(
         &json!({ "url": url, "streams": deployment.streams() }),
         text,
     );
+    let console = console.map(|it| tokio::spawn(it.serve(stop.clone())));
     http.serve(stop).await;
+    if let Some(console) = console {
+        // It ends with the same signal.
+        let _ = console.await;
+    }
     Ok(())
 }
 

@@ -33,6 +33,15 @@ pub(crate) enum Action {
         #[arg(value_name = "NAME", value_parser = arguments::source)]
         name: String,
     },
+    /// Print the statement that makes the table of idempotency keys, for you to run in the source.
+    Prepare {
+        /// The source that capabilities write through.
+        #[arg(value_name = "NAME", value_parser = arguments::source)]
+        name: String,
+        /// The schema or database of the tables that are written.
+        #[arg(long, value_name = "SCHEMA")]
+        schema: Option<String>,
+    },
     /// Open a read-only session and take the time.
     Test {
         /// The source.
@@ -98,6 +107,9 @@ pub(crate) async fn run(
         Action::Add(add) => run_add(add, project, output).await,
         Action::List => list(project, output).await,
         Action::Remove { name } => remove(&name, project, output).await,
+        Action::Prepare { name, schema } => {
+            prepare(&name, schema.as_deref(), project, output).await
+        }
         Action::Test { name } => test(&name, project, output).await,
         Action::Triggers { name, tables } => triggers(&name, &tables, project, output).await,
     }
@@ -201,6 +213,25 @@ async fn triggers(
     output.remark(
         "run it as the owner of the tables; until then, and if it is taken away, the tables are \
          read at every interval",
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints, and runs nothing: the source is its operator's.
+async fn prepare(
+    name: &str,
+    schema: Option<&str>,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let project = super::open(project)?;
+    let state = project.governance().ledger().state().await?;
+    let kind = declared(&state, name)?.kind;
+    let statement = source::idempotency_table(kind, schema).unwrap_or_default();
+    let document = json!({ "source": name, "kind": kind, "statement": statement });
+    output.answer(&document, statement.trim_end());
+    output.remark(
+        "remark: a key is needed as long as its call may be repeated; delete older rows by `written_at`",
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -259,7 +259,7 @@ async fn a_call_whose_client_leaves_is_seen_once_and_not_as_completed() {
         assert_eq!(fates.len(), before + 1, "{way:?}");
         let left = fates.last().unwrap();
         assert!(
-            matches!(left, Fate::Abandoned | Fate::Failed(_)),
+            matches!(left, Fate::Abandoned | Fate::Cancelled),
             "{way:?} {left:?}"
         );
     }

@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
 use tokio::{sync::Notify, time::timeout};
-use wayleave_mcp::{CallObserver, ObservedCall, Outcome, RefusalReason, RequestFacts};
+use wayleave_mcp::{
+    CallEnd, CallObserver, ObservedCall, Outcome, Recording as Recorded, RefusalReason,
+    RequestFacts, RpcError,
+};
 
 use crate::support::LOST;
 
@@ -14,6 +17,7 @@ pub(crate) enum Fate {
     Completed,
     ToolError,
     Failed(i32),
+    Cancelled,
     Abandoned,
     Refused(RefusalReason),
 }
@@ -37,27 +41,30 @@ pub(crate) struct Recording {
 }
 
 impl CallObserver for Recorder {
-    fn begin(&self, request: &RequestFacts) -> Box<dyn ObservedCall> {
+    fn begin(&self, request: RequestFacts) -> Result<Box<dyn ObservedCall>, RpcError> {
         let at = self.add(request, Fate::Begun);
         let entries = Arc::clone(&self.entries);
         let ended = false;
-        Box::new(Recording { entries, at, ended })
+        Ok(Box::new(Recording { entries, at, ended }))
     }
 
-    fn refused(&self, request: &RequestFacts, reason: RefusalReason) {
+    fn refused(&self, request: RequestFacts, reason: RefusalReason) -> Recorded {
         self.add(request, Fate::Refused(reason));
+        Recorded::Done
     }
 }
 
 impl ObservedCall for Recording {
-    fn end(mut self: Box<Self>, outcome: Outcome<'_>, meta: &mut Map<String, Value>) {
+    fn end(mut self: Box<Self>, end: CallEnd<'_>, meta: &mut Map<String, Value>) -> Recorded {
         self.ended = true;
-        self.entries.lock().unwrap()[self.at].fate = match outcome {
+        self.entries.lock().unwrap()[self.at].fate = match end.outcome {
             Outcome::Completed => Fate::Completed,
             Outcome::ToolError => Fate::ToolError,
+            Outcome::Cancelled => Fate::Cancelled,
             Outcome::Failed { code, .. } => Fate::Failed(code),
         };
         meta.insert("test/activity".to_owned(), json!(self.at));
+        Recorded::Done
     }
 }
 
@@ -70,9 +77,8 @@ impl Drop for Recording {
 }
 
 impl Recorder {
-    fn add(&self, facts: &RequestFacts, fate: Fate) -> usize {
+    fn add(&self, facts: RequestFacts, fate: Fate) -> usize {
         let mut entries = self.entries.lock().unwrap();
-        let facts = facts.clone();
         entries.push(Entry { facts, fate });
         self.changed.notify_one();
         entries.len() - 1

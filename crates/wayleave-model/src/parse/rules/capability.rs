@@ -1,15 +1,21 @@
 //! Rules of a capability: it writes only writable fields, and all required ones.
 
-use super::Rules;
+use super::{Rules, near};
 use std::sync::Arc;
 
-use crate::mapping::{Action, Capability, Field, Stream};
+use crate::mapping::{Action, Capability, Field, Stream, WRITE_OPTIONS};
+use crate::names::NameKind;
 use crate::problem::{Problem, ProblemCode, shown};
+
+/// The longest name of a tool that every known host takes.
+const MAX_TOOL_NAME: usize = 64;
 
 impl<'m> Rules<'m> {
     pub(super) fn capability(&mut self, capability: &'m Capability) {
         let path = format!("capabilities.{}", capability.name);
         self.write_source(capability, &path);
+        self.tool_name(capability, &path);
+        self.write_connection(capability, &path);
         let stream = self.find_stream(&capability.stream, &format!("{path}.stream"));
         let path = format!("{path}.fields");
         match capability.action.value {
@@ -26,10 +32,61 @@ impl<'m> Rules<'m> {
                 }
             }
         }
-        if capability.action.value == Action::Create
-            && let Some(stream) = stream
-        {
+        let Some(stream) = stream else { return };
+        if capability.action.value == Action::Create {
             self.complete(capability, stream, &path);
+        } else if let Some(taken) = stream
+            .key
+            .iter()
+            .find(|it| WRITE_OPTIONS.contains(&it.as_str()))
+        {
+            let message = format!(
+                "`{}` cannot find its record by `{taken}`: an argument of every write has that name",
+                capability.name
+            );
+            let problem = Problem::new(ProblemCode::UnwritableField, message)
+                .hint("give the field another name");
+            self.report(&path, &capability.name.span, problem);
+        }
+    }
+
+    /// The tool's name must be free, and short enough for every host.
+    fn tool_name(&mut self, capability: &'m Capability, path: &str) {
+        let tool = capability.tool_name(&self.mapping.dataset);
+        let (code, why) = match NameKind::reserved_tool(&tool) {
+            Some(why) => (ProblemCode::ReservedName, why),
+            None if tool.len() > MAX_TOOL_NAME => {
+                (ProblemCode::InvalidName, "hosts take at most 64 characters")
+            }
+            None => return,
+        };
+        let message = format!("its tool would be called {}: {why}", shown(&tool));
+        let problem = Problem::new(code, message).hint("give the capability another name");
+        self.report(path, &capability.name.span, problem);
+    }
+
+    fn write_connection(&mut self, capability: &'m Capability, path: &str) {
+        let mapping = self.mapping;
+        let ids = mapping.connections.iter().map(|it| it.id.as_str());
+        let path = format!("{path}.connection");
+        match &capability.connection {
+            Some(id) if mapping.connection(id).is_none() && NameKind::Connection.accepts(id) => {
+                let message = format!("there is no connection {}", shown(id));
+                let hint = near(id, ids).unwrap_or_else(|| "name one of `[[connections]]`".into());
+                let problem = Problem::new(ProblemCode::UnknownConnection, message).hint(hint);
+                self.report(&path, &id.span, problem);
+            }
+            None if mapping.connections.len() > 1 => {
+                let message = format!(
+                    "capability `{}` does not say which connection it writes to",
+                    capability.name
+                );
+                let named: Vec<String> = ids.map(|id| format!("`{id}`")).collect();
+                let hint = format!("add `connection`, one of {}", named.join(", "));
+                let problem = Problem::new(ProblemCode::MissingKey, message).hint(hint);
+                self.report(&path, &capability.name.span, problem);
+            }
+            _ => {}
         }
     }
 
@@ -68,12 +125,18 @@ impl<'m> Rules<'m> {
                 continue;
             };
             let in_key = stream.key.contains(&field.name);
-            let why = if field.compute().is_some() {
+            let why = if WRITE_OPTIONS.contains(&name.as_str()) {
+                "an argument of every write has that name"
+            } else if field.compute().is_some() {
                 "it is computed"
             } else if field.generated.value {
                 "the store fills it in"
             } else if in_key && capability.action.value == Action::Update {
                 "it is part of the key, and an update finds its record by the key"
+            } else if capability.action.value == Action::Update
+                && self.is_referred_to(stream, field)
+            {
+                "a relation leads to it, so that other records would lose this one"
             } else {
                 continue;
             };
@@ -82,6 +145,17 @@ impl<'m> Rules<'m> {
                 .hint(format!("remove `{name}` from `fields`"));
             self.report(path, &name.span, problem);
         }
+    }
+
+    /// Whether a relation of another stream, or of this one, ends in a field.
+    fn is_referred_to(&self, stream: &Stream, field: &Field) -> bool {
+        let relations = self.mapping.streams.iter().flat_map(|from| {
+            let leads_here = from.relations.iter().filter(|it| it.to == stream.name);
+            leads_here.map(move |relation| (from, relation))
+        });
+        // A reverse relation ends in the column that refers, not in what is referred to.
+        let mut referring = relations.filter(|(_, it)| self.mapping.is_to_one(it));
+        referring.any(|(_, it)| it.on.iter().any(|join| join.field == field.name))
     }
 
     fn complete(&mut self, capability: &'m Capability, stream: &'m Stream, path: &str) {

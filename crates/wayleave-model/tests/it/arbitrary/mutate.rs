@@ -98,15 +98,19 @@ fn mutate_capability(choices: &mut Choices, mapping: &mut Mapping) {
     let Some(capability) = mapping.capabilities.first_mut() else {
         let made = Capability {
             name: text("made"),
+            connection: None,
             stream: text("s0"),
             action: Action::Delete.into(),
             fields: Vec::new(),
             source: text("rw"),
+            idempotency: false.into(),
             description: None,
         };
         return mapping.capabilities.push(made);
     };
-    match choices.below(6) {
+    match choices.below(8) {
+        6 => capability.connection = Some(text("elsewhere")),
+        7 => capability.idempotency.value = !capability.idempotency.value,
         0 => capability.name.value.push('x'),
         1 => capability.stream.value.push('x'),
         2 => {

@@ -1,10 +1,10 @@
-//! Fetching a small public document: over TLS, bounded in size and time, never redirected.
+//! Small requests to other servers: over TLS, bounded in size and time, never redirected.
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_util::rt::TokioIo;
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
 use tokio::{
@@ -39,7 +39,7 @@ pub(crate) enum FetchError {
     Address,
 }
 
-/// An HTTPS client for public documents.
+/// An HTTPS client for small documents.
 pub(crate) struct Fetcher {
     tls: Option<Arc<ClientConfig>>,
 }
@@ -67,7 +67,29 @@ impl Fetcher {
             .map_err(|_| FetchError::Slow)?
     }
 
+    /// Posts a JSON document to `url`.
+    pub(crate) async fn post_json(&self, url: &Url, body: String) -> Result<(), FetchError> {
+        let request = Request::post(target(url))
+            .header(header::HOST, url.authority())
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|_| FetchError::Address)?;
+        timeout(FETCH_TIMEOUT, self.send(url, request))
+            .await
+            .map_err(|_| FetchError::Slow)?
+            .map(drop)
+    }
+
     async fn fetch(&self, url: &Url) -> Result<Bytes, FetchError> {
+        let request = Request::get(target(url))
+            .header(header::HOST, url.authority())
+            .header(header::ACCEPT, "application/json")
+            .body(Full::default())
+            .map_err(|_| FetchError::Address)?;
+        self.send(url, request).await
+    }
+
+    async fn send(&self, url: &Url, request: Request<Full<Bytes>>) -> Result<Bytes, FetchError> {
         let host = url.host().ok_or(FetchError::Address)?;
         let port = url.port_or_known_default().ok_or(FetchError::Address)?;
         let stream = match host {
@@ -77,7 +99,7 @@ impl Fetcher {
         }
         .map_err(FetchError::Connect)?;
         if url.scheme() == "http" {
-            return exchange(stream, url).await;
+            return exchange(stream, request).await;
         }
         let tls = self.tls.as_ref().ok_or(FetchError::NoAuthorities)?;
         let name = match host {
@@ -90,27 +112,26 @@ impl Fetcher {
             .connect(name, stream)
             .await
             .map_err(FetchError::Connect)?;
-        exchange(stream, url).await
+        exchange(stream, request).await
     }
 }
 
-async fn exchange(
-    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    url: &Url,
-) -> Result<Bytes, FetchError> {
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+/// The path and query of a URL.
+fn target(url: &Url) -> String {
     let mut target = url.path().to_owned();
     if let Some(query) = url.query() {
         target.push('?');
         target.push_str(query);
     }
-    let authority = url.authority();
-    let request = Request::get(target)
-        .header(header::HOST, authority)
-        .header(header::ACCEPT, "application/json")
-        .body(Empty::<Bytes>::new())
-        .map_err(|_| FetchError::Address)?;
+    target
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Full<Bytes>>,
+) -> Result<Bytes, FetchError> {
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let answer = async {
         let response = sender.send_request(request).await?;
         if response.status() != StatusCode::OK {

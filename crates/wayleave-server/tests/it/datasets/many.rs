@@ -35,7 +35,7 @@ async fn walk(client: &mut Client, list: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_of_a_thousand_datasets_are_paged_and_stable_while_one_comes_and_goes() {
-    let fixture = ProjectFixture::new();
+    let fixture = ProjectFixture::with_settings("[serve]\ndataset_tools = 2000\n");
     fixture.declare().await;
     for number in 0..1_000 {
         let name = format!("dataset-{number:04}");
@@ -50,11 +50,12 @@ async fn lists_of_a_thousand_datasets_are_paged_and_stable_while_one_comes_and_g
     let mut client = Client::connect(&deployment).await;
 
     let tools = walk(&mut client, "tools").await;
-    assert_eq!(tools.len(), 5 + 5 + 1_000);
+    // Those for reading, for datasets, for authoring, and one a dataset.
+    assert_eq!(tools.len(), 5 + 5 + 11 + 1_000);
     assert!(tools.is_sorted(), "a stable order");
     assert_eq!(walk(&mut client, "tools").await, tools);
-    // A type a dataset, and the four of every server.
-    assert_eq!(walk(&mut client, "resources").await.len(), 1_000 + 4);
+    // One a type, and five that are there whatever is connected.
+    assert_eq!(walk(&mut client, "resources").await.len(), 1_000 + 5);
 
     // Connect datasets between two pages: those present throughout are seen exactly once.
     let (mut seen, cursor) = page(&mut client, "tools", None).await;
@@ -101,5 +102,37 @@ async fn lists_of_a_thousand_datasets_are_paged_and_stable_while_one_comes_and_g
     }
     assert_eq!(names.len(), 1_001);
     assert!(names.is_sorted());
+    deployment.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn beyond_the_limit_datasets_share_one_workup_and_the_list_says_so() {
+    let fixture = ProjectFixture::with_settings("[serve]\ndataset_tools = 2\n");
+    fixture.declare().await;
+    for name in ["one", "two"] {
+        fixture.connect(&mapping(name, name, "name")).await;
+    }
+    fixture.ratify(&mapping("three", "three", "name")).await;
+    let deployment = fixture.open().await;
+    let mut client = Client::connect(&deployment).await;
+    let own = |tools: &[String]| -> Vec<String> {
+        let own = tools.iter().filter(|it| it.starts_with("workup_"));
+        own.cloned().collect()
+    };
+    let tools = walk(&mut client, "tools").await;
+    assert_eq!(own(&tools), ["workup_one", "workup_two"]);
+    let three = json!({ "name": "three" });
+    let connected = client.call("connect_dataset", three.clone()).await;
+    assert_eq!(connected["structuredContent"]["data"]["tool"], "workup");
+    let tools = walk(&mut client, "tools").await;
+    assert_eq!(own(&tools), Vec::<String>::new());
+    let listed = client.call("list_datasets", json!({})).await;
+    let rows = listed["structuredContent"]["data"]["rows"]
+        .as_array()
+        .unwrap();
+    assert!(rows.iter().all(|row| row[6] == "workup"), "{rows:?}");
+    client.call("disconnect_dataset", three).await;
+    let tools = walk(&mut client, "tools").await;
+    assert_eq!(own(&tools), ["workup_one", "workup_two"]);
     deployment.close().await;
 }

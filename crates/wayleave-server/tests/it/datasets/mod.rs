@@ -1,6 +1,7 @@
 //! Datasets that come and go while a deployment serves: acts of other processes, failures, and the
 //! cost of very many. Real ledgers and real SQLite files.
 
+mod authoring;
 mod client;
 mod fixture;
 mod indexes;

@@ -185,6 +185,7 @@ fn package(narrowed: bool) -> Package {
         customers.rows = Some(json!({"name": {"ne": "a"}}));
     }
     let grant = Grant {
+        capabilities: std::collections::BTreeSet::new(),
         id: "grant".to_owned(),
         dataset: "conformance".to_owned(),
         streams: StreamScope::Only(streams),

@@ -36,6 +36,7 @@ fn ratified(name: &str) -> Ratified<Mapping> {
 fn of(grants: &[(&str, StreamScope)]) -> Package {
     let grants = grants.iter().map(|(dataset, streams)| {
         let grant = Grant {
+            capabilities: std::collections::BTreeSet::new(),
             id: "g".to_owned(),
             dataset: (*dataset).to_owned(),
             streams: streams.clone(),
@@ -61,6 +62,7 @@ fn only(stream: &str, fields: &[&str], rows: Option<Json>) -> StreamScope {
 
 fn told(package: &Package) -> (Json, String) {
     let it = Connected {
+        shares_workup: false,
         mapping: ratified("crm"),
         revision: 1,
         was_active: false,

@@ -228,6 +228,7 @@ pub fn package(subject: &str, grants: Vec<(&str, Vec<(&str, StreamGrant)>)>) -> 
                 .into_iter()
                 .map(|(name, grant)| (name.to_owned(), grant));
             let grant = Grant {
+                capabilities: std::collections::BTreeSet::new(),
                 id: format!("grant-{n}"),
                 dataset: dataset_of(connection).to_owned(),
                 streams: StreamScope::Only(streams.collect()),

@@ -17,6 +17,7 @@ fn only(streams: &[(&str, StreamGrant)]) -> Package {
         .iter()
         .map(|(name, grant)| ((*name).to_owned(), grant.clone()));
     let grant = Grant {
+        capabilities: std::collections::BTreeSet::new(),
         id: "g".to_owned(),
         dataset: "harbour".to_owned(),
         streams: StreamScope::Only(streams.collect()),

@@ -8,6 +8,15 @@ use std::fmt::Write as _;
 /// The mapping a person would have written for it.
 pub(super) const MAPPING: &str = include_str!("harbour.toml");
 
+/// What the demo's agent proposes to add to it: the tides, which are in the database and not in the
+/// mapping.
+const TIDES: &str = include_str!("tides.toml");
+
+/// The mapping that waits in the demo's inbox.
+pub(super) fn proposed() -> String {
+    format!("{MAPPING}\n{TIDES}")
+}
+
 const SCHEMA: &str = include_str!("harbour.sql");
 
 const BERTHS: [(&str, &str, i64, &str, bool); 8] = [
@@ -109,6 +118,25 @@ pub(super) fn script() -> String {
             &mut sql,
             "berths",
             &format!("'{id}', '{quay}', {length}, {depth}, {}", u8::from(crane)),
+        );
+    }
+    for n in 0..120_usize {
+        let (kind, base) = if n % 2 == 0 {
+            ("high", 310)
+        } else {
+            ("low", 40)
+        };
+        let height = base + (n * 37) % 90;
+        insert(
+            &mut sql,
+            "tides",
+            &format!(
+                "{}, '{}', '{kind}', {}.{:02}",
+                n + 1,
+                moment(n * 6),
+                height / 100,
+                height % 100
+            ),
         );
     }
     for (n, name) in (1..).zip(PILOTS) {
@@ -252,6 +280,12 @@ mod tests {
     #[test]
     fn the_mapping_has_no_problems() {
         let problems = wayleave_model::check::check(MAPPING.as_bytes(), None);
+        assert!(problems.is_ok(), "{problems:#?}");
+    }
+
+    #[test]
+    fn what_waits_in_the_inbox_has_no_problems_either() {
+        let problems = wayleave_model::check::check(proposed().as_bytes(), None);
         assert!(problems.is_ok(), "{problems:#?}");
     }
 }

@@ -51,3 +51,9 @@ CREATE TABLE inspections (
     report TEXT NOT NULL
 );
 CREATE INDEX inspections_call ON inspections (call_id);
+CREATE TABLE tides (
+    id INTEGER PRIMARY KEY,
+    at DATETIME NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('high', 'low')),
+    height_m DECIMAL(4,2) NOT NULL
+);

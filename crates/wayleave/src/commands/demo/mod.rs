@@ -5,15 +5,16 @@ mod harbour;
 use std::{
     collections::BTreeMap,
     fs,
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use wayleave_ledger::{NewSource, RatifyRequest};
+use wayleave_ledger::{Clock as _, NewSource, RatifyRequest, SystemClock};
 use wayleave_model::{mapping::SourceKind, ratify::Draft};
 use wayleave_project::{
-    Project,
+    Explanation, Project,
+    inbox::{NewProposal, ProposalInbox, Proposer},
     source::{Environment, create_sqlite},
 };
 use wayleave_server::Deployment;
@@ -27,6 +28,9 @@ const DATABASE: &str = "harbour.db";
 const WHO: &str = "wayleave demo";
 const SETTINGS: &str = "[project]\nname = \"wayleave-demo\"\n\n[serve]\n\
                         # Clients on this machine need no token.\nanonymous = true\n";
+
+/// Where the demo's console listens, if that is free.
+const CONSOLE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7412);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -53,7 +57,15 @@ pub(crate) async fn run(
     ));
     let settings = project.settings();
     let stop = serve::stop_on_signal();
-    serve::over_http(&deployment, settings, address, stop, output).await?;
+    let console = free_address(project.settings().console.unwrap_or(CONSOLE));
+    serve::over_http(
+        &deployment,
+        settings,
+        (address, Some(console)),
+        stop,
+        output,
+    )
+    .await?;
     deployment.close().await;
     Ok(ExitCode::SUCCESS)
 }
@@ -111,7 +123,31 @@ async fn prepare(folder: &Path) -> Result<Project, Failure> {
     if !state.active().any(|(name, _)| name == DATASET) {
         governance.activate(&mapping, WHO).await?;
     }
+    leave_proposal(&project)?;
     Ok(project)
+}
+
+/// Leaves one proposal in the inbox, so that there is something to ratify. One that was decided
+/// does not come again.
+fn leave_proposal(project: &Project) -> Result<(), Failure> {
+    let failed = |error| Failure::from(Explanation::from(error));
+    let inbox = ProposalInbox::new(project);
+    if !inbox.list().map_err(failed)?.is_empty() {
+        return Ok(());
+    }
+    let proposal = NewProposal {
+        dataset: DATASET.to_owned(),
+        text: harbour::proposed(),
+        reason: "To tell skippers when the water is high enough: the tide table is in your \
+                 database, and not in what agents may read."
+            .to_owned(),
+        proposer: Proposer {
+            token: None,
+            name: "the demo's agent".to_owned(),
+        },
+    };
+    inbox.submit(proposal, SystemClock.now()).map_err(failed)?;
+    Ok(())
 }
 
 /// Makes the database under a temporary name, then renames it into place.

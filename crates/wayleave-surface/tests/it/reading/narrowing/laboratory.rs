@@ -165,6 +165,7 @@ impl Sight {
                 ((*name).to_owned(), grant)
             });
             let grant = Grant {
+                capabilities: std::collections::BTreeSet::new(),
                 id: format!("g-{connection}"),
                 dataset: connection[..3].to_owned(),
                 streams: StreamScope::Only(streams.collect()),

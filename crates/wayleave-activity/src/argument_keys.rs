@@ -1,0 +1,262 @@
+//! The keys that seal arguments. Destroying them makes what they sealed unreadable for everybody,
+//! while the log stays whole.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use aes_gcm_siv::{
+    Aes256GcmSiv, Nonce,
+    aead::{Aead, KeyInit as _, Payload},
+};
+use arc_swap::ArcSwap;
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+
+use crate::activity::{ActivityId, SealedArguments, from_hex, to_hex};
+
+/// The file's name in the project's private folder.
+const FILE: &str = "activity.keys";
+/// How often the file is looked at for a change by another process.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Why keys are not available.
+#[derive(Debug, thiserror::Error)]
+pub enum ArgumentKeyError {
+    /// The file cannot be read or written.
+    #[error("`{}` cannot be {doing}", path.display())]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// The operation that failed.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        cause: io::Error,
+    },
+    /// The file does not hold keys.
+    #[error("`{}` is damaged", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes")]
+    Random,
+    /// The key was destroyed.
+    #[error("the key that sealed these arguments was destroyed")]
+    Destroyed,
+    /// The ciphertext does not open: it was altered, or belongs to another call.
+    #[error("the sealed arguments were altered")]
+    Altered,
+}
+
+/// The keys of a project.
+pub struct ArgumentKeys {
+    path: PathBuf,
+    key: ArcSwap<ArgumentKey>,
+    stamp: Mutex<(Instant, Option<Stamp>)>,
+}
+
+#[derive(Clone)]
+struct ArgumentKey {
+    number: u32,
+    secret: [u8; 32],
+    cipher: Aes256GcmSiv,
+}
+
+type Stamp = (u64, i64, i64);
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = fs::metadata(path).ok()?;
+    Some((found.ino(), found.mtime(), found.mtime_nsec()))
+}
+
+impl ArgumentKey {
+    fn new(number: u32, secret: [u8; 32]) -> Self {
+        Self {
+            number,
+            cipher: Aes256GcmSiv::new(&secret.into()),
+            secret,
+        }
+    }
+
+    fn random(number: u32) -> Result<Self, ArgumentKeyError> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).map_err(|_| ArgumentKeyError::Random)?;
+        Ok(Self::new(number, secret))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (number, secret) = text.trim_end().split_once(' ')?;
+        Some(Self::new(number.parse().ok()?, from_hex(secret)?))
+    }
+
+    fn line(&self) -> String {
+        format!("{} {}\n", self.number, to_hex(&self.secret))
+    }
+}
+
+/// The nonce of a call. The cipher stays secure when a nonce repeats, and ids do not.
+fn nonce(id: ActivityId) -> Nonce {
+    let mut nonce = Nonce::default();
+    let (_, last) = id.as_bytes().split_at(4);
+    nonce.copy_from_slice(last);
+    nonce
+}
+
+impl ArgumentKeys {
+    /// The keys in a project's private folder, made where there are none.
+    pub fn open(private: &Path) -> Result<Self, ArgumentKeyError> {
+        let path = private.join(FILE);
+        let key = match read(&path) {
+            Ok(key) => key,
+            Err(ArgumentKeyError::Disk { cause, .. })
+                if cause.kind() == io::ErrorKind::NotFound =>
+            {
+                let first = ArgumentKey::random(1)?;
+                match create(&path, &first) {
+                    Ok(()) => first,
+                    // Another process was quicker.
+                    Err(_) if path.exists() => read(&path)?,
+                    Err(error) => return Err(error),
+                }
+            }
+            Err(error) => return Err(error),
+        };
+        let stamp = Mutex::new((Instant::now(), stamp(&path)));
+        Ok(Self {
+            path,
+            key: ArcSwap::from_pointee(key),
+            stamp,
+        })
+    }
+
+    /// Takes a key that another process made. The one before it is then forgotten here too.
+    fn refresh(&self) {
+        let mut known = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.0.elapsed() < CHECK_INTERVAL {
+            return;
+        }
+        known.0 = Instant::now();
+        let now = stamp(&self.path);
+        if now != known.1
+            && let Ok(key) = read(&self.path)
+        {
+            self.key.store(key.into());
+            known.1 = now;
+        }
+    }
+
+    /// Seals the arguments of a call.
+    pub fn seal(&self, id: ActivityId, arguments: &[u8]) -> Option<SealedArguments> {
+        self.refresh();
+        let key = self.key.load();
+        let payload = Payload {
+            msg: arguments,
+            aad: id.as_bytes(),
+        };
+        let bytes = key.cipher.encrypt(&nonce(id), payload).ok()?;
+        Some(SealedArguments {
+            key: key.number,
+            bytes,
+        })
+    }
+
+    /// Opens the arguments of a call.
+    pub fn unseal(
+        &self,
+        id: ActivityId,
+        sealed: &SealedArguments,
+    ) -> Result<Vec<u8>, ArgumentKeyError> {
+        let key = self.key.load();
+        if key.number != sealed.key {
+            return Err(ArgumentKeyError::Destroyed);
+        }
+        let payload = Payload {
+            msg: &sealed.bytes,
+            aad: id.as_bytes(),
+        };
+        let opened = key.cipher.decrypt(&nonce(id), payload);
+        opened.map_err(|_| ArgumentKeyError::Altered)
+    }
+
+    /// A digest that nobody without the key can compare with likely contents.
+    #[expect(clippy::expect_used, reason = "HMAC takes keys of any length")]
+    pub fn digest(&self, bytes: &[u8]) -> [u8; 16] {
+        let key = self.key.load();
+        let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&key.secret)
+            .expect("HMAC takes keys of any length");
+        mac.update(bytes);
+        let sum = mac.finalize().into_bytes();
+        let mut digest = [0; 16];
+        for (to, from) in digest.iter_mut().zip(sum) {
+            *to = from;
+        }
+        digest
+    }
+
+    /// Destroys the key: what it sealed cannot be opened any more. Servers that run take the new
+    /// one within a second.
+    pub fn destroy(&self) -> Result<u32, ArgumentKeyError> {
+        let disk = |doing| {
+            let path = self.path.clone();
+            move |cause| ArgumentKeyError::Disk { path, doing, cause }
+        };
+        let old = read(&self.path)?;
+        let next = ArgumentKey::random(old.number.saturating_add(1))?;
+        let temporary = self.path.with_extension("keys.tmp");
+        let _ = fs::remove_file(&temporary);
+        create(&temporary, &next)?;
+        // Overwritten first: the bytes of a file that is merely replaced stay on the disk.
+        let opened = OpenOptions::new().write(true).open(&self.path);
+        let mut file = opened.map_err(disk("written"))?;
+        let zeros = "0".repeat(old.line().len());
+        let wiped = file
+            .write_all(zeros.as_bytes())
+            .and_then(|()| file.sync_all());
+        wiped.map_err(disk("written"))?;
+        fs::rename(&temporary, &self.path).map_err(disk("written"))?;
+        if let Some(folder) = self.path.parent() {
+            let synced = File::open(folder).and_then(|folder| folder.sync_all());
+            synced.map_err(disk("written"))?;
+        }
+        let number = next.number;
+        self.key.store(next.into());
+        Ok(number)
+    }
+}
+
+fn read(path: &Path) -> Result<ArgumentKey, ArgumentKeyError> {
+    let text = fs::read_to_string(path).map_err(|cause| ArgumentKeyError::Disk {
+        path: path.to_owned(),
+        doing: "read",
+        cause,
+    })?;
+    ArgumentKey::parse(&text).ok_or_else(|| ArgumentKeyError::Damaged {
+        path: path.to_owned(),
+    })
+}
+
+fn create(path: &Path, key: &ArgumentKey) -> Result<(), ArgumentKeyError> {
+    let make = || {
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        file.write_all(key.line().as_bytes())?;
+        file.sync_all()
+    };
+    make().map_err(|cause| ArgumentKeyError::Disk {
+        path: path.to_owned(),
+        doing: "written",
+        cause,
+    })
+}

@@ -1,0 +1,101 @@
+//! Why the log cannot be written or read.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+/// Why a call could not be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// A file or folder of the log failed.
+    #[error("the activity log `{}` cannot be {doing}", path.display())]
+    Disk {
+        /// The file or folder.
+        path: PathBuf,
+        /// The operation that failed.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        cause: io::Error,
+    },
+    /// The newest segment does not continue the chain; nothing is appended to it.
+    #[error("the activity log `{}` is damaged at byte {offset}", path.display())]
+    Damaged {
+        /// The segment.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+    },
+    /// Every place for a writer is taken.
+    #[error("`{}` has {limit} writers already", path.display())]
+    TooManyWriters {
+        /// The folder.
+        path: PathBuf,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// The log was closed.
+    #[error("the activity log is closed")]
+    Closed,
+}
+
+impl LogError {
+    pub(crate) fn disk(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |cause| Self::Disk { path, doing, cause }
+    }
+
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Disk { cause, .. } if cause.kind() == io::ErrorKind::StorageFull => {
+                "free space on that disk; calls are served again at once"
+            }
+            Self::Disk { .. } => {
+                "check that this user may write there; calls are served again once it works"
+            }
+            Self::Damaged { .. } => {
+                "see `wayleave audit verify`; move the damaged folder away to begin a new log"
+            }
+            Self::TooManyWriters { .. } => "stop servers of this project that are not needed",
+            Self::Closed => "the server is stopping",
+        }
+    }
+}
+
+/// Why the log cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A file or folder cannot be read.
+    #[error("`{}` cannot be read", path.display())]
+    Disk {
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        cause: io::Error,
+    },
+    /// A segment is damaged.
+    #[error("`{}` is damaged: {reason}", path.display())]
+    Damaged {
+        /// The segment.
+        path: PathBuf,
+        /// What is wrong.
+        reason: &'static str,
+    },
+}
+
+impl ReadError {
+    pub(crate) fn disk(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |cause| Self::Disk { path, cause }
+    }
+
+    pub(crate) fn damaged(path: &Path, reason: &'static str) -> Self {
+        Self::Damaged {
+            path: path.to_owned(),
+            reason,
+        }
+    }
+}

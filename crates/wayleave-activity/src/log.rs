@@ -1,0 +1,448 @@
+//! The log as a server writes it: many callers, one writer, batches.
+//!
+//! A caller that finds nobody writing writes what is waiting, its own record included, and goes on
+//! until nothing waits. Everybody else waits for the batch that has its record. With `sync`, a
+//! thread of the log writes, because a disk takes longer than a caller's task may block.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc},
+    thread::{self, JoinHandle},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use tokio::sync::oneshot;
+
+use crate::{
+    activity::Activity,
+    codec::LogRecord,
+    error::LogError,
+    segment,
+    writer::{SegmentLimits, SegmentWriter},
+};
+
+/// Receives the end of every segment that was closed.
+pub type SealObserver = dyn Fn(SegmentSeal) + Send + Sync;
+
+/// Where and how a log is written.
+#[derive(Clone)]
+pub struct LogOptions {
+    /// The folder of the log.
+    pub folder: PathBuf,
+    /// Whether a record is on the disk before its call is answered.
+    pub sync: bool,
+    /// Bytes after which a segment is closed.
+    pub segment_bytes: u64,
+    /// How long closed segments are kept; for ever if `None`.
+    pub keep: Option<Duration>,
+    /// Told of every closed segment.
+    pub on_seal: Option<Arc<SealObserver>>,
+}
+
+impl LogOptions {
+    /// Bytes after which a segment is closed.
+    pub const SEGMENT_BYTES: u64 = 16 << 20;
+
+    /// The usual options of a log in `folder`.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            sync: false,
+            segment_bytes: Self::SEGMENT_BYTES,
+            keep: None,
+            on_seal: None,
+        }
+    }
+}
+
+/// The end of a closed segment, to be kept where a writer of the log cannot change it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentSeal {
+    /// The id of the chain.
+    pub writer: [u8; 16],
+    /// The segment.
+    pub segment: u64,
+    /// The number of its last record.
+    pub last_record: u64,
+    /// The state of the chain after it.
+    pub state: [u8; 32],
+}
+
+/// Whether a record is written.
+pub enum Appended {
+    /// It is, or it cannot be.
+    Done(Result<(), Arc<LogError>>),
+    /// Another caller or the log's thread is writing it.
+    Waiting(oneshot::Receiver<Result<(), Arc<LogError>>>),
+}
+
+impl Appended {
+    /// Waits until the record is written.
+    pub async fn wait(self) -> Result<(), Arc<LogError>> {
+        match self {
+            Self::Done(result) => result,
+            Self::Waiting(receiver) => receiver.await.unwrap_or(Err(Arc::new(LogError::Closed))),
+        }
+    }
+
+    /// Waits until the record is written, on a thread that may block.
+    pub fn wait_blocking(self) -> Result<(), Arc<LogError>> {
+        match self {
+            Self::Done(result) => result,
+            Self::Waiting(receiver) => {
+                (receiver.blocking_recv()).unwrap_or(Err(Arc::new(LogError::Closed)))
+            }
+        }
+    }
+}
+
+/// The log of a running server. Clones share it. The last one to be dropped closes it.
+#[derive(Clone)]
+pub struct ActivityLog(Arc<Handle>);
+
+/// Ends the threads of a log when nobody appends any more.
+struct Handle {
+    shared: Arc<Shared>,
+    /// Writes where records are synced. Started with the first record.
+    sync_thread: OnceLock<Mutex<Option<JoinHandle<()>>>>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) options: LogOptions,
+    queue: Mutex<Queue>,
+    /// Tells the log's thread that something waits, or that it is to end.
+    arrived: Condvar,
+    writer: Mutex<Option<SegmentWriter>>,
+    /// Started when there is something to pack or to drop.
+    archiver: Mutex<Option<Archiver>>,
+    itself: Weak<Shared>,
+}
+
+/// The thread that packs closed segments and drops old ones.
+struct Archiver {
+    tasks: mpsc::Sender<ArchiverTask>,
+    thread: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<WaitingRecord>,
+    is_writing: bool,
+    is_closed: bool,
+    /// Why the last batch failed, until one succeeds.
+    failure: Option<Arc<LogError>>,
+}
+
+struct WaitingRecord {
+    body: Vec<u8>,
+    done: Option<oneshot::Sender<Result<(), Arc<LogError>>>>,
+}
+
+/// Every closed segment of a writer's folder is to be packed, and what is too old dropped.
+struct ArchiverTask {
+    folder: PathBuf,
+    newest: u64,
+}
+
+/// Free space below which an operator is told.
+const MIN_FREE_BYTES: u64 = 64 << 20;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}
+
+impl ActivityLog {
+    /// A log, opened when the first record comes. A log that cannot be opened is tried again for
+    /// each record.
+    pub fn new(options: LogOptions) -> Self {
+        let shared = Arc::new_cyclic(|itself| Shared {
+            options,
+            queue: Mutex::default(),
+            arrived: Condvar::new(),
+            writer: Mutex::new(None),
+            archiver: Mutex::new(None),
+            itself: Weak::clone(itself),
+        });
+        Self(Arc::new(Handle {
+            shared,
+            sync_thread: OnceLock::new(),
+        }))
+    }
+
+    /// Records a call.
+    pub fn append(&self, activity: Activity) -> Appended {
+        let record = LogRecord::Activity(Box::new(activity));
+        self.shared().append(record.encode())
+    }
+
+    /// The log, with its thread running where it needs one.
+    fn shared(&self) -> &Shared {
+        if self.0.shared.options.sync {
+            self.0
+                .sync_thread
+                .get_or_init(|| Mutex::new(self.0.start()));
+        }
+        &self.0.shared
+    }
+
+    /// Why the last record could not be written; `None` once one was. After a failure this opens
+    /// the log again, so that service resumes when the disk does.
+    pub fn check(&self) -> Result<(), Arc<LogError>> {
+        let shared = self.shared();
+        let failure = lock(&shared.queue).failure.clone();
+        match failure {
+            None => Ok(()),
+            Some(_) => shared.reopen(),
+        }
+    }
+
+    /// Opens the log now; without this it is opened for the first record.
+    pub fn open(&self) -> Result<(), Arc<LogError>> {
+        self.shared().reopen()
+    }
+
+    /// Closes the newest segment, for tests and before a copy is taken.
+    pub fn rotate(&self) -> Result<(), Arc<LogError>> {
+        self.shared().rotate()
+    }
+
+    /// Whether a server could record calls in a folder, as far as that can be seen without writing.
+    pub fn check_folder(folder: &Path) -> Result<(), LogError> {
+        let read = segment::writers(folder).map_err(LogError::disk("read", folder))?;
+        for writer in read {
+            let files = segment::segments(&writer).map_err(LogError::disk("read", &writer))?;
+            if let Some(last) = files.last().filter(|last| !last.archived) {
+                let opened = std::fs::OpenOptions::new().write(true).open(&last.path);
+                opened.map_err(LogError::disk("written", &last.path))?;
+            }
+        }
+        let existing = folder
+            .ancestors()
+            .find(|path| path.exists())
+            .unwrap_or(folder);
+        let writable = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK);
+        writable.map_err(|error| LogError::disk("written", existing)(error.into()))?;
+        let space = rustix::fs::statvfs(existing);
+        let space = space.map_err(|error| LogError::disk("read", existing)(error.into()))?;
+        if space.f_bavail.saturating_mul(space.f_frsize) < MIN_FREE_BYTES {
+            let full = std::io::ErrorKind::StorageFull.into();
+            return Err(LogError::disk("written for much longer", existing)(full));
+        }
+        Ok(())
+    }
+
+    /// The folder of the log.
+    pub fn folder(&self) -> &Path {
+        &self.0.shared.options.folder
+    }
+}
+
+impl Handle {
+    fn start(&self) -> Option<JoinHandle<()>> {
+        let shared = Arc::clone(&self.shared);
+        let thread = thread::Builder::new().name("activity-sync".to_owned());
+        thread.spawn(move || shared.write_until_closed()).ok()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // The archiver first: what it drops it records.
+        let archiver = lock(&self.shared.archiver).take();
+        if let Some(Archiver { tasks, thread }) = archiver {
+            drop(tasks);
+            let _ = thread.join();
+        }
+        lock(&self.shared.queue).is_closed = true;
+        self.shared.arrived.notify_all();
+        if let Some(thread) = self
+            .sync_thread
+            .get()
+            .and_then(|thread| lock(thread).take())
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn append(&self, body: Vec<u8>) -> Appended {
+        let mut queue = lock(&self.queue);
+        if queue.is_closed {
+            return Appended::Done(Err(Arc::new(LogError::Closed)));
+        }
+        if self.options.sync || queue.is_writing {
+            let (done, receiver) = oneshot::channel();
+            let done = Some(done);
+            queue.waiting.push(WaitingRecord { body, done });
+            drop(queue);
+            self.arrived.notify_one();
+            return Appended::Waiting(receiver);
+        }
+        queue.is_writing = true;
+        queue.waiting.push(WaitingRecord { body, done: None });
+        drop(queue);
+        let mut own = None;
+        while let Some(result) = self.write_batch() {
+            own.get_or_insert(result);
+        }
+        Appended::Done(own.unwrap_or(Err(Arc::new(LogError::Closed))))
+    }
+
+    /// Writes what is waiting; none if nothing is.
+    fn write_batch(&self) -> Option<Result<(), Arc<LogError>>> {
+        let batch = {
+            let mut queue = lock(&self.queue);
+            if queue.waiting.is_empty() {
+                queue.is_writing = false;
+                return None;
+            }
+            std::mem::take(&mut queue.waiting)
+        };
+        let bodies: Vec<&[u8]> = batch
+            .iter()
+            .map(|waiting| waiting.body.as_slice())
+            .collect();
+        let result = self.commit(&bodies).map_err(Arc::new);
+        let failure = result.as_ref().err().cloned();
+        let before = std::mem::replace(&mut lock(&self.queue).failure, failure);
+        match (&before, &result) {
+            (None, Err(error)) => tracing::error!(
+                error = %chain_text(error), hint = error.hint(), "calls cannot be recorded"
+            ),
+            (Some(_), Ok(())) => tracing::warn!("calls are recorded again"),
+            _ => {}
+        }
+        for waiting in batch {
+            if let Some(done) = waiting.done {
+                let _ = done.send(result.clone());
+            }
+        }
+        Some(result)
+    }
+
+    fn write_until_closed(&self) {
+        loop {
+            let mut queue = lock(&self.queue);
+            while queue.waiting.is_empty() && !queue.is_closed {
+                let waited = self.arrived.wait(queue);
+                queue = waited.unwrap_or_else(PoisonError::into_inner);
+            }
+            if queue.waiting.is_empty() {
+                return;
+            }
+            queue.is_writing = true;
+            drop(queue);
+            while self.write_batch().is_some() {}
+        }
+    }
+
+    fn commit(&self, bodies: &[&[u8]]) -> Result<(), LogError> {
+        let mut place = lock(&self.writer);
+        let writer = self.opened(&mut place)?;
+        let ended = writer.rotate_if_due(now_ms());
+        let written = match ended {
+            Ok(ended) => {
+                if ended.is_some() {
+                    self.tidy(writer);
+                }
+                writer.commit(bodies)
+            }
+            Err(error) => Err(error),
+        };
+        if written.is_err() {
+            // Opened again for the next record: only that shows what is on the disk.
+            *place = None;
+        }
+        written
+    }
+
+    fn opened<'w>(
+        &self,
+        place: &'w mut Option<SegmentWriter>,
+    ) -> Result<&'w mut SegmentWriter, LogError> {
+        if place.is_none() {
+            let limits = SegmentLimits {
+                bytes: self.options.segment_bytes,
+                sync: self.options.sync,
+            };
+            let writer = SegmentWriter::open(&self.options.folder, limits, now_ms())?;
+            if self.options.keep.is_some() || has_unpacked(&writer) {
+                self.tidy(&writer);
+            }
+            *place = Some(writer);
+        }
+        place.as_mut().ok_or(LogError::Closed)
+    }
+
+    fn reopen(&self) -> Result<(), Arc<LogError>> {
+        let mut place = lock(&self.writer);
+        self.opened(&mut place).map(drop).map_err(Arc::new)
+    }
+
+    fn rotate(&self) -> Result<(), Arc<LogError>> {
+        let mut place = lock(&self.writer);
+        let writer = self.opened(&mut place).map_err(Arc::new)?;
+        writer.rotate(now_ms()).map_err(Arc::new)?;
+        self.tidy(writer);
+        Ok(())
+    }
+
+    fn tidy(&self, writer: &SegmentWriter) {
+        let mut archiver = lock(&self.archiver);
+        if archiver.is_none() {
+            *archiver = self.start_archiver();
+        }
+        if let Some(archiver) = archiver.as_ref() {
+            let _ = archiver.tasks.send(ArchiverTask {
+                folder: writer.folder().to_owned(),
+                newest: writer.segment(),
+            });
+        }
+    }
+
+    fn start_archiver(&self) -> Option<Archiver> {
+        let shared = self.itself.upgrade()?;
+        let (tasks, receiver) = mpsc::channel();
+        let thread = thread::Builder::new().name("activity-archive".to_owned());
+        let thread = thread.spawn(move || shared.archive(&receiver)).ok()?;
+        Some(Archiver { tasks, thread })
+    }
+
+    fn archive(&self, tasks: &mpsc::Receiver<ArchiverTask>) {
+        while let Ok(ArchiverTask { folder, newest }) = tasks.recv() {
+            if let Err(error) = self.pack_closed(&folder, newest) {
+                tracing::error!(%error, folder = %folder.display(), "closed segments cannot be packed");
+            }
+            if let Err(error) = self.drop_old(&folder) {
+                tracing::error!(%error, folder = %folder.display(), "old segments cannot be dropped");
+            }
+        }
+    }
+}
+
+/// Whether an earlier writer left closed segments to be packed.
+fn has_unpacked(writer: &SegmentWriter) -> bool {
+    let files = segment::segments(writer.folder()).unwrap_or_default();
+    let mut closed = files.iter().filter(|file| file.number < writer.segment());
+    closed.any(|file| !file.archived || segment::open_path(writer.folder(), file.number).exists())
+}
+
+/// An error and its causes in one line.
+fn chain_text(error: &LogError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}

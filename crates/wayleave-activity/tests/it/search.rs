@@ -1,0 +1,85 @@
+//! Finding calls by what they used.
+
+use wayleave_activity::{ActivityFilter, ActivityLog, ActivityReader, LogOptions};
+
+use crate::calls::{point_read, record, varied};
+
+#[test]
+fn every_filter_finds_what_a_scan_finds_in_open_and_packed_segments() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = ActivityLog::new(LogOptions {
+        segment_bytes: 40 * 1024,
+        ..LogOptions::new(folder.path())
+    });
+    let calls: Vec<_> = (0..600)
+        .map(|at| {
+            if at % 3 == 0 {
+                varied(at)
+            } else {
+                point_read(at)
+            }
+        })
+        .collect();
+    for call in &calls {
+        record(&log, call.clone());
+    }
+    drop(log);
+    let text = |text: &str| Some(text.to_owned());
+    let middle = calls[300].id;
+    let filters = [
+        ActivityFilter::default(),
+        ActivityFilter {
+            id: Some(middle),
+            ..Default::default()
+        },
+        ActivityFilter {
+            record: text("crm-eu/people:301"),
+            ..Default::default()
+        },
+        ActivityFilter {
+            record: text("crm-eu/people:nobody"),
+            ..Default::default()
+        },
+        ActivityFilter {
+            token: text("tok_00000003"),
+            ..Default::default()
+        },
+        ActivityFilter {
+            dataset: text("crm"),
+            outcome: text("cancelled"),
+            ..Default::default()
+        },
+        ActivityFilter {
+            stream: text("people"),
+            outcome: text("refused"),
+            ..Default::default()
+        },
+        ActivityFilter {
+            stream: text("crm-eu/people"),
+            target: text("none"),
+            ..Default::default()
+        },
+        ActivityFilter {
+            since_ms: Some(middle.started_ms()),
+            ..Default::default()
+        },
+        ActivityFilter {
+            until_ms: Some(middle.started_ms()),
+            ..Default::default()
+        },
+    ];
+    let reader = ActivityReader::new(folder.path());
+    for filter in filters {
+        let mut wanted: Vec<_> = calls
+            .iter()
+            .filter(|it| filter.matches(it))
+            .cloned()
+            .collect();
+        let mut found = Vec::new();
+        reader.each(&filter, |it| found.push(it)).unwrap();
+        assert_eq!(found, wanted, "{filter:?}");
+        wanted.reverse();
+        wanted.truncate(7);
+        assert_eq!(reader.latest(&filter, 7).unwrap(), wanted, "{filter:?}");
+    }
+}

@@ -1,0 +1,67 @@
+//! The console of one project.
+
+use std::sync::Arc;
+
+use wayleave_ledger::{Clock as _, Millis, SystemClock};
+use wayleave_project::Project;
+
+use crate::{
+    backend::ConsoleBackend,
+    links::{LinkError, LoginLinks},
+    session::SessionTable,
+};
+
+/// How a console is reached.
+#[derive(Debug, Clone, Copy)]
+pub struct ConsoleOptions {
+    /// The port it listens on, of this machine alone.
+    pub port: u16,
+}
+
+/// Answers the requests of a project's console.
+pub struct Console {
+    pub(crate) project: Project,
+    pub(crate) backend: Arc<dyn ConsoleBackend>,
+    pub(crate) sessions: SessionTable,
+    pub(crate) links: LoginLinks,
+    pub(crate) port: u16,
+}
+
+impl Console {
+    /// The console of a project.
+    pub fn new(
+        project: Project,
+        backend: Arc<dyn ConsoleBackend>,
+        options: ConsoleOptions,
+    ) -> Self {
+        Self {
+            links: LoginLinks::new(project.folder()),
+            project,
+            backend,
+            sessions: SessionTable::default(),
+            port: options.port,
+        }
+    }
+
+    /// Issues a link that signs `who` in once, as an address.
+    pub fn link(&self, who: &str) -> Result<String, LinkError> {
+        let address = format!("127.0.0.1:{}", self.port);
+        self.links.announce(&address)?;
+        let code = self.links.issue(who, self.now())?;
+        Ok(format!("http://{address}/login?code={code}"))
+    }
+
+    /// The name of the session cookie. It holds the port: browsers send cookies to every port of a
+    /// machine.
+    pub(crate) fn cookie(&self) -> String {
+        format!("wayleave_console_{}", self.port)
+    }
+
+    #[expect(
+        clippy::unused_self,
+        reason = "the console's own clock, should it get one"
+    )]
+    pub(crate) fn now(&self) -> Millis {
+        SystemClock.now()
+    }
+}

@@ -1,0 +1,24 @@
+//! The console: the human's web page, where what agents propose is read and decided.
+//!
+//! Server-rendered HTML from the project's own data: no template reads a file, no script is needed,
+//! and everything that comes from data is written as text. This crate answers requests and opens no
+//! socket; it reads rows only through its [`ConsoleBackend`], where a person asked for them.
+
+mod assets;
+mod backend;
+mod console;
+mod form;
+mod links;
+mod names;
+mod page;
+mod pages;
+mod respond;
+mod security;
+mod session;
+mod weigh;
+mod words;
+
+pub use backend::{ConsoleBackend, ReadTrial, SampleRows};
+pub use console::{Console, ConsoleOptions};
+pub use links::{LinkError, LoginLinks, console_address};
+pub use weigh::{Weight, weights};

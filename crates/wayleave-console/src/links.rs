@@ -1,0 +1,137 @@
+//! One-time links that sign a person in.
+//!
+//! A link is issued by whoever can write the project's private folder, by any process, and used up
+//! by the console that serves the project. Only the hash of its code is on disk.
+
+use std::{
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::{Deserialize, Serialize};
+use wayleave_ledger::{FOLDER, Millis};
+use wayleave_model::digest::Digest;
+
+/// How long a link can be used, in milliseconds.
+pub(crate) const LINK_TIME: Millis = 5 * 60 * 1000;
+/// Folder of the console inside the project's private folder.
+const CONSOLE_FOLDER: &str = "console";
+/// Most links that are looked through when old ones are removed.
+const MAX_LINKS: usize = 64;
+
+/// Why no link was issued.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The folder cannot be written.
+    #[error("the console's folder cannot be written")]
+    Disk(#[from] io::Error),
+    /// The system gives no random numbers.
+    #[error("the system gives no random numbers")]
+    NoRandomness,
+}
+
+/// The links of a project.
+#[derive(Debug, Clone)]
+pub struct LoginLinks {
+    folder: PathBuf,
+}
+
+/// What a link says about whoever uses it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LoginLink {
+    pub(crate) who: String,
+    pub(crate) expires: Millis,
+}
+
+impl LoginLinks {
+    /// The links of the project in `folder`.
+    pub fn new(folder: &Path) -> Self {
+        Self {
+            folder: folder.join(FOLDER).join(CONSOLE_FOLDER),
+        }
+    }
+
+    /// Issues a link's code. It signs `who` in once, within five minutes.
+    pub fn issue(&self, who: &str, now: Millis) -> Result<String, LinkError> {
+        self.create_folder()?;
+        self.remove_old(now);
+        let code = random_code().ok_or(LinkError::NoRandomness)?;
+        let link = LoginLink {
+            who: who.to_owned(),
+            expires: now.saturating_add(LINK_TIME),
+        };
+        let bytes = serde_json::to_vec(&link).map_err(io::Error::from)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(self.path(&code))?;
+        file.write_all(&bytes)?;
+        Ok(code)
+    }
+
+    /// The link of a code, if it can still be used. Does not use it up.
+    pub(crate) fn look(&self, code: &str, now: Millis) -> Option<LoginLink> {
+        let bytes = fs::read(self.path(code)).ok()?;
+        let link: LoginLink = serde_json::from_slice(&bytes).ok()?;
+        (now < link.expires).then_some(link)
+    }
+
+    /// Uses a link up. Of two who try at once, one succeeds.
+    pub(crate) fn redeem(&self, code: &str, now: Millis) -> Option<LoginLink> {
+        let link = self.look(code, now)?;
+        fs::remove_file(self.path(code)).ok()?;
+        Some(link)
+    }
+
+    /// Writes down where the console of this project listens, for `console link`.
+    pub fn announce(&self, address: &str) -> Result<(), LinkError> {
+        self.create_folder()?;
+        fs::write(self.folder.join("address"), address)?;
+        Ok(())
+    }
+
+    fn create_folder(&self) -> io::Result<()> {
+        match DirBuilder::new().mode(0o700).create(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn path(&self, code: &str) -> PathBuf {
+        let hash = Digest::from_bytes(code.as_bytes()).hex();
+        self.folder.join(format!("link-{hash}.json"))
+    }
+
+    fn remove_old(&self, now: Millis) {
+        let Ok(listing) = fs::read_dir(&self.folder) else {
+            return;
+        };
+        for entry in listing.flatten().take(MAX_LINKS) {
+            let path = entry.path();
+            let name = entry.file_name();
+            let is_link = name.to_str().is_some_and(|it| it.starts_with("link-"));
+            let link = fs::read(&path).ok();
+            let link = link.and_then(|it| serde_json::from_slice::<LoginLink>(&it).ok());
+            if is_link && link.is_none_or(|it| now >= it.expires) {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// Where the console of a project listens, if one was started.
+pub fn console_address(folder: &Path) -> Option<String> {
+    let links = LoginLinks::new(folder);
+    fs::read_to_string(links.folder.join("address")).ok()
+}
+
+/// 256 random bits, as text for a URL or a cookie.
+pub(crate) fn random_code() -> Option<String> {
+    let mut bits = [0; 32];
+    getrandom::fill(&mut bits).ok()?;
+    Some(URL_SAFE_NO_PAD.encode(bits))
+}

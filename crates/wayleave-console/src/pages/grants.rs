@@ -1,0 +1,116 @@
+//! Grants and tokens.
+
+use maud::{Markup, html};
+use wayleave_ledger::{GrantEntry, Millis, TokenEntry, Validity};
+
+use crate::{
+    names::{Plain, code},
+    page::{CardTable, NavSection, moment, on_command_line, state},
+    respond::{PageAnswer, Visit},
+    words::count,
+};
+
+pub(super) fn show(visit: &Visit<'_>) -> PageAnswer {
+    let now = visit.state.now(visit.console.now());
+    let grants: Vec<Vec<Markup>> = visit
+        .state
+        .grants()
+        .values()
+        .filter(|it| it.validity(now) == Validity::Live)
+        .map(|it| grant_row(visit, it, now))
+        .collect();
+    let tokens: Vec<Vec<Markup>> = visit
+        .state
+        .tokens()
+        .values()
+        .filter(|it| it.validity(now) == Validity::Live)
+        .map(|it| token_row(it))
+        .collect();
+    let body = html! {
+        div.title {
+            h1 { "Grants and tokens" }
+            a.button.primary href="/grants/new" { "New grant" }
+        }
+        p.by { "A grant says what may be read of one connection. A token is what an agent comes with. \
+                Neither can be widened: make another, and revoke this one." }
+        section aria-labelledby="g" {
+            h2 id="g" { "Grants" }
+            @if grants.is_empty() { div.state {
+                h3 { "Nothing is granted" }
+                p { "Clients on this machine read everything live without a token. To let others read \
+                     some of it, make a grant and issue a token." }
+            } } @else {
+                (CardTable {
+                    caption: "Grants",
+                    heads: &["Grant", "Allows", "Rows", "Held by", "Ends"],
+                    rows: grants,
+                }.render())
+            }
+        }
+        section aria-labelledby="t" {
+            h2 id="t" { "Tokens" }
+            p { a.button href="/tokens/new" { "New token" } }
+            @if tokens.is_empty() { div.state { p { "No token is issued." } } } @else {
+                (CardTable {
+                    caption: "Tokens",
+                    heads: &["Token", "Kind", "Scopes", "Grants", "Ends", "Issued"],
+                    rows: tokens,
+                }.render())
+            }
+        }
+        (on_command_line("wayleave grant list · wayleave token list"))
+    };
+    PageAnswer::page(NavSection::Grants, "Grants and tokens", body)
+}
+
+fn grant_row(visit: &Visit<'_>, grant: &GrantEntry, now: Millis) -> Vec<Markup> {
+    let tokens = visit.state.tokens().values();
+    let held = tokens
+        .filter(|it| it.validity(now) == Validity::Live && it.grants.contains(&grant.id))
+        .count();
+    let streams = &grant.terms.streams;
+    let filtered = streams.values().filter(|it| it.rows.is_some()).count();
+    vec![
+        html! {
+            a href={ "/grants/" (grant.id) } { (code(&grant.id)) }
+            @if !grant.purpose.is_empty() { span.soft.agree { "“" (Plain(&grant.purpose)) "”" } }
+        },
+        html! {
+            (code(&grant.terms.connection)) ": "
+            @for (at, (name, terms)) in streams.iter().take(4).enumerate() {
+                @if at > 0 { ", " } (code(name)) " " (count(terms.fields.len(), "field"))
+            }
+            @if streams.len() > 4 { ", and " (streams.len() - 4) " more" }
+        },
+        html! { @if filtered == 0 { "all" } @else { "filtered in " (count(filtered, "stream")) } },
+        html! { @if held == 0 { (state("weigh", "nobody")) } @else { (count(held, "token")) } },
+        ends(grant.expires),
+    ]
+}
+
+fn token_row(token: &TokenEntry) -> Vec<Markup> {
+    let scopes: Vec<String> = token.scopes.iter().map(|it| it.to_string()).collect();
+    vec![
+        html! {
+            a href={ "/tokens/" (token.id) } { (code(&token.id)) }
+            @if !token.label.is_empty() { span.soft { (Plain(&token.label)) } }
+        },
+        html! { (token.kind) },
+        html! { (scopes.join(", ")) },
+        html! { @if token.grants.is_empty() { (state("weigh", "none")) } @else {
+            @for (at, id) in token.grants.iter().take(4).enumerate() {
+                @if at > 0 { ", " } a href={ "/grants/" (id) } { (code(id)) }
+            }
+        } },
+        ends(token.expires),
+        html! { (moment(token.at)) span.soft { "by " (Plain(&token.who)) } },
+    ]
+}
+
+/// When something ends; never is worth a mark.
+pub(super) fn ends(expires: Option<Millis>) -> Markup {
+    match expires {
+        Some(at) => moment(at),
+        None => state("weigh", "never"),
+    }
+}

@@ -1,0 +1,82 @@
+//! A proposal that cannot be ratified: its problems, and sending it back.
+
+use maud::{Markup, html};
+use wayleave_project::{
+    inbox::{InboxProposal, InboxStatus},
+    render,
+    review::ReviewError,
+};
+
+use super::{Attempt, decided, forms::send_back_form, head, reason};
+use crate::{
+    names::{Plain, code},
+    page::{CardTable, state},
+    respond::Visit,
+    words::{count, sentence},
+};
+
+pub(super) fn blocked(
+    visit: &Visit<'_>,
+    proposal: &InboxProposal,
+    error: ReviewError,
+    attempt: &Attempt,
+) -> Markup {
+    let standing = state("bad", "cannot be ratified");
+    let (problems, told) = match error {
+        ReviewError::Unsound { report, .. } => {
+            let problems: Vec<_> = report
+                .drafts
+                .iter()
+                .flat_map(|it| it.problems.clone())
+                .collect();
+            (problems, render::check::report(&report).text())
+        }
+        error => (Vec::new(), error.to_string()),
+    };
+    let is_waiting = proposal.status(visit.console.now()) == InboxStatus::Waiting;
+    let rows = problems.iter().map(|problem| {
+        let place = problem
+            .position
+            .map(|it| format!("{}:{}", it.line, it.column));
+        vec![
+            html! { (state("bad", "error")) " " (sentence(&problem.message))
+            span.soft { code { (problem.code.as_str()) } } },
+            html! { (code(&place.unwrap_or_default())) },
+            html! { (sentence(problem.hint.as_deref().unwrap_or_default())) },
+        ]
+    });
+    let heads = &["Problem", "Where", "What fixes it"];
+    let rows: Vec<Vec<Markup>> = rows.collect();
+    html! {
+        (head(proposal, &standing, attempt))
+        div.box.bad.standing {
+            p { strong { "It does not check. " } "The agent can propose again; you can also send it back." }
+            dl.facts {
+                div { dt { "Would freeze" } dd { code { (proposal.digest.short()) } } }
+                div { dt { "Problems" } dd { (state("bad", &count(problems.len().max(1), "error"))) } }
+            }
+        }
+        (reason(proposal))
+        @if !rows.is_empty() {
+            section aria-labelledby="p" {
+                h2 id="p" { span.n { "1" } "Problems" }
+                (CardTable { caption: "Problems of this proposal", heads, rows }.render())
+            }
+        }
+        section aria-labelledby="x" {
+            h2 id="x" { span.n { "2" } "As check tells it" }
+            pre.out tabindex="0" aria-label="What check prints" { (Plain(&told)) }
+        }
+        @if is_waiting {
+            section id="decide" aria-labelledby="dd" {
+                h2 id="dd" { span.n { "3" } "Decide" }
+                div.split.wide {
+                    (send_back_form(visit, proposal, "The errors go along.", true))
+                    div.box.bad { p { strong { "Ratify is not offered. " }
+                        "A mapping with errors is never ratified. There is no way around it, here or on \
+                         the command line." } }
+                }
+            }
+        } @else { (decided(proposal)) }
+    }
+}

@@ -1,0 +1,93 @@
+//! The difference in words, grouped by stream, with notes in the margin.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use wayleave_model::diff::Change;
+use wayleave_project::inbox::InboxProposal;
+
+use crate::{
+    names::Plain,
+    weigh::Weight,
+    words::{count, sentence, verb_first},
+};
+
+/// Most lines of the difference in words, unless all are asked for.
+const MAX_WORDS: usize = 120;
+
+fn sign(change: &Change) -> (&'static str, &'static str) {
+    let kind = change.kind.as_str();
+    if kind.ends_with("_added") {
+        ("add", "+")
+    } else if kind.ends_with("_removed") {
+        ("del", "−")
+    } else {
+        ("chg", "~")
+    }
+}
+
+/// The stream a change belongs to; the dataset for all others.
+fn group_of(path: &str) -> &str {
+    let stream = path
+        .strip_prefix("streams.")
+        .and_then(|it| it.split('.').next());
+    stream.unwrap_or("the dataset")
+}
+
+pub(super) fn in_words(
+    proposal: &InboxProposal,
+    changes: &[Change],
+    weights: &[Weight],
+    wants_all: bool,
+) -> Markup {
+    if changes.is_empty() {
+        return html! { p { "It says the same in other words: only comments, order of keys or layout differ." } };
+    }
+    let notes = |at: usize| weights.iter().filter(move |it| it.change == at);
+    let mut order: Vec<usize> = (0..changes.len()).collect();
+    let is_cut = changes.len() > MAX_WORDS && !wants_all;
+    if is_cut {
+        order.retain(|at| notes(*at).next().is_some() || *at < MAX_WORDS / 4);
+    }
+    let left = changes.len() - order.len();
+    let mut last = "";
+    let lines: Vec<_> = order
+        .into_iter()
+        .filter_map(|at| {
+            let change = changes.get(at)?;
+            let group = group_of(&change.path);
+            let is_first = std::mem::replace(&mut last, group) != group;
+            Some((at, change, is_first.then_some(group)))
+        })
+        .collect();
+    html! { ul.words {
+        @for (at, change, group) in lines {
+            @if let Some(group) = group { li.sub { (Plain(group)) } }
+            @let (class, mark) = sign(change);
+            li class=(class) {
+                span.sign aria-hidden="true" { (mark) }
+                span { (verb_first(&change.words)) }
+                @for note in notes(at) {
+                    div.note { b { (note.title) } (sentence(&note.text)) }
+                }
+            }
+        }
+        @if left > 0 {
+            li.sub { "and " (left) " more" }
+            li.add {
+                span.sign aria-hidden="true" { "+" }
+                span { (count(left, "change")) " without anything to weigh. "
+                    a href={ "/inbox/" (proposal.id) "?all=1" } { "Show all" } }
+            }
+        }
+    } }
+}
+
+/// Things to weigh by kind, each a tick that the ratifier must set.
+pub(super) fn grouped(weights: &[Weight]) -> Vec<(&'static str, Vec<&Weight>)> {
+    let mut groups: BTreeMap<&'static str, Vec<&Weight>> = BTreeMap::new();
+    for weight in weights {
+        groups.entry(weight.title).or_default().push(weight);
+    }
+    groups.into_iter().collect()
+}

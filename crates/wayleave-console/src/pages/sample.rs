@@ -1,0 +1,129 @@
+//! Sample rows: shown after a click that is recorded, kept nowhere.
+
+use maud::{Markup, html};
+use serde_json::Value;
+use wayleave_model::mapping::Mapping;
+use wayleave_project::{
+    Explanation,
+    inbox::{InboxProposal, ProposalInbox, RowLook},
+    looks::{self, Look},
+};
+
+use crate::{
+    backend::SampleRows,
+    names::{Plain, code},
+    page::{csrf, failed, moment},
+    respond::Visit,
+};
+
+/// Longest value in a cell, in characters.
+const MAX_CELL_CHARS: usize = 80;
+/// Most streams that are offered.
+const MAX_STREAMS: usize = 12;
+
+/// What was asked for: a stream, and its rows or why there are none.
+pub(super) struct LookResult {
+    pub(super) stream: String,
+    pub(super) rows: Result<SampleRows, Explanation>,
+}
+
+/// The section of a proposal's page.
+pub(super) fn section(
+    visit: &Visit<'_>,
+    proposal: &InboxProposal,
+    mapping: &Mapping,
+    shown: Option<&LookResult>,
+) -> Markup {
+    html! {
+        p {
+            "Reading a mapping takes no rows. If you want to see what it would serve, ask; that you \
+             looked is recorded with the proposal, what you saw is not."
+        }
+        @if let Some(look) = proposal.looks.last() {
+            div.box { p {
+                "Shown to " (Plain(&look.who)) " at " (moment(look.at)) ", " (code(&look.stream))
+                ". The rows are not kept, and no agent has seen them."
+            } }
+        }
+        @if let Some(shown) = shown {
+            @match &shown.rows {
+                Ok(rows) => {
+                    h3 { (code(&shown.stream)) ", the fields this proposal would serve" }
+                    (table(rows, &format!("Sample rows of {}", shown.stream)))
+                },
+                Err(why) => (failed("No rows.", why)),
+            }
+        }
+        div.row.gap {
+            @for stream in mapping.streams.iter().take(MAX_STREAMS) {
+                form method="post" action={ "/inbox/" (proposal.id) "/rows#rows" } {
+                    (csrf(visit.session))
+                    input type="hidden" name="digest" value=(proposal.digest);
+                    input type="hidden" name="stream" value=(stream.name.value);
+                    button { "Show 5 rows of " (code(&stream.name)) }
+                }
+            }
+        }
+    }
+}
+
+/// Records the look, then reads. Nothing is read that was not recorded.
+pub(super) async fn look(
+    visit: &Visit<'_>,
+    proposal: &InboxProposal,
+    proposed: &wayleave_model::ratify::Proposed,
+) -> LookResult {
+    let stream = visit.form.get("stream").to_owned();
+    let look = RowLook {
+        who: visit.session.who.clone(),
+        at: visit.console.now(),
+        stream: stream.clone(),
+    };
+    if proposed.mapping().stream(&stream).is_none() {
+        let rows = Err(Explanation::new("there is no such stream"));
+        return LookResult { stream, rows };
+    }
+    let project = &visit.console.project;
+    let entry = Look {
+        who: &visit.session.who,
+        how: "sample",
+        stream: &stream,
+        proposal: Some(proposal.id),
+        token: None,
+    };
+    let recorded = looks::record(project, &entry, visit.console.now());
+    let recorded = recorded.map_err(|error| Explanation::from_error(&error));
+    let kept =
+        recorded.and_then(|()| Ok(ProposalInbox::new(project).record_look(proposal.id, look)?));
+    let rows = match kept {
+        Ok(()) => visit.console.backend.sample(proposed, &stream).await,
+        Err(why) => Err(why),
+    };
+    LookResult { stream, rows }
+}
+
+/// Rows of data keep their columns, and scroll.
+pub(super) fn table(rows: &SampleRows, label: &str) -> Markup {
+    html! {
+        div.scroll role="region" aria-label=(label) tabindex="0" { table {
+            thead { tr { @for field in &rows.fields { th scope="col" { (code(field)) } } } }
+            tbody { @for row in &rows.rows { tr {
+                @for (at, value) in row.iter().enumerate() {
+                    @if at == 0 { th scope="row" { (cell(value)) } } @else { td { (cell(value)) } }
+                }
+            } } }
+        } }
+        @if rows.rows.is_empty() { p.soft { "No records." } }
+    }
+}
+
+fn cell(value: &Value) -> Markup {
+    let text = match value {
+        Value::Null => return html! { span.null { "null" } },
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let short: String = text.chars().take(MAX_CELL_CHARS).collect();
+    let is_cut = short.len() < text.len();
+    html! { (Plain(&short)) @if is_cut { "…" } }
+}

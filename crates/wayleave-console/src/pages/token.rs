@@ -1,0 +1,179 @@
+//! Tokens: issue one, see its text once, revoke it.
+
+use http::StatusCode;
+use maud::{Markup, html};
+use wayleave_ledger::{IssuedToken, TokenRequest, Validity};
+use wayleave_model::grant::{Claims, Scope, Scopes, TokenKind};
+use wayleave_project::Explanation;
+
+use super::{grant_new, grants::ends};
+use crate::{
+    names::{Plain, code},
+    page::{NavSection, csrf, failed, moment, on_command_line, state},
+    respond::{PageAnswer, Visit},
+};
+
+/// The form for a token.
+pub(super) fn new(visit: &Visit<'_>, alert: Option<Markup>) -> PageAnswer {
+    let now = visit.state.now(visit.console.now());
+    let asked = visit.query.get("grant");
+    let wants_builder = visit.query.get("scope") == "builder" || visit.form.has("builder");
+    let grants = visit.state.grants().values();
+    let live: Vec<_> = grants
+        .filter(|it| it.validity(now) == Validity::Live)
+        .collect();
+    let body = html! {
+        p.crumb { a href="/grants" { "Grants and tokens" } }
+        h1 { "New token" }
+        p.by { "What an agent comes with. It reads what its grants allow, and nothing else." }
+        @if let Some(alert) = alert { (alert) }
+        form.decide.gap method="post" action="/tokens/new" {
+            (csrf(visit.session))
+            div.row {
+                div.field { label for="label" { "Who or what it is for" }
+                    input id="label" name="label" value=(visit.form.get("label")) maxlength="100" required autocomplete="off"; }
+                (grant_new::terms("30d"))
+            }
+            fieldset { legend { "Grants" }
+                @if live.is_empty() { p { "There is none yet. " a href="/grants/new" { "New grant" } } }
+                @for grant in &live {
+                    label.tick {
+                        input type="checkbox" name="grant" value=(grant.id) checked[grant.id == asked];
+                        span { (code(&grant.id)) " of " (code(&grant.terms.connection))
+                            @if !grant.purpose.is_empty() { " " span.soft.agree { "“" (Plain(&grant.purpose)) "”" } } }
+                    }
+                }
+            }
+            label.tick {
+                input type="checkbox" name="builder" checked[wants_builder];
+                span { "Scope builder: it may propose mappings into your inbox and connect what is ratified." }
+            }
+            button.primary { "Issue the token" }
+        }
+        (on_command_line("wayleave token create --grant GRANT"))
+    };
+    PageAnswer::page(NavSection::Grants, "New token", body)
+}
+
+pub(super) async fn issue(visit: &Visit<'_>) -> PageAnswer {
+    let form = &visit.form;
+    let now = visit.state.now(visit.console.now());
+    let mut scopes = vec![Scope::Runtime];
+    if form.has("builder") {
+        scopes.push(Scope::Builder);
+    }
+    let request = TokenRequest {
+        kind: TokenKind::Client,
+        scopes: scopes.into_iter().collect::<Scopes>(),
+        grants: form.all("grant").map(str::to_owned).collect(),
+        claims: Claims::default(),
+        label: form.get("label").trim().to_owned(),
+        expires: grant_new::end_of(form.get("ends"), now),
+    };
+    let governance = visit.console.project.governance();
+    match governance.issue(request, &visit.session.who).await {
+        Ok(issued) => match governance.ledger().state().await {
+            Ok(state) => {
+                let after = Visit {
+                    console: visit.console,
+                    session: visit.session,
+                    state: &state,
+                    query: visit.query.clone(),
+                    form: visit.form.clone(),
+                };
+                show(&after, &issued.id, Some(&issued))
+            }
+            Err(error) => PageAnswer::failed(NavSection::Grants, &error.into()),
+        },
+        Err(error) => {
+            let answer = new(visit, Some(failed("Not issued.", &error.into())));
+            answer.with_status(StatusCode::UNPROCESSABLE_ENTITY)
+        }
+    }
+}
+
+/// A token; with its text right after it was issued, and never again.
+pub(super) fn show(visit: &Visit<'_>, id: &str, issued: Option<&IssuedToken>) -> PageAnswer {
+    let Some(token) = visit.state.tokens().get(id) else {
+        let what = html! { "There is no token " (code(id)) ". " a href="/grants" { "Grants" } };
+        return PageAnswer::missing(NavSection::Grants, &what);
+    };
+    let now = visit.state.now(visit.console.now());
+    let is_live = token.validity(now) == Validity::Live;
+    let standing = match token.validity(now) {
+        Validity::Live => state("on", "issued"),
+        Validity::Revoked => state("off", "revoked"),
+        Validity::Expired => state("off", "ended"),
+    };
+    let scopes: Vec<String> = token.scopes.iter().map(|it| it.to_string()).collect();
+    let body = html! {
+        p.crumb { a href="/grants" { "Grants and tokens" } }
+        div.title {
+            h1 { "Token " (code(id)) @if !token.label.is_empty() { ", “" (Plain(&token.label)) "”" } }
+            (standing)
+        }
+        p.by {
+            "Holds "
+            @if token.grants.is_empty() { "no grant, so it reads nothing" }
+            @for (at, grant) in token.grants.iter().enumerate() {
+                @if at > 0 { ", " } a href={ "/grants/" (grant) } { (code(grant)) }
+            }
+            ". Scopes " (scopes.join(", ")) ". Ends " (ends(token.expires)) ". Issued by "
+            (Plain(&token.who)) ", " (moment(token.at)) "."
+        }
+        @if let Some(issued) = issued { (secret(issued)) }
+        @if is_live {
+            section id="revoke" aria-labelledby="r" {
+                h2 id="r" { "Revoke" }
+                form.box.bad method="post" action={ "/tokens/" (id) "/revoke" } {
+                    (csrf(visit.session))
+                    p { "Whoever holds it is let in no more, from their next call." }
+                    div.row {
+                        div.field { label for="rw" { "Why" }
+                            input id="rw" name="note" required autocomplete="off"; }
+                        button.danger { "Revoke " (Plain(id)) }
+                    }
+                }
+            }
+        }
+        (on_command_line(&format!("wayleave token list · wayleave token revoke {id}")))
+    };
+    PageAnswer::page(NavSection::Grants, format!("Token {id}"), body)
+}
+
+fn secret(issued: &IssuedToken) -> Markup {
+    html! {
+        div.secret.gap {
+            h2 { "Copy it now" }
+            p { "Its text is shown this once and kept nowhere. Leave this page and it is gone; a lost \
+                 token is replaced, never shown again." }
+            div.copy {
+                code id="tok" { (issued.secret.expose()) }
+                button type="button" data-copy="tok" hidden { "Copy" }
+            }
+        }
+        section aria-labelledby="u" {
+            h2 id="u" { "Where it goes" }
+            p { "Into " code { "WAYLEAVE_TOKEN" } " where the client is started. Never into a file that is \
+                 shared, an address, or a chat." }
+            div.row.gap {
+                a.button.primary href="/connect" { "I have kept it: connect a client" }
+                a.button href={ "/try?as=" (issued.id) } { "Try a query as it" }
+            }
+        }
+    }
+}
+
+pub(super) async fn revoke(visit: &Visit<'_>, id: &str) -> PageAnswer {
+    let governance = visit.console.project.governance();
+    let note = visit.form.get("note");
+    match governance.revoke_token(id, &visit.session.who, note).await {
+        Ok(_) => PageAnswer::SeeOther("/grants".to_owned()),
+        Err(error) => {
+            let why = Explanation::from(error);
+            let body = html! { h1 { "Not revoked" } (failed("Nothing was revoked.", &why)) };
+            let answer = PageAnswer::page(NavSection::Grants, "Not revoked", body);
+            answer.with_status(StatusCode::UNPROCESSABLE_ENTITY)
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Try a query as a chosen token would see it: the served path itself, byte for byte.
+
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+use wayleave_ledger::{TokenEntry, Validity};
+use wayleave_model::grant::TokenKind;
+use wayleave_project::{
+    Explanation,
+    looks::{self, Look},
+};
+
+use super::sample;
+use crate::{
+    backend::{ReadTrial, SampleRows},
+    names::Plain,
+    page::{NavSection, failed, on_command_line, state},
+    respond::{PageAnswer, Visit},
+};
+
+const TOOLS: [&str; 5] = ["schema", "query_records", "aggregate", "search", "fetch"];
+
+pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
+    let query = &visit.query;
+    let now = visit.state.now(visit.console.now());
+    let tokens: Vec<_> = visit
+        .state
+        .tokens()
+        .values()
+        .filter(|it| it.kind == TokenKind::Client && it.validity(now) == Validity::Live)
+        .collect();
+    let who = query.get("as");
+    let token = tokens
+        .iter()
+        .find(|it| it.id == who)
+        .map(|it| it.id.as_str());
+    let tool = TOOLS.iter().find(|it| **it == query.get("tool"));
+    let tool = *tool.unwrap_or(&"query_records");
+    let result = if query.has("tool") {
+        Some(run(visit, token, tool).await)
+    } else {
+        None
+    };
+    let arguments = if query.has("args") {
+        query.get("args")
+    } else {
+        "{\"limit\": 5}"
+    };
+    let body = html! {
+        h1 { "Try a query, as a token sees it" }
+        p.by { "You choose the token; it need not be present. The call runs under its grants, over the \
+                path that agents use. That you looked is recorded in "
+            code { ".wayleave/looks.jsonl" } "; what you saw is not." }
+        div.split.form.gap {
+            form.decide method="get" action="/try" {
+                h2.vh { "The call" }
+                (token_field(&tokens, who))
+                div.field { label for="tool" { "Tool" } select id="tool" name="tool" {
+                    @for name in TOOLS { option selected[name == tool] { (name) } }
+                } }
+                div.field { label for="stream" { "Stream" }
+                    input.mono id="stream" name="stream" value=(query.get("stream")) autocomplete="off"
+                        spellcheck="false"; }
+                div.field { label for="args" { "The rest of its arguments" }
+                    span.hint id="args-h" { "JSON, as an agent sends it" }
+                    textarea.mono id="args" name="args" rows="6" aria-describedby="args-h" spellcheck="false" {
+                        (arguments)
+                    }
+                }
+                button.primary { "Run it" }
+            }
+            div { @match result {
+                None => div.box { p { "Choose a token and a call, and run it." } },
+                Some(Err(why)) => (failed("Not run.", &why)),
+                Some(Ok(trial)) => (shown(&trial)),
+            } }
+        }
+        (on_command_line("wayleave query STREAM --limit 5"))
+    };
+    PageAnswer::page(NavSection::Try, "Try a query", body)
+}
+
+fn token_field(tokens: &[&std::sync::Arc<TokenEntry>], chosen: &str) -> Markup {
+    html! { div.field { label for="as" { "As" } select id="as" name="as" {
+        option value="" selected[chosen.is_empty()] { "this machine, without a token" }
+        @for token in tokens {
+            option value=(token.id) selected[token.id == chosen] {
+                @if !token.label.is_empty() { (Plain(&token.label)) " · " } (Plain(&token.id))
+            }
+        }
+    } } }
+}
+
+async fn run(visit: &Visit<'_>, token: Option<&str>, tool: &str) -> Result<ReadTrial, Explanation> {
+    let text = visit.query.get("args").trim();
+    let text = if text.is_empty() { "{}" } else { text };
+    let mut arguments: Map<String, Value> = serde_json::from_str(text)
+        .map_err(|_| Explanation::new("the arguments are not a JSON object"))?;
+    let stream = visit.query.get("stream").trim();
+    if !stream.is_empty() && matches!(tool, "schema" | "query_records" | "aggregate") {
+        arguments.insert("stream".to_owned(), stream.into());
+    }
+    if tool == "schema" {
+        arguments.remove("limit");
+    }
+    let look = Look {
+        who: &visit.session.who,
+        how: "try",
+        stream,
+        proposal: None,
+        token,
+    };
+    let recorded = looks::record(&visit.console.project, &look, visit.console.now());
+    recorded.map_err(|error| Explanation::from_error(&error).hint("nothing was read"))?;
+    visit.console.backend.try_read(token, tool, arguments).await
+}
+
+fn shown(trial: &ReadTrial) -> Markup {
+    let rows = rows(&trial.structured);
+    let json = trial.structured.to_string();
+    html! {
+        section aria-labelledby="o" {
+            h2 id="o" { "What the model gets" }
+            p.soft {
+                @if trial.is_error { (state("bad", "refused")) } @else { (state("ok", "answered")) }
+                " " (trial.text.len()) " bytes"
+            }
+            pre.out.wrap.gap tabindex="0" aria-label="Text of the result" { (Plain(&trial.text)) }
+            @if let Some(rows) = rows {
+                h3 { "The same as a table" }
+                (sample::table(&rows, "Rows"))
+            }
+            details.gap {
+                summary { "structuredContent, " (json.len()) " bytes" }
+                pre.out tabindex="0" aria-label="Structured content" { (Plain(&json)) }
+            }
+            @if trial.is_error { p { "What is not granted and what is not there get the same answer." } }
+        }
+    }
+}
+
+/// The rows of an answer, where it has some.
+pub(super) fn rows(structured: &Value) -> Option<SampleRows> {
+    let data = structured.get("data")?;
+    let fields = data.get("fields")?.as_array()?;
+    let rows = data.get("rows")?.as_array()?;
+    Some(SampleRows {
+        fields: fields
+            .iter()
+            .filter_map(|it| it.as_str().map(str::to_owned))
+            .collect(),
+        rows: rows
+            .iter()
+            .filter_map(|it| it.as_array().cloned())
+            .collect(),
+    })
+}

@@ -1,0 +1,99 @@
+//! Who is signed in. Sessions live in memory: they end with the program, after twelve hours, or by
+//! signing out.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use subtle::ConstantTimeEq as _;
+use wayleave_ledger::Millis;
+use wayleave_model::digest::Digest;
+
+use crate::links::random_code;
+
+/// How long a session lasts, in milliseconds.
+const SESSION_TIME: Millis = 12 * 3600 * 1000;
+/// Most sessions at once; the oldest ends when one more begins.
+const MAX_SESSIONS: usize = 64;
+/// Failed sign-ins allowed in a minute.
+const MAX_FAILURES: usize = 20;
+
+/// A person who is signed in.
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    /// Their name.
+    pub(crate) who: String,
+    /// The text that every form of theirs carries.
+    pub(crate) csrf: String,
+    began: Millis,
+}
+
+impl Session {
+    /// Whether a form carries this session's own text.
+    pub(crate) fn fits(&self, csrf: &str) -> bool {
+        self.csrf.as_bytes().ct_eq(csrf.as_bytes()).into()
+    }
+}
+
+/// The sessions, by the hash of their cookie.
+#[derive(Debug, Default)]
+pub(crate) struct SessionTable {
+    sessions: Mutex<HashMap<Digest, Session>>,
+    failures: Mutex<Vec<Millis>>,
+}
+
+impl SessionTable {
+    /// Begins a session, always under a fresh cookie, which is returned.
+    pub(crate) fn begin(&self, who: &str, now: Millis) -> Option<String> {
+        let (cookie, csrf) = (random_code()?, random_code()?);
+        let session = Session {
+            who: who.to_owned(),
+            csrf,
+            began: now,
+        };
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|_, it| is_valid(it, now));
+        if sessions.len() >= MAX_SESSIONS {
+            let oldest = sessions.iter().min_by_key(|(_, it)| it.began);
+            if let Some(key) = oldest.map(|(key, _)| *key) {
+                sessions.remove(&key);
+            }
+        }
+        sessions.insert(Digest::from_bytes(cookie.as_bytes()), session);
+        Some(cookie)
+    }
+
+    /// The session of a cookie.
+    pub(crate) fn get(&self, cookie: &str, now: Millis) -> Option<Session> {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = sessions.get(&Digest::from_bytes(cookie.as_bytes()))?;
+        is_valid(session, now).then(|| session.clone())
+    }
+
+    /// Ends a session.
+    pub(crate) fn end(&self, cookie: &str) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.remove(&Digest::from_bytes(cookie.as_bytes()));
+    }
+
+    /// Counts a failed sign-in.
+    pub(crate) fn fail(&self, now: Millis) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.retain(|at| now.saturating_sub(*at) < 60_000);
+        failures.push(now);
+    }
+
+    /// Whether so many sign-ins failed in the last minute that none is tried.
+    pub(crate) fn is_under_attack(&self, now: Millis) -> bool {
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = failures
+            .iter()
+            .filter(|at| now.saturating_sub(**at) < 60_000);
+        recent.count() >= MAX_FAILURES
+    }
+}
+
+fn is_valid(session: &Session, now: Millis) -> bool {
+    now >= session.began && now.saturating_sub(session.began) < SESSION_TIME
+}

@@ -1,0 +1,31 @@
+//! Sentences of the project as markup: names in backticks become code, quoted texts stay quotes.
+
+use maud::{Markup, PreEscaped, html};
+
+use crate::names::{Plain, code};
+
+/// A sentence whose names stand in backticks.
+pub(crate) fn sentence(text: &str) -> Markup {
+    let mut out = String::new();
+    for (at, part) in text.split('`').enumerate() {
+        let part = if at % 2 == 1 {
+            code(part)
+        } else {
+            html! { (Plain(part)) }
+        };
+        out.push_str(&part.into_string());
+    }
+    // Only what `html!` has escaped is in it.
+    PreEscaped(out)
+}
+
+/// The same, with its first word in bold: the verb of a change.
+pub(crate) fn verb_first(text: &str) -> Markup {
+    let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
+    html! { b { (Plain(verb)) } " " (sentence(rest)) }
+}
+
+/// `1 field`, `2 fields`.
+pub(crate) fn count(many: usize, noun: &str) -> String {
+    wayleave_project::columns::count(many, noun)
+}

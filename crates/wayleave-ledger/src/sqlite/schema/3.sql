@@ -1,0 +1,3 @@
+-- Entries may record the ends of closed segments of the activity log. The tables are the same; a
+-- program that does not know such entries must not take them for damage.
+PRAGMA user_version = 3;

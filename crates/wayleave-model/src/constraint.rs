@@ -1,0 +1,128 @@
+//! What a value written by a caller must be, and how it is told that it is not.
+
+mod pattern;
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value as Json;
+
+pub use pattern::{TextPattern, is_portable};
+
+use crate::parse;
+
+/// The field of an error that is about the record as a whole. No field has this name.
+pub const WHOLE_RECORD: &str = "*";
+
+/// One thing that is wrong with a write. A call is answered with all of them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FieldError {
+    /// The field or argument, or [`WHOLE_RECORD`].
+    pub field: String,
+    /// The kind of error.
+    pub code: FieldErrorCode,
+    /// What is wrong, in words that name the field.
+    pub message: String,
+    /// The value as it was given; null where none was.
+    pub value: Json,
+    /// What the value breaks: a bound, a list, a pattern; null where that is no value.
+    pub constraint: Json,
+}
+
+impl FieldError {
+    /// An error about a value.
+    pub fn new(field: &str, code: FieldErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            field: field.to_owned(),
+            code,
+            message: message.into(),
+            value: Json::Null,
+            constraint: Json::Null,
+        }
+    }
+
+    /// An error about the record as a whole.
+    pub fn whole(code: FieldErrorCode, message: impl Into<String>) -> Self {
+        Self::new(WHOLE_RECORD, code, message)
+    }
+
+    /// Adds the value that was given.
+    #[must_use]
+    pub fn value(mut self, value: Json) -> Self {
+        self.value = value;
+        self
+    }
+
+    /// Adds what the value breaks.
+    #[must_use]
+    pub fn constraint(mut self, constraint: impl Into<Json>) -> Self {
+        self.constraint = constraint.into();
+        self
+    }
+}
+
+/// Declares the codes: their words, their meaning, and the list of all.
+macro_rules! codes {
+    ($($variant:ident => $word:literal: $meaning:literal,)+) => {
+        /// The kind of a field error.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum FieldErrorCode {
+            $(#[doc = $meaning] $variant,)+
+        }
+
+        impl FieldErrorCode {
+            /// Every code.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The code's word.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+
+            /// What it means, in a sentence for the reference.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $meaning,)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    Unknown => "unknown": "The call has no such argument.",
+    Required => "required": "A value must be given, or must not be null.",
+    Datatype => "datatype": "The value is not of the field's datatype, or not one that the store can hold.",
+    MinLength => "min_length": "The text is too short.",
+    MaxLength => "max_length": "The text is too long.",
+    Pattern => "pattern": "The text does not match the pattern.",
+    OneOf => "one_of": "The value is not one of those allowed.",
+    MinValue => "min_value": "The number is too small.",
+    MaxValue => "max_value": "The number is too great.",
+    Reference => "reference": "The value refers to a record that does not exist for this caller.",
+    Unique => "unique": "Another record has these values.",
+    NotFound => "not_found": "There is no record with this key for this caller.",
+    Conflict => "conflict": "The record, or the use of an idempotency key, is not what the caller thinks it is.",
+    Referenced => "referenced": "Other records refer to the record.",
+    Check => "check": "A rule of the store refuses the record.",
+    Serialization => "serialization": "Other writes were in the way; try again.",
+}
+
+impl fmt::Display for FieldErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for FieldErrorCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// Whether a text is an absolute IRI.
+pub fn is_iri(text: &str) -> bool {
+    parse::is_iri(text)
+}

@@ -1,0 +1,211 @@
+//! A capability that a grant includes.
+
+use std::sync::Arc;
+
+use wayleave_model::mapping::{Action, Capability, Mapping, Relation};
+use wayleave_model::ratify::Ratified;
+
+use crate::plan::{Comparison, Predicate, Target};
+use crate::value::Value;
+use crate::view::{FieldView, StreamView};
+
+/// A capability that a grant includes, with all that it needs. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct CapabilityView(Arc<Granted>);
+
+#[derive(Debug)]
+struct Granted {
+    mapping: Arc<Ratified<Mapping>>,
+    /// Where it stands in the mapping.
+    index: usize,
+    tool: String,
+    stream: StreamView,
+    target: Arc<Target>,
+    fields: Vec<FieldView>,
+    /// What each field refers to, beside the field.
+    references: Vec<FieldReference>,
+    /// Columns that the row filter fixes to one value.
+    pinned: Vec<(String, Value)>,
+}
+
+/// A relation that the fields of a write decide, and where it leads.
+#[derive(Debug, Clone)]
+pub(super) struct FieldReference {
+    /// The fields that join, in the relation's order.
+    pub(super) fields: Vec<String>,
+    pub(super) relation: Relation,
+    pub(super) to: StreamView,
+}
+
+impl CapabilityView {
+    /// The capability of that index under a grant of these streams, or why it is withheld.
+    pub(crate) fn new(
+        mapping: &Arc<Ratified<Mapping>>,
+        index: usize,
+        streams: &[StreamView],
+    ) -> Result<Self, String> {
+        let capability = mapping.capabilities.get(index).ok_or("it is gone")?;
+        let seen = |name: &str| streams.iter().find(|it| it.name() == name);
+        let stream = seen(&capability.stream).ok_or("its stream is not granted")?;
+        let fields = capability.fields.iter().map(|name| {
+            let field = stream.field(name);
+            field
+                .cloned()
+                .ok_or_else(|| format!("`{name}` is not granted"))
+        });
+        let fields: Vec<FieldView> = fields.collect::<Result<_, _>>()?;
+        let mut references = Vec::new();
+        for relation in &stream.mapped.relations {
+            if !mapping.is_to_one(relation) || !is_decided(capability, stream, relation) {
+                continue;
+            }
+            let to = seen(&relation.to).filter(|_| stream.relation(&relation.name).is_some());
+            let to =
+                to.ok_or_else(|| format!("`{}` leads to what is not granted", relation.name))?;
+            // Where a relation leads is told by all its columns, so all of them must be seen.
+            let joined = relation.on.iter().map(|join| {
+                let field = stream.field_of_column(&join.column);
+                let field = field.map(|field| field.name().to_owned());
+                field.ok_or_else(|| format!("`{}` joins on what is not granted", relation.name))
+            });
+            let joined: Vec<String> = joined.collect::<Result<_, _>>()?;
+            references.push(FieldReference {
+                fields: joined,
+                relation: Relation::clone(relation),
+                to: to.clone(),
+            });
+        }
+        let view = Self(Arc::new(Granted {
+            mapping: Arc::clone(mapping),
+            index,
+            tool: capability.tool_name(&mapping.dataset),
+            target: Arc::new(Target {
+                source: capability.source.value.clone(),
+                ..Target::clone(&stream.target)
+            }),
+            pinned: pinned(stream),
+            stream: stream.clone(),
+            fields,
+            references,
+        }));
+        view.referring_streams_are_whole(streams)?;
+        Ok(view)
+    }
+
+    /// A deletion, where the store lets it be, takes along or strands what refers to the record.
+    fn referring_streams_are_whole(&self, streams: &[StreamView]) -> Result<(), String> {
+        if self.action() != Action::Delete {
+            return Ok(());
+        }
+        for (from, _) in self.referring() {
+            let seen = streams.iter().find(|it| *it.name() == *from.name.value);
+            if !seen.is_some_and(StreamView::is_whole) {
+                return Err(format!(
+                    "records of `{}` that it hides may refer to it",
+                    from.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The to-one relations that lead to the stream, with theirs.
+    pub(super) fn referring(
+        &self,
+    ) -> impl Iterator<Item = (&wayleave_model::mapping::Stream, &Relation)> {
+        let mapping = &self.0.mapping;
+        mapping.streams.iter().flat_map(move |from| {
+            let leading = from
+                .relations
+                .iter()
+                .filter(move |it| *it.to.value == *self.stream().name() && mapping.is_to_one(it));
+            leading.map(move |relation| (from.as_ref(), relation.as_ref()))
+        })
+    }
+
+    /// The mapped capability.
+    #[expect(clippy::expect_used, reason = "a ratified mapping does not change")]
+    pub fn capability(&self) -> &Capability {
+        let found = self.0.mapping.capabilities.get(self.0.index);
+        found.expect("the view was made of it")
+    }
+
+    /// The mapping that defines it.
+    pub fn mapping(&self) -> &Mapping {
+        &self.0.mapping
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.capability().name
+    }
+
+    /// The name of its tool.
+    pub fn tool(&self) -> &str {
+        &self.0.tool
+    }
+
+    /// What it does.
+    pub fn action(&self) -> Action {
+        self.capability().action.value
+    }
+
+    /// The stream that it writes.
+    pub fn stream(&self) -> &StreamView {
+        &self.0.stream
+    }
+
+    /// The fields that a caller may set.
+    pub fn fields(&self) -> &[FieldView] {
+        &self.0.fields
+    }
+
+    pub(super) fn target(&self) -> &Arc<Target> {
+        &self.0.target
+    }
+
+    pub(super) fn references(&self) -> &[FieldReference] {
+        &self.0.references
+    }
+
+    /// The value that the row filter fixes a column to.
+    pub(super) fn pinned(&self, column: &str) -> Option<&Value> {
+        let mut pinned = self.0.pinned.iter();
+        pinned
+            .find(|(name, _)| name == column)
+            .map(|(_, value)| value)
+    }
+
+    /// Whether the grant hides some of the stream's records.
+    pub(super) fn is_narrowed(&self) -> bool {
+        !self.0.stream.is_whole()
+    }
+}
+
+/// Whether a write decides where a relation leads: it sets one of the joined columns.
+fn is_decided(capability: &Capability, stream: &StreamView, relation: &Relation) -> bool {
+    relation.on.iter().any(|join| {
+        let field = stream.mapped.field_of_column(&join.column);
+        field.is_some_and(|field| capability.writes(&field.name))
+    })
+}
+
+/// The columns that a stream's row filter fixes to one value.
+fn pinned(stream: &StreamView) -> Vec<(String, Value)> {
+    let parts = match stream.granted_rows() {
+        Predicate::Granted(inner) => match *inner {
+            Predicate::And(parts) => parts,
+            one => vec![one],
+        },
+        _ => Vec::new(),
+    };
+    let pinned = parts.into_iter().filter_map(|part| match part {
+        Predicate::Compare {
+            column,
+            comparison: Comparison::Eq,
+            value,
+        } => Some((column.own_name()?.to_owned(), value)),
+        _ => None,
+    });
+    pinned.collect()
+}

@@ -1,0 +1,239 @@
+//! A record before and after a write.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use wayleave_model::constraint::{FieldError, FieldErrorCode};
+use wayleave_model::mapping::{Action, Datatype};
+
+use super::checks::rows;
+use super::value::{check_stored, not_of_datatype};
+use super::{AuthorizedWrite, PolicyRefusal, WriteRefusal};
+use crate::id::RecordId;
+use crate::plan::{AuthorizedPlan, Column, Comparison, Predicate, TARGET};
+use crate::value::Value;
+use crate::view::FieldView;
+
+/// The values of a record's stored fields, those that the grant hides among them. Nothing of those
+/// leaves the planner.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordImage {
+    fields: Arc<[FieldView]>,
+    values: Vec<Value>,
+}
+
+impl RecordImage {
+    pub(super) fn value(&self, name: &str) -> Option<&Value> {
+        let place = self.fields.iter().position(|field| field.name() == name)?;
+        self.values.get(place)
+    }
+}
+
+impl AuthorizedWrite {
+    /// Every stored field of the stream.
+    fn stored(&self) -> Arc<[FieldView]> {
+        FieldView::all(&self.stream().mapped).collect()
+    }
+
+    /// Reads the record of a key, if it is one that the grant shows.
+    pub fn before(&self, key: &[Value]) -> AuthorizedPlan {
+        self.image_plan(key, self.stream().base())
+    }
+
+    /// Reads the record of a key as it became, if the grant covers it. A capability that may mark
+    /// records as deleted may leave one that reads do not show.
+    pub fn after(&self, key: &[Value]) -> AuthorizedPlan {
+        let deleted = self.stream().deleted();
+        let may_delete = deleted.is_some_and(|it| self.capability.capability().writes(it.name()));
+        let rows = if may_delete {
+            self.stream().granted_rows()
+        } else {
+            self.stream().base()
+        };
+        self.image_plan(key, rows)
+    }
+
+    fn image_plan(&self, key: &[Value], visible: Predicate) -> AuthorizedPlan {
+        let columns = self
+            .stored()
+            .iter()
+            .filter_map(|it| it.stored(TARGET))
+            .collect();
+        let key = self.key_predicate(key);
+        rows(
+            Arc::clone(&self.target),
+            columns,
+            Predicate::all([key, visible]),
+        )
+    }
+
+    /// The predicate that finds the record of a key.
+    pub fn key_predicate(&self, key: &[Value]) -> Predicate {
+        let fields = self.stream().key_fields().iter().zip(key);
+        Predicate::all(fields.map(|(field, value)| Predicate::Compare {
+            column: field.own_column(),
+            comparison: Comparison::Eq,
+            value: value.clone(),
+        }))
+    }
+
+    /// The predicate that a record must satisfy to be changed: the grant's.
+    pub fn visible(&self) -> Predicate {
+        self.stream().base()
+    }
+
+    /// The row of [`before`](Self::before) or [`after`](Self::after).
+    pub fn image(&self, row: Vec<Value>) -> RecordImage {
+        RecordImage {
+            fields: self.stored(),
+            values: row,
+        }
+    }
+
+    /// Whether the record that was found may be changed, and is as the caller thinks it is.
+    pub fn check_before(&self, before: &RecordImage) -> Result<(), WriteRefusal> {
+        let (Some(expected), Some(field)) = (&self.if_updated, self.stream().updated()) else {
+            return Ok(());
+        };
+        let now = before.value(field.name()).unwrap_or(&Value::Null);
+        if now.compare(expected).is_eq() {
+            return Ok(());
+        }
+        let message = format!(
+            "the record was changed meanwhile: `{}` is another",
+            field.name()
+        );
+        let error = FieldError::new("if_updated", FieldErrorCode::Conflict, message);
+        let error = error.value(expected.to_json()).constraint(now.to_json());
+        Err(WriteRefusal::Fields(vec![error]))
+    }
+
+    /// Whether the record has all its new values already.
+    pub fn changes_nothing(&self, before: &RecordImage) -> bool {
+        let mut set = self.set.iter();
+        self.action() == Action::Update
+            && set.all(|it| {
+                before
+                    .value(&it.field)
+                    .is_some_and(|old| is_same(old, &it.value))
+            })
+    }
+
+    /// The column that says when a record changed, and its new value, where the store does not
+    /// fill it in and the caller does not set it.
+    pub fn stamp(&self, before: Option<&RecordImage>) -> Option<(Column, Value)> {
+        let stream = &self.stream().mapped;
+        let field = super::schema::updated(stream)?;
+        if field.generated.value || self.capability.capability().writes(&field.name) {
+            return None;
+        }
+        let column = FieldView::mapped(self.stream(), &field.name)?.stored(TARGET)?;
+        let old = before.and_then(|it| it.value(&field.name));
+        let value = match (field.datatype.value, old) {
+            // It grows even where the clock does not.
+            (Datatype::Datetime, Some(Value::Datetime(old))) => {
+                Value::Datetime(self.now.max(old.saturating_add(1)))
+            }
+            (Datatype::Datetime, _) => Value::Datetime(self.now),
+            (Datatype::Integer, Some(Value::Integer(old))) => Value::Integer(old.saturating_add(1)),
+            (Datatype::Integer, _) => Value::Integer(1),
+            _ => return None,
+        };
+        Some((column, value))
+    }
+
+    /// Whether the record may stay as it became. `None` is a record that the grant does not cover.
+    pub fn check_after(
+        &self,
+        before: Option<&RecordImage>,
+        after: Option<&RecordImage>,
+    ) -> Result<(), WriteRefusal> {
+        let after = after.ok_or(PolicyRefusal::OutsideGrant)?;
+        let mut errors = Vec::new();
+        for assignment in &self.set {
+            let stored = after.value(&assignment.field).unwrap_or(&Value::Null);
+            if !is_same(stored, &assignment.value)
+                && let Some(field) = self.stream().field(&assignment.field)
+            {
+                let mut error = not_of_datatype(field, &assignment.given);
+                error.message = format!("the source cannot hold this value of `{}`", field.name());
+                errors.push(error);
+            }
+        }
+        for (field, value) in after.fields.iter().zip(&after.values) {
+            let old = before.and_then(|it| it.value(field.name()));
+            let is_given = self.set.iter().any(|it| it.field == field.name());
+            if is_given || old.is_some_and(|old| old == value) {
+                continue;
+            }
+            let mut broken = Vec::new();
+            check_stored(field, value, &mut broken);
+            if !broken.is_empty() && self.stream().field(field.name()).is_none() {
+                let message = "the record would break a rule of its mapping";
+                broken = vec![FieldError::whole(FieldErrorCode::Check, message)];
+            }
+            errors.extend(
+                broken
+                    .into_iter()
+                    .filter(|it| !errors.contains(it))
+                    .collect::<Vec<_>>(),
+            );
+        }
+        errors.extend(self.stands_still(before, after));
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(WriteRefusal::Fields(errors))
+        }
+    }
+
+    /// Where a caller relies on `updated`, it has to grow, or the next change would go unnoticed.
+    fn stands_still(
+        &self,
+        before: Option<&RecordImage>,
+        after: &RecordImage,
+    ) -> Option<FieldError> {
+        self.if_updated.as_ref()?;
+        let field = self.stream().updated()?;
+        let (old, new) = (before?.value(field.name())?, after.value(field.name())?);
+        new.compare(old).is_le().then(|| {
+            let message = format!(
+                "`{}` did not grow with this change, so `if_updated` cannot protect it; try again later",
+                field.name()
+            );
+            FieldError::new("if_updated", FieldErrorCode::Conflict, message)
+        })
+    }
+
+    /// The key of a record.
+    pub fn key_of(&self, image: &RecordImage) -> Vec<Value> {
+        let key = self.stream().key_fields().iter();
+        let values = key.map(|field| image.value(field.name()).cloned());
+        values.map(|it| it.unwrap_or(Value::Null)).collect()
+    }
+
+    /// The id of the record of a key.
+    pub fn record_id(&self, key: &[Value]) -> String {
+        RecordId::text_of(self.stream().connection_id(), self.stream().name(), key)
+    }
+
+    /// The values that the caller may see, by field.
+    pub fn shown(&self, image: &RecordImage) -> Map<String, Json> {
+        let fields = self.stream().fields().filter(|field| !field.is_computed());
+        let shown = fields.filter_map(|field| {
+            let value = image.value(field.name())?;
+            Some((field.name().to_owned(), value.to_json()))
+        });
+        shown.collect()
+    }
+}
+
+/// Whether two values are one: JSON is, however its members are ordered.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::List(a), Value::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
+        _ => one.compare(other).is_eq(),
+    }
+}

@@ -1,0 +1,164 @@
+//! Fields that refer to another record.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use wayleave_model::constraint::{FieldError, FieldErrorCode};
+use wayleave_model::mapping::{Field, Mapping, Relation, Stream};
+
+use super::capability_view::{CapabilityView, FieldReference};
+use super::checks::rows;
+use super::{Assignment, AuthorizedWrite, RecordImage, ReferenceCheck};
+use crate::id::RecordId;
+use crate::plan::{Comparison, Predicate, TARGET, Target};
+use crate::request::address;
+use crate::value::Value;
+use crate::view::FieldView;
+
+/// The keyword that names the type a reference leads to.
+pub(super) const TYPE_KEYWORD: &str = "io.wayleave/type";
+
+/// A pattern of the addresses of records of a type. Names of types need no escaping.
+pub(super) fn pattern(type_name: &str) -> String {
+    format!("^wayleave://kg/{type_name}/")
+}
+
+/// The stream whose records a field names by their address: where one to-one relation joins on this
+/// field alone, and on the whole key of the other stream.
+pub(super) fn by_iri<'m>(
+    mapping: &'m Mapping,
+    stream: &Stream,
+    field: &Field,
+) -> Option<&'m Stream> {
+    let column = field.column()?;
+    let is_alone = |it: &&Relation| matches!(it.on.as_slice(), [one] if one.column == *column);
+    let mut relations = stream.relations.iter().map(AsRef::as_ref).filter(is_alone);
+    relations.find_map(|relation| {
+        let to = mapping.stream(&relation.to)?;
+        let [join] = relation.on.as_slice() else {
+            return None;
+        };
+        let is_key = matches!(to.key.as_slice(), [only] if *only == join.field);
+        // A stream's key refers to nothing, though a reverse relation joins on it.
+        let is_own_key = stream.key.len() == 1 && stream.key.contains(&field.name);
+        (is_key && !is_own_key && !field.many.value).then_some(to)
+    })
+}
+
+/// The value of a field whose record is named by its address.
+pub(super) fn value(
+    capability: &CapabilityView,
+    to: &Stream,
+    field: &FieldView,
+    given: &Json,
+) -> Result<Value, Box<FieldError>> {
+    let wrong_form = || {
+        let (name, type_name) = (field.name(), to.type_name.as_str());
+        let address = address::record(
+            type_name,
+            &format!("{}/{}:…", connection(capability), to.name),
+        );
+        let must = format!("`{name}` must be the address of a record of `{type_name}`: {address}");
+        let error = FieldError::new(name, FieldErrorCode::Datatype, must);
+        Box::new(error.value(given.clone()).constraint(type_name))
+    };
+    let address = given.as_str().ok_or_else(wrong_form)?;
+    let prefix = format!("wayleave://kg/{}/", to.type_name);
+    let id = address
+        .strip_prefix(&prefix)
+        .and_then(|_| address::id(address));
+    let id = id.ok_or_else(wrong_form)?;
+    let unknown = || Box::new(unknown(field.name(), given, to));
+    let id = RecordId::parse(&id).map_err(|_| unknown())?;
+    let is_here = id.connection_id == connection(capability) && *id.stream == *to.name.value;
+    match id.key.as_slice() {
+        [key] if is_here && !key.contains('\0') => {
+            Value::from_text(field.datatype(), key).map_err(|_| unknown())
+        }
+        _ => Err(unknown()),
+    }
+}
+
+fn connection(capability: &CapabilityView) -> &str {
+    capability.stream().connection_id()
+}
+
+fn unknown(field: &str, given: &Json, to: &Stream) -> FieldError {
+    let message = format!("`{field}` refers to a record that is not there");
+    FieldError::new(field, FieldErrorCode::Reference, message)
+        .value(given.clone())
+        .constraint(to.type_name.as_str())
+}
+
+/// The records that must exist, for the references all of whose fields the caller sets.
+pub(super) fn checks(capability: &CapabilityView, set: &[Assignment]) -> Vec<ReferenceCheck> {
+    let references = capability.references().iter();
+    let given = references.filter(|it| it.fields.iter().all(|name| assigned(set, name).is_some()));
+    let value = |name: &str| assigned(set, name).map(|it| it.value.clone());
+    given
+        .filter_map(|it| check(capability, it, set, &value))
+        .collect()
+}
+
+fn assigned<'s>(set: &'s [Assignment], field: &str) -> Option<&'s Assignment> {
+    set.iter().find(|it| it.field == field)
+}
+
+impl AuthorizedWrite {
+    /// The records that must exist because of what the record became: for references of which the
+    /// caller set one field, and the record, a default or a trigger the others.
+    pub fn reference_checks(&self, after: &RecordImage) -> Vec<ReferenceCheck> {
+        let references = self.capability.references().iter();
+        let partly = references.filter(|it| {
+            let mut fields = it.fields.iter();
+            fields.any(|name| assigned(&self.set, name).is_none())
+                && it
+                    .fields
+                    .iter()
+                    .any(|name| assigned(&self.set, name).is_some())
+        });
+        let value = |name: &str| after.value(name).cloned();
+        partly
+            .filter_map(|it| check(&self.capability, it, &self.set, &value))
+            .collect()
+    }
+}
+
+fn check(
+    capability: &CapabilityView,
+    reference: &FieldReference,
+    set: &[Assignment],
+    value: &dyn Fn(&str) -> Option<Value>,
+) -> Option<ReferenceCheck> {
+    let FieldReference {
+        fields,
+        relation,
+        to,
+    } = reference;
+    let mut joined = Vec::new();
+    for (field, join) in fields.iter().zip(&relation.on) {
+        let ours = value(field)?;
+        // What is not there refers to nothing.
+        if matches!(ours, Value::Null | Value::Malformed) {
+            return None;
+        }
+        let column = to.field(&join.field)?.stored(TARGET)?;
+        let theirs = Value::from_text(column.datatype, &ours.to_text()?).ok();
+        joined.push(theirs.map_or(Predicate::False, |value| Predicate::Compare {
+            column,
+            comparison: Comparison::Eq,
+            value,
+        }));
+    }
+    let key = to.key_fields().iter().map(FieldView::own_column);
+    let target = Target {
+        source: capability.target().source.clone(),
+        ..Target::clone(&to.target)
+    };
+    let predicate = Predicate::all([Predicate::all(joined), to.base()]);
+    let named = fields.iter().find_map(|it| assigned(set, it))?;
+    Some(ReferenceCheck {
+        exists: rows(Arc::new(target), key.collect(), predicate),
+        error: unknown(&named.field, &named.given, &to.mapped),
+    })
+}

@@ -1,0 +1,245 @@
+//! The inbox: what agents propose, until a person decides.
+//!
+//! A proposal is a mapping that an agent wants ratified. It is kept apart from the operator's
+//! drafts, under the name of the token that sent it, and is served to nobody. It is bounded in
+//! number and size and expires. Only a person takes it further: into the drafts, into the ledger,
+//! or back to the agent with a comment.
+
+mod decide;
+mod storage;
+mod text;
+
+use serde::{Deserialize, Serialize};
+use wayleave_ledger::Millis;
+use wayleave_model::digest::Digest;
+
+pub use decide::{
+    AcceptError, Acceptance, Agreement, RatifyError, accept, checked, ratify, review, send_back,
+    would_overwrite,
+};
+pub use storage::ProposalInbox;
+pub use text::BadProposalText;
+
+#[cfg(test)]
+mod tests;
+
+/// Largest mapping that can be proposed, in bytes.
+pub const MAX_PROPOSAL_BYTES: usize = 1024 * 1024;
+/// Most proposals that wait at once.
+pub const MAX_WAITING: usize = 200;
+/// Most proposals of one token that wait at once.
+pub const MAX_WAITING_EACH: usize = 20;
+/// How long a proposal waits before it expires, in milliseconds.
+pub const WAITING_TIME: Millis = 14 * 24 * 3600 * 1000;
+/// How long a decided or expired proposal is kept, in milliseconds.
+pub const KEEPING_TIME: Millis = 30 * 24 * 3600 * 1000;
+/// Most looks at rows that are remembered with a proposal; the ledger has them all.
+const MAX_LOOKS: usize = 100;
+
+/// Who sent a proposal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proposer {
+    /// The token's id; `None` for a person at the command line.
+    pub token: Option<String>,
+    /// The token's label, or the person's name.
+    pub name: String,
+}
+
+/// A mapping that an agent wants ratified.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InboxProposal {
+    /// Its number, from 1, never given twice.
+    pub id: u64,
+    /// The dataset it names.
+    pub dataset: String,
+    /// The digest of its bytes.
+    pub digest: Digest,
+    /// The mapping, as TOML.
+    pub text: String,
+    /// Why, in the agent's words. Nobody has checked them.
+    pub reason: String,
+    /// Who sent it.
+    pub proposer: Proposer,
+    /// When it first came.
+    pub at: Millis,
+    /// When its text was last replaced by the agent.
+    pub revised: Option<Millis>,
+    /// An earlier proposal that was sent back, which this one follows.
+    pub follows: Option<u64>,
+    /// When it expires.
+    pub expires: Millis,
+    /// What was decided.
+    pub decision: Option<InboxDecision>,
+    /// Who was shown sample rows of it, and when.
+    #[serde(default)]
+    pub looks: Vec<RowLook>,
+}
+
+/// A person's decision on a proposal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InboxDecision {
+    /// What was decided.
+    pub outcome: InboxOutcome,
+    /// Who decided.
+    pub who: String,
+    /// When.
+    pub at: Millis,
+    /// What they told the agent.
+    pub comment: String,
+}
+
+/// The ways a proposal ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InboxOutcome {
+    /// Taken into the drafts.
+    Accepted,
+    /// Ratified as it stands.
+    Ratified,
+    /// Sent back to the agent.
+    Returned,
+}
+
+/// A person's look at sample rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowLook {
+    /// Who looked.
+    pub who: String,
+    /// When.
+    pub at: Millis,
+    /// The stream.
+    pub stream: String,
+}
+
+/// How a proposal stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InboxStatus {
+    /// Nobody has decided yet.
+    Waiting,
+    /// Taken into the drafts.
+    Accepted,
+    /// Ratified as it stands.
+    Ratified,
+    /// Sent back with a comment.
+    Returned,
+    /// Nobody decided in time.
+    Expired,
+}
+
+impl InboxStatus {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Accepted => "accepted",
+            Self::Ratified => "ratified",
+            Self::Returned => "returned",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+impl InboxProposal {
+    /// How it stands at that time.
+    pub fn status(&self, now: Millis) -> InboxStatus {
+        match self.decision.as_ref().map(|it| it.outcome) {
+            Some(InboxOutcome::Accepted) => InboxStatus::Accepted,
+            Some(InboxOutcome::Ratified) => InboxStatus::Ratified,
+            Some(InboxOutcome::Returned) => InboxStatus::Returned,
+            None if now >= self.expires => InboxStatus::Expired,
+            None => InboxStatus::Waiting,
+        }
+    }
+
+    /// The name people see in place of a file: `proposal 7`.
+    pub fn shown(&self) -> String {
+        format!("proposal {}", self.id)
+    }
+
+    /// When it ended: by a decision, or by waiting too long.
+    fn ended(&self) -> Millis {
+        self.decision.as_ref().map_or(self.expires, |it| it.at)
+    }
+}
+
+/// A proposal to put into the inbox.
+#[derive(Debug, Clone)]
+pub struct NewProposal {
+    /// The dataset it names.
+    pub dataset: String,
+    /// The mapping, as TOML.
+    pub text: String,
+    /// Why, in the agent's words.
+    pub reason: String,
+    /// Who sends it.
+    pub proposer: Proposer,
+}
+
+/// Why an act on the inbox was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum InboxError {
+    /// No proposal has that number.
+    #[error("there is no proposal {id}")]
+    Unknown {
+        /// The number.
+        id: u64,
+    },
+    /// Somebody has decided, or it has expired.
+    #[error("proposal {id} is {}, and no longer waits", status.as_str())]
+    Decided {
+        /// The number.
+        id: u64,
+        /// How it stands.
+        status: InboxStatus,
+    },
+    /// The agent has replaced it since the person read it.
+    #[error("proposal {id} is not what was read: the agent has replaced it by {}", now.short())]
+    Replaced {
+        /// The number.
+        id: u64,
+        /// What it is now.
+        now: Digest,
+    },
+    /// The inbox holds as many as it may.
+    #[error("{whose} {most} proposals wait already")]
+    Full {
+        /// `your` or `all`.
+        whose: &'static str,
+        /// The limit.
+        most: usize,
+    },
+    /// The mapping is too large.
+    #[error("the mapping has {bytes} bytes, and one may have {MAX_PROPOSAL_BYTES}")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// A text that may not be kept.
+    #[error(transparent)]
+    Text(#[from] BadProposalText),
+    /// A file of the inbox cannot be read or written.
+    #[error("the inbox cannot be {doing}")]
+    Disk {
+        /// The operation that failed.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        cause: std::io::Error,
+    },
+}
+
+impl InboxError {
+    /// What the person or the agent can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } => "`wayleave inbox list` shows what there is",
+            Self::Decided { .. } => "propose it again as a new one",
+            Self::Replaced { .. } => "read it again, then decide",
+            Self::Full { .. } => "wait until a person has decided on some of them",
+            Self::TooLarge { .. } => "split the dataset into several",
+            Self::Text(_) => "say it in plain text, without credentials",
+            Self::Disk { .. } => "check who owns `.wayleave/inbox` and its free space",
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! What a person does with a proposal: read it, take it into the drafts, or ratify it.
+
+use std::{io, path::PathBuf};
+
+use wayleave_ledger::{GovernanceError, LedgerError, Millis};
+use wayleave_model::{digest::Digest, ratify::Proposed};
+
+use super::{InboxDecision, InboxError, InboxOutcome, InboxProposal, InboxStatus, ProposalInbox};
+use crate::{
+    check::{self, CheckedDraft, Report},
+    draft::{self, DraftFile, ListDraftsError},
+    project::Project,
+    proposal,
+    review::{RatifyOutcome, Review, ReviewError},
+    source_probe::SourceProbe,
+};
+
+/// Checks a proposal by itself, with the project's vocabulary.
+pub fn checked(project: &Project, proposal: &InboxProposal) -> CheckedDraft {
+    let file = DraftFile {
+        path: PathBuf::from(format!("{}.toml", proposal.dataset)),
+        shown: proposal.shown(),
+        bytes: Ok(proposal.text.clone().into_bytes()),
+        dataset: Some(proposal.dataset.clone()),
+    };
+    CheckedDraft::new(file, check::vocabulary(project).as_ref())
+}
+
+/// A proposal beside the ratified mapping. One that does not check, or claims what another dataset
+/// has, is an error with all of its problems.
+pub async fn review(project: &Project, proposal: &InboxProposal) -> Result<Review, ReviewError> {
+    let mut checked = checked(project, proposal);
+    let proposed = checked.proposed.take().filter(|it| is_named(it, proposal));
+    let Some(proposed) = proposed else {
+        let report = Report {
+            ontology: None,
+            drafts: vec![checked],
+            clashes: Vec::new(),
+        };
+        return Err(ReviewError::Unsound {
+            dataset: proposal.dataset.clone(),
+            report: Box::new(report),
+        });
+    };
+    let review = Review::from_proposed(project, proposal.shown(), proposed).await?;
+    review.claim(project).await?;
+    Ok(review)
+}
+
+fn is_named(proposed: &Proposed, proposal: &InboxProposal) -> bool {
+    proposed.mapping().dataset.name.value == proposal.dataset
+}
+
+/// A person's wish to ratify what they read.
+#[derive(Debug, Clone)]
+pub struct Agreement {
+    /// The digest of what they read.
+    pub read: Digest,
+    /// What was ratified when they read it, against which they saw the difference.
+    pub against: Option<Digest>,
+    /// Who they are.
+    pub who: String,
+    /// Why, in their words.
+    pub note: String,
+}
+
+/// Why a proposal was not ratified.
+#[derive(Debug, thiserror::Error)]
+pub enum RatifyError {
+    /// It does not wait, or is not what was read.
+    #[error(transparent)]
+    Inbox(#[from] InboxError),
+    /// It does not check, or claims what another dataset has.
+    #[error(transparent)]
+    Review(#[from] ReviewError),
+    /// Another mapping was ratified since the person read the difference.
+    #[error(
+        "another mapping of the dataset was ratified since; the difference is not what was read"
+    )]
+    Overtaken,
+    /// Its live sources do not answer, or differ from it.
+    #[error("the proposal could not be matched with its live sources; nothing was ratified")]
+    Unmatched {
+        /// The proposal, compared.
+        review: Box<Review>,
+    },
+    /// The ledger failed.
+    #[error(transparent)]
+    Governance(#[from] GovernanceError),
+}
+
+/// Ratifies the bytes that a person read. With a probe, compares them with the live sources first.
+/// The operator's draft follows where it had no edits of its own.
+pub async fn ratify(
+    project: &Project,
+    id: u64,
+    agreement: Agreement,
+    probe: Option<&SourceProbe>,
+    now: Millis,
+) -> Result<RatifyOutcome, RatifyError> {
+    let inbox = ProposalInbox::new(project);
+    let proposal = inbox.waiting_as_read(id, agreement.read, now)?;
+    let mut review = review(project, &proposal).await?;
+    if review.current.digest() != agreement.against {
+        return Err(RatifyError::Overtaken);
+    }
+    if let Some(probe) = probe {
+        let state = project.governance().ledger().state().await;
+        let state = state.map_err(GovernanceError::from)?;
+        review.compare(probe, &state, &|_| {}).await;
+        if !review.is_live() {
+            let review = Box::new(review);
+            return Err(RatifyError::Unmatched { review });
+        }
+    }
+    let before = review.current.digest();
+    let who = agreement.who.clone();
+    let outcome = review.ratify(project, who, agreement.note.clone()).await?;
+    follow_with_draft(project, &proposal, before);
+    let decision = InboxDecision {
+        outcome: InboxOutcome::Ratified,
+        who: agreement.who,
+        at: now,
+        comment: agreement.note,
+    };
+    match inbox.decide(id, agreement.read, decision) {
+        // What the agent has sent meanwhile is another proposal, and waits on.
+        Ok(_) | Err(InboxError::Replaced { .. } | InboxError::Decided { .. }) => Ok(outcome),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes the ratified text to the draft, unless the operator has edits there. Failing to is no
+/// failure of the ratification: the draft then shows as edited.
+fn follow_with_draft(project: &Project, proposal: &InboxProposal, before: Option<Digest>) {
+    let Ok(found) = draft_of(project, &proposal.dataset) else {
+        return;
+    };
+    let is_untouched = found.digest.is_none() || found.digest == before;
+    if is_untouched && found.files < 2 {
+        let _ = proposal::replace(&found.path, proposal.text.as_bytes());
+    }
+}
+
+/// The operator's draft of a dataset.
+struct OperatorDraft {
+    path: PathBuf,
+    /// `None` where there is no draft.
+    digest: Option<Digest>,
+    files: usize,
+}
+
+fn draft_of(project: &Project, dataset: &str) -> Result<OperatorDraft, ListDraftsError> {
+    let path = draft::path_of(project, dataset);
+    let is_meant = |file: &DraftFile| match &file.dataset {
+        Some(name) => name == dataset,
+        None => file.path == path,
+    };
+    let drafts = draft::all(project)?;
+    let taken = drafts.iter().any(|it| it.path == path && !is_meant(it));
+    let mut meant = drafts.into_iter().filter(is_meant);
+    let first = meant.next();
+    let files = usize::from(first.is_some()) + meant.count() + usize::from(taken);
+    Ok(match first {
+        Some(file) => OperatorDraft {
+            // A file that cannot be read has edits, for all we know.
+            digest: Some(file.digest().unwrap_or(Digest::from_raw([0; 32]))),
+            path: file.path,
+            files,
+        },
+        None => OperatorDraft {
+            path,
+            digest: None,
+            files,
+        },
+    })
+}
+
+/// A proposal in the drafts.
+#[derive(Debug)]
+pub struct Acceptance {
+    /// The draft, relative to the project.
+    pub file: String,
+    /// The proposal, decided.
+    pub proposal: InboxProposal,
+}
+
+/// Why a proposal was not taken into the drafts.
+#[derive(Debug, thiserror::Error)]
+pub enum AcceptError {
+    /// It does not wait, or is not what was read.
+    #[error(transparent)]
+    Inbox(#[from] InboxError),
+    /// The drafts cannot be listed.
+    #[error(transparent)]
+    Unlisted(#[from] ListDraftsError),
+    /// The operator's draft has edits that would be lost.
+    #[error("{file} has edits that nobody has ratified; they would be lost")]
+    Edited {
+        /// The draft.
+        file: String,
+    },
+    /// The file belongs to another dataset, or several drafts name this one.
+    #[error("{file} cannot be written: another draft is in the way")]
+    InTheWay {
+        /// The draft.
+        file: String,
+    },
+    /// The ledger failed.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The draft cannot be written.
+    #[error("{file} cannot be written")]
+    Disk {
+        /// The draft.
+        file: String,
+        /// The cause.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+/// Takes a proposal into the drafts, where the operator goes on with it.
+pub async fn accept(
+    project: &Project,
+    id: u64,
+    read: Digest,
+    who: &str,
+    overwrite: bool,
+    now: Millis,
+) -> Result<Acceptance, AcceptError> {
+    let inbox = ProposalInbox::new(project);
+    let proposal = inbox.waiting_as_read(id, read, now)?;
+    let found = draft_of(project, &proposal.dataset)?;
+    let shown = found.path.strip_prefix(project.folder());
+    let file = shown.unwrap_or(&found.path).to_string_lossy().into_owned();
+    if found.files > 1 {
+        return Err(AcceptError::InTheWay { file });
+    }
+    let state = project.governance().ledger().state().await?;
+    let ratified = state.ratified(&proposal.dataset).map(|it| it.act.digest);
+    let is_safe = |digest| Some(digest) == ratified || digest == proposal.digest;
+    if !overwrite && !found.digest.is_none_or(is_safe) {
+        return Err(AcceptError::Edited { file });
+    }
+    let written = proposal::replace(&found.path, proposal.text.as_bytes());
+    if let Err(cause) = written {
+        return Err(AcceptError::Disk { file, cause });
+    }
+    let decision = InboxDecision {
+        outcome: InboxOutcome::Accepted,
+        who: who.to_owned(),
+        at: now,
+        comment: String::new(),
+    };
+    let proposal = inbox.decide(id, read, decision)?;
+    Ok(Acceptance { file, proposal })
+}
+
+/// Whether taking a waiting proposal into the drafts would lose edits of the operator.
+pub async fn would_overwrite(project: &Project, proposal: &InboxProposal, now: Millis) -> bool {
+    let (Ok(found), Ok(state)) = (
+        draft_of(project, &proposal.dataset),
+        project.governance().ledger().state().await,
+    ) else {
+        return false;
+    };
+    let ratified = state.ratified(&proposal.dataset).map(|it| it.act.digest);
+    let is_safe = |digest| Some(digest) == ratified || digest == proposal.digest;
+    proposal.status(now) == InboxStatus::Waiting && !found.digest.is_none_or(is_safe)
+}
+
+/// Sends a proposal back to the agent, with what should change.
+pub fn send_back(
+    project: &Project,
+    id: u64,
+    read: Digest,
+    who: &str,
+    comment: &str,
+    now: Millis,
+) -> Result<InboxProposal, InboxError> {
+    let decision = InboxDecision {
+        outcome: InboxOutcome::Returned,
+        who: who.to_owned(),
+        at: now,
+        comment: comment.to_owned(),
+    };
+    ProposalInbox::new(project).decide(id, read, decision)
+}

@@ -1,0 +1,279 @@
+//! The files of the inbox: one per proposal, in the project's private folder.
+//!
+//! Every change is made under one lock, which all processes of the project share, and a file is
+//! replaced whole or not at all.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::PathBuf,
+};
+
+use wayleave_ledger::{FOLDER, Millis};
+use wayleave_model::digest::Digest;
+
+use super::{
+    InboxDecision, InboxError, InboxProposal, InboxStatus, KEEPING_TIME, MAX_LOOKS,
+    MAX_PROPOSAL_BYTES, MAX_WAITING, MAX_WAITING_EACH, NewProposal, RowLook, WAITING_TIME, text,
+};
+use crate::project::Project;
+
+/// Folder of the inbox inside the project's private folder.
+const INBOX_FOLDER: &str = "inbox";
+/// Holds the number that was given last.
+const LAST_ID: &str = "last";
+/// Largest file that is read as a proposal: the mapping as JSON text, and what is said about it.
+const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
+
+/// The inbox of a project.
+#[derive(Debug, Clone)]
+pub struct ProposalInbox {
+    folder: PathBuf,
+}
+
+impl ProposalInbox {
+    /// The inbox of a project.
+    pub fn new(project: &Project) -> Self {
+        Self {
+            folder: project.folder().join(FOLDER).join(INBOX_FOLDER),
+        }
+    }
+
+    /// Every proposal that is kept, newest first.
+    pub fn list(&self) -> Result<Vec<InboxProposal>, InboxError> {
+        let mut all = Vec::new();
+        for id in self.ids()? {
+            match self.get(id) {
+                Ok(proposal) => all.push(proposal),
+                // Removed meanwhile, or not a file of ours: one bad file hides no other.
+                Err(InboxError::Unknown { .. } | InboxError::Disk { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        all.sort_by_key(|it| std::cmp::Reverse(it.id));
+        Ok(all)
+    }
+
+    /// How many proposals wait.
+    pub fn waiting(&self, now: Millis) -> Result<usize, InboxError> {
+        let waits = |it: &InboxProposal| it.status(now) == InboxStatus::Waiting;
+        Ok(self.list()?.iter().filter(|it| waits(it)).count())
+    }
+
+    /// The proposal of that number.
+    pub fn get(&self, id: u64) -> Result<InboxProposal, InboxError> {
+        let path = self.path(id);
+        let length = match fs::metadata(&path) {
+            Ok(found) => found.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(InboxError::Unknown { id });
+            }
+            Err(cause) => return Err(unread(cause)),
+        };
+        if length > MAX_FILE_BYTES {
+            return Err(unread(io::Error::other("a file of it is too large")));
+        }
+        let bytes = fs::read(&path).map_err(unread)?;
+        let proposal: InboxProposal =
+            serde_json::from_slice(&bytes).map_err(|error| unread(error.into()))?;
+        let is_whole =
+            proposal.id == id && Digest::from_bytes(proposal.text.as_bytes()) == proposal.digest;
+        if is_whole {
+            Ok(proposal)
+        } else {
+            Err(unread(io::Error::other("a file of it was altered")))
+        }
+    }
+
+    /// Puts a proposal in. It replaces the one of the same token for the same dataset that still
+    /// waits, under the same number.
+    pub fn submit(&self, new: NewProposal, now: Millis) -> Result<InboxProposal, InboxError> {
+        if new.text.len() > MAX_PROPOSAL_BYTES {
+            let bytes = new.text.len();
+            return Err(InboxError::TooLarge { bytes });
+        }
+        text::reason(&new.reason)?;
+        let _lock = self.lock()?;
+        let all = self.list()?;
+        self.remove_old(&all, now);
+        let own = |it: &&InboxProposal| it.proposer.token == new.proposer.token;
+        let waiting = || {
+            let all = all.iter();
+            all.filter(|it| it.status(now) == InboxStatus::Waiting)
+        };
+        let digest = Digest::from_bytes(new.text.as_bytes());
+        let replaced = waiting().filter(own).find(|it| it.dataset == new.dataset);
+        if let Some(known) = replaced {
+            if known.digest == digest && known.reason == new.reason {
+                return Ok(known.clone());
+            }
+            let revised = InboxProposal {
+                digest,
+                text: new.text,
+                reason: new.reason,
+                proposer: new.proposer,
+                revised: Some(now),
+                expires: now.saturating_add(WAITING_TIME),
+                looks: Vec::new(),
+                ..known.clone()
+            };
+            self.write(&revised)?;
+            return Ok(revised);
+        }
+        let full = |whose, most| InboxError::Full { whose, most };
+        if waiting().filter(own).count() >= MAX_WAITING_EACH {
+            return Err(full("of this token", MAX_WAITING_EACH));
+        }
+        if waiting().count() >= MAX_WAITING {
+            return Err(full("in all", MAX_WAITING));
+        }
+        let returned = |it: &&InboxProposal| it.status(now) == InboxStatus::Returned;
+        let mut earlier = all.iter().filter(own).filter(returned);
+        let proposal = InboxProposal {
+            id: self.next_id(&all)?,
+            follows: earlier.find(|it| it.dataset == new.dataset).map(|it| it.id),
+            dataset: new.dataset,
+            digest,
+            text: new.text,
+            reason: new.reason,
+            proposer: new.proposer,
+            at: now,
+            revised: None,
+            expires: now.saturating_add(WAITING_TIME),
+            decision: None,
+            looks: Vec::new(),
+        };
+        self.write(&proposal)?;
+        Ok(proposal)
+    }
+
+    /// Records a decision on the proposal that was read: one with that digest, which still waits.
+    pub fn decide(
+        &self,
+        id: u64,
+        read: Digest,
+        decision: InboxDecision,
+    ) -> Result<InboxProposal, InboxError> {
+        text::comment(&decision.comment)?;
+        let _lock = self.lock()?;
+        let mut proposal = self.waiting_as_read(id, read, decision.at)?;
+        proposal.decision = Some(decision);
+        self.write(&proposal)?;
+        Ok(proposal)
+    }
+
+    /// The proposal, if it still waits and is what was read.
+    pub fn waiting_as_read(
+        &self,
+        id: u64,
+        read: Digest,
+        now: Millis,
+    ) -> Result<InboxProposal, InboxError> {
+        let proposal = self.get(id)?;
+        match proposal.status(now) {
+            InboxStatus::Waiting if proposal.digest == read => Ok(proposal),
+            InboxStatus::Waiting => Err(InboxError::Replaced {
+                id,
+                now: proposal.digest,
+            }),
+            status => Err(InboxError::Decided { id, status }),
+        }
+    }
+
+    /// Remembers that a person was shown rows.
+    pub fn record_look(&self, id: u64, look: RowLook) -> Result<(), InboxError> {
+        let _lock = self.lock()?;
+        let mut proposal = self.get(id)?;
+        proposal.looks.push(look);
+        let too_many = proposal.looks.len().saturating_sub(MAX_LOOKS);
+        proposal.looks.drain(..too_many);
+        self.write(&proposal)
+    }
+
+    fn path(&self, id: u64) -> PathBuf {
+        self.folder.join(format!("{id}.json"))
+    }
+
+    fn ids(&self) -> Result<Vec<u64>, InboxError> {
+        let listing = match fs::read_dir(&self.folder) {
+            Ok(listing) => listing,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(cause) => return Err(unread(cause)),
+        };
+        let mut ids = Vec::new();
+        for entry in listing {
+            let name = entry.map_err(unread)?.file_name();
+            let name = name.to_str().and_then(|it| it.strip_suffix(".json"));
+            ids.extend(name.and_then(|it| it.parse::<u64>().ok()));
+        }
+        Ok(ids)
+    }
+
+    /// A number that was never given, even to a proposal that is gone.
+    fn next_id(&self, all: &[InboxProposal]) -> Result<u64, InboxError> {
+        let last = fs::read_to_string(self.folder.join(LAST_ID)).unwrap_or_default();
+        let last: u64 = last.trim().parse().unwrap_or(0);
+        let known = all.iter().map(|it| it.id).max().unwrap_or(0);
+        let next = last.max(known).saturating_add(1);
+        self.replace(LAST_ID, next.to_string().as_bytes())?;
+        Ok(next)
+    }
+
+    fn remove_old(&self, all: &[InboxProposal], now: Millis) {
+        for proposal in all {
+            let is_over = proposal.status(now) != InboxStatus::Waiting;
+            if is_over && now >= proposal.ended().saturating_add(KEEPING_TIME) {
+                // One that stays is removed the next time.
+                let _ = fs::remove_file(self.path(proposal.id));
+            }
+        }
+    }
+
+    fn write(&self, proposal: &InboxProposal) -> Result<(), InboxError> {
+        let bytes = serde_json::to_vec(proposal).map_err(|error| unwritten(error.into()))?;
+        self.replace(&format!("{}.json", proposal.id), &bytes)
+    }
+
+    fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), InboxError> {
+        let temporary = self.folder.join(format!(".tmp-{}", std::process::id()));
+        let written = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary)
+            .and_then(|mut file| {
+                file.write_all(bytes)?;
+                file.sync_all()
+            })
+            .and_then(|()| fs::rename(&temporary, self.folder.join(name)));
+        written.map_err(|cause| {
+            let _ = fs::remove_file(&temporary);
+            unwritten(cause)
+        })
+    }
+
+    /// Waits until no other process changes the inbox.
+    fn lock(&self) -> Result<File, InboxError> {
+        match DirBuilder::new().mode(0o700).create(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(unwritten(error));
+            }
+            _ => {}
+        }
+        let folder = File::open(&self.folder).map_err(unwritten)?;
+        folder.lock().map_err(unwritten)?;
+        Ok(folder)
+    }
+}
+
+fn unread(cause: io::Error) -> InboxError {
+    let doing = "read";
+    InboxError::Disk { doing, cause }
+}
+
+fn unwritten(cause: io::Error) -> InboxError {
+    let doing = "written";
+    InboxError::Disk { doing, cause }
+}

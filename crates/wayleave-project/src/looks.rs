@@ -1,0 +1,47 @@
+//! The record of people who looked at rows: who, when, of what. Never what they saw.
+//!
+//! A look is written down before anything is read, so that nothing is shown that is not on record.
+
+use std::{
+    fs::OpenOptions,
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+};
+
+use serde::Serialize;
+use wayleave_ledger::{FOLDER, Millis, rfc3339};
+
+use crate::project::Project;
+
+/// The file, inside the project's private folder: one JSON document a line.
+pub const LOOKS_FILE: &str = "looks.jsonl";
+
+/// A person's look at rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Look<'a> {
+    /// Who looked.
+    pub who: &'a str,
+    /// `sample` of a proposal, or `try` of a query.
+    pub how: &'static str,
+    /// The stream, where one was named.
+    pub stream: &'a str,
+    /// The proposal whose rows were shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proposal: Option<u64>,
+    /// The token as which a query was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<&'a str>,
+}
+
+/// Writes a look down.
+pub fn record(project: &Project, look: &Look<'_>, now: Millis) -> io::Result<()> {
+    let mut line = serde_json::to_value(look)?;
+    if let Some(members) = line.as_object_mut() {
+        members.insert("at".to_owned(), rfc3339(now).into());
+    }
+    let path = project.folder().join(FOLDER).join(LOOKS_FILE);
+    let mut options = OpenOptions::new();
+    let mut file = options.append(true).create(true).mode(0o600).open(path)?;
+    // One write, so that lines of several processes do not mix.
+    file.write_all(format!("{line}\n").as_bytes())
+}

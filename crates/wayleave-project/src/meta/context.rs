@@ -1,0 +1,145 @@
+//! What operations can reach: catalogues, ratified mappings, and the caller's own proposals.
+
+use std::sync::Arc;
+
+use wayleave_ledger::{Clock as _, Millis, State, SystemClock};
+use wayleave_model::{catalogue::Catalogue, mapping::Mapping, ontology::Ontology};
+
+use super::{MetaCode, MetaRefusal};
+use crate::{
+    check,
+    inbox::{InboxError, InboxProposal, NewProposal, ProposalInbox, Proposer},
+    project::Project,
+    review::Review,
+    source_probe::{ConnectionDrift, MappingComparison, SourceProbe},
+};
+use wayleave_model::ratify::Proposed;
+
+/// The world of one call. Its project and probe are private, so that an operation can do no more
+/// than these methods.
+#[derive(Debug, Clone)]
+pub struct MetaContext {
+    project: Project,
+    probe: SourceProbe,
+    caller: Proposer,
+}
+
+impl MetaContext {
+    /// The world of a caller.
+    pub fn new(project: Project, probe: SourceProbe, caller: Proposer) -> Self {
+        Self {
+            project,
+            probe,
+            caller,
+        }
+    }
+
+    pub(super) async fn state(&self) -> Result<Arc<State>, MetaRefusal> {
+        Ok(self.project.governance().ledger().state().await?)
+    }
+
+    pub(super) fn project_name(&self) -> &str {
+        &self.project.settings().name
+    }
+
+    pub(super) fn vocabulary(&self) -> Option<Ontology> {
+        check::vocabulary(&self.project)
+    }
+
+    /// Whether the DSN of a source is there. Never the DSN.
+    pub(super) fn is_ready(&self, source: &wayleave_ledger::Source) -> bool {
+        crate::source::is_set(source, &self.probe.environment)
+    }
+
+    /// The catalogue of a declared source.
+    pub(super) async fn catalogue(
+        &self,
+        source: &str,
+        schema: Option<&str>,
+    ) -> Result<Catalogue, MetaRefusal> {
+        let state = self.state().await?;
+        if !state.sources().contains_key(source) {
+            let known = state.sources().keys().cloned().collect();
+            return Err(MetaRefusal::unknown(
+                MetaCode::UnknownSource,
+                "source",
+                source,
+                known,
+            ));
+        }
+        let catalogue = self.probe.catalogue(&state, source, schema, &|_| {}).await;
+        Ok(catalogue?)
+    }
+
+    /// The text of the ratified mapping; `None` where nothing is ratified under that name.
+    pub(super) async fn ratified(&self, dataset: &str) -> Result<Option<String>, MetaRefusal> {
+        let state = self.state().await?;
+        if state.ratified(dataset).is_none() {
+            return Ok(None);
+        }
+        let mapping = self.project.governance().load(dataset).await?;
+        Ok(Some(String::from_utf8_lossy(mapping.bytes()).into_owned()))
+    }
+
+    /// A mapping beside the ratified one.
+    pub(super) async fn review(&self, proposed: Proposed) -> Result<Review, MetaRefusal> {
+        let dataset = proposed.mapping().dataset.name.value.clone();
+        let review = Review::from_proposed(&self.project, dataset, proposed).await;
+        let review = review.map_err(review_failed)?;
+        review.claim(&self.project).await.map_err(review_failed)?;
+        Ok(review)
+    }
+
+    /// Compares a mapping with its sources.
+    pub(super) async fn compare(
+        &self,
+        mapping: &Mapping,
+        text: &str,
+    ) -> Result<Vec<ConnectionDrift>, MetaRefusal> {
+        let state = self.state().await?;
+        let mut comparison = MappingComparison::new(&self.probe, &state);
+        Ok(comparison.compare(mapping, text, &|_| {}).await)
+    }
+
+    /// Puts a mapping into the inbox, under the caller's name.
+    pub(super) fn submit(
+        &self,
+        dataset: String,
+        text: String,
+        reason: String,
+    ) -> Result<InboxProposal, InboxError> {
+        let new = NewProposal {
+            dataset,
+            text,
+            reason,
+            proposer: self.caller.clone(),
+        };
+        ProposalInbox::new(&self.project).submit(new, now())
+    }
+
+    /// The caller's own proposals, newest first.
+    pub(super) fn proposals(&self) -> Result<Vec<InboxProposal>, InboxError> {
+        let mut all = ProposalInbox::new(&self.project).list()?;
+        all.retain(|it| it.proposer.token == self.caller.token);
+        Ok(all)
+    }
+}
+
+/// The time now.
+pub(super) fn now() -> Millis {
+    SystemClock.now()
+}
+
+fn review_failed(error: crate::review::ReviewError) -> MetaRefusal {
+    use crate::review::ReviewError;
+    match error {
+        ReviewError::Governance(error) => error.into(),
+        ReviewError::Claimed { .. } | ReviewError::Twice { .. } => {
+            MetaRefusal::new(MetaCode::ConflictingDataset, error.to_string())
+                .hint("a connection id belongs to one dataset: choose another")
+        }
+        ReviewError::Check(_) | ReviewError::Unsound { .. } => {
+            MetaRefusal::new(MetaCode::MappingProblems, error.to_string())
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Why an operation was refused, as data that a model can act on.
+
+use serde_json::{Map, Value, json};
+use wayleave_ledger::{GovernanceError, LedgerError};
+use wayleave_model::{nearest::nearest, problem::Problem, sensitive};
+
+use crate::{
+    explanation::with_causes,
+    file_diff::PatchError,
+    inbox::InboxError,
+    source_probe::{ConnectionDrift, ProbeError},
+};
+
+/// Most problems in one refusal.
+const MAX_PROBLEMS: usize = 30;
+/// Most names in one refusal.
+const MAX_NAMES: usize = 20;
+
+/// The kind of a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetaCode {
+    /// The input has another shape, or contradicts itself.
+    InvalidArgument,
+    /// No operation has that name.
+    UnknownOperation,
+    /// No source of that name is declared.
+    UnknownSource,
+    /// A source does not answer.
+    SourceUnavailable,
+    /// Nobody has ratified a dataset of that name.
+    UnknownDataset,
+    /// No proposal of the caller has that number.
+    UnknownProposal,
+    /// The ratified mapping is no longer the one that was read.
+    Stale,
+    /// A diff does not fit the file it is for.
+    PatchRefused,
+    /// The mapping has problems.
+    MappingProblems,
+    /// A source differs from what the mapping says.
+    Drifted,
+    /// Another dataset has a name that the mapping claims.
+    ConflictingDataset,
+    /// The mapping is what is ratified already.
+    Unchanged,
+    /// The inbox takes no more for now.
+    InboxFull,
+    /// The mapping is larger than one may be.
+    TooLarge,
+    /// The inbox or the ledger cannot be read or written.
+    Unavailable,
+}
+
+impl MetaCode {
+    /// Every code, in the order documents list them.
+    pub const ALL: &'static [Self] = &[
+        Self::InvalidArgument,
+        Self::UnknownOperation,
+        Self::UnknownSource,
+        Self::SourceUnavailable,
+        Self::UnknownDataset,
+        Self::UnknownProposal,
+        Self::Stale,
+        Self::PatchRefused,
+        Self::MappingProblems,
+        Self::Drifted,
+        Self::ConflictingDataset,
+        Self::Unchanged,
+        Self::InboxFull,
+        Self::TooLarge,
+        Self::Unavailable,
+    ];
+
+    /// Its name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidArgument => "invalid_argument",
+            Self::UnknownOperation => "unknown_operation",
+            Self::UnknownSource => "unknown_source",
+            Self::SourceUnavailable => "source_unavailable",
+            Self::UnknownDataset => "unknown_dataset",
+            Self::UnknownProposal => "unknown_proposal",
+            Self::Stale => "stale",
+            Self::PatchRefused => "patch_refused",
+            Self::MappingProblems => "mapping_problems",
+            Self::Drifted => "drifted",
+            Self::ConflictingDataset => "conflicting_dataset",
+            Self::Unchanged => "unchanged",
+            Self::InboxFull => "inbox_full",
+            Self::TooLarge => "too_large",
+            Self::Unavailable => "unavailable",
+        }
+    }
+
+    /// Whether the same call may succeed later.
+    pub const fn is_retryable(self) -> bool {
+        matches!(
+            self,
+            Self::SourceUnavailable | Self::InboxFull | Self::Unavailable
+        )
+    }
+}
+
+/// A refusal. Its texts quote no connection string, no host and no message of a driver.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetaRefusal {
+    /// The kind of refusal.
+    pub code: MetaCode,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<Box<str>>,
+    /// Names that could be used instead.
+    pub allowed: Vec<String>,
+    /// The problems of a mapping, with line, column and fix.
+    pub problems: Vec<Value>,
+    /// Facts for the next call, such as the digest that is current.
+    pub facts: Vec<(&'static str, Value)>,
+}
+
+impl MetaRefusal {
+    /// A refusal with only a message.
+    pub fn new(code: MetaCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: None,
+            allowed: Vec::new(),
+            problems: Vec::new(),
+            facts: Vec::new(),
+        }
+    }
+
+    /// The refusal of an input.
+    pub(super) fn argument(message: impl Into<String>) -> Self {
+        Self::new(MetaCode::InvalidArgument, message)
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into().into());
+        self
+    }
+
+    /// Adds a fact.
+    #[must_use]
+    pub(super) fn fact(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.facts.push((name, value.into()));
+        self
+    }
+
+    /// The refusal of a name, with those that exist.
+    pub(super) fn unknown(code: MetaCode, what: &str, name: &str, known: Vec<String>) -> Self {
+        let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+        let mut refusal = Self::new(code, format!("there is no {what} `{}`", shown(name)));
+        refusal.hint = near.map(|near| format!("did you mean `{near}`?").into());
+        refusal.allowed = known;
+        refusal
+    }
+
+    /// The refusal of a mapping with problems.
+    pub(super) fn problems(problems: &[Problem]) -> Self {
+        let count = problems.len();
+        let message = format!("the mapping has {count} problem(s)");
+        let mut refusal = Self::new(MetaCode::MappingProblems, message)
+            .hint("mend each at its line and column, as its `hint` says, and call again");
+        refusal.problems = problems.iter().map(|it| json!(it)).collect();
+        refusal
+    }
+
+    /// The refusal of a mapping whose sources do not answer, or differ from it.
+    pub(super) fn unmatched(compared: &[ConnectionDrift]) -> Self {
+        if let Some(error) = compared.iter().find_map(|it| it.drift.as_ref().err()) {
+            return error.into();
+        }
+        let problems: Vec<Problem> = compared
+            .iter()
+            .flat_map(|it| it.drift.iter().flatten())
+            .cloned()
+            .collect();
+        let mut refusal = Self::problems(&problems);
+        refusal.code = MetaCode::Drifted;
+        refusal.message = format!(
+            "the source is not what the mapping says ({} problem(s))",
+            problems.len()
+        );
+        refusal
+    }
+
+    /// The refusal as a document: `{"error": {…}}`.
+    pub fn document(&self) -> Value {
+        let mut error = Map::new();
+        let mut put = |name: &str, value: Value| error.insert(name.to_owned(), value);
+        put("code", self.code.as_str().into());
+        put("message", shown(&self.message).into());
+        if let Some(hint) = &self.hint {
+            put("hint", shown(hint).into());
+        }
+        if !self.allowed.is_empty() {
+            let allowed: Vec<_> = self.allowed.iter().take(MAX_NAMES).collect();
+            put("allowed", json!(allowed));
+        }
+        if !self.problems.is_empty() {
+            let problems: Vec<_> = self.problems.iter().take(MAX_PROBLEMS).collect();
+            put("problems", json!(problems));
+            put("total_problems", self.problems.len().into());
+        }
+        for (name, value) in &self.facts {
+            put(name, value.clone());
+        }
+        put("retryable", self.code.is_retryable().into());
+        json!({ "error": error })
+    }
+}
+
+/// Text that is safe to show: without credentials.
+fn shown(text: &str) -> String {
+    sensitive::redact(text).into_owned()
+}
+
+impl From<&ProbeError> for MetaRefusal {
+    /// Hosts, files and messages of drivers are for the operator alone.
+    fn from(error: &ProbeError) -> Self {
+        match error {
+            ProbeError::Undeclared { name, near } => {
+                let mut refusal =
+                    Self::unknown(MetaCode::UnknownSource, "source", name, Vec::new());
+                refusal.allowed.extend(near.clone());
+                refusal
+                    .hint("wayleave_meta_source_list shows the sources that an operator declared")
+            }
+            ProbeError::Dsn(_) => Self::new(
+                MetaCode::SourceUnavailable,
+                "the source has no usable DSN here; its operator must set it",
+            ),
+            ProbeError::Store { name, .. } => Self::new(
+                MetaCode::SourceUnavailable,
+                format!("source `{name}` gives no answer; its operator has the details"),
+            ),
+        }
+    }
+}
+
+impl From<ProbeError> for MetaRefusal {
+    fn from(error: ProbeError) -> Self {
+        (&error).into()
+    }
+}
+
+impl From<GovernanceError> for MetaRefusal {
+    fn from(_: GovernanceError) -> Self {
+        Self::new(
+            MetaCode::Unavailable,
+            "what people have decided cannot be read; its operator must look",
+        )
+    }
+}
+
+impl From<LedgerError> for MetaRefusal {
+    fn from(error: LedgerError) -> Self {
+        GovernanceError::from(error).into()
+    }
+}
+
+impl From<PatchError> for MetaRefusal {
+    fn from(error: PatchError) -> Self {
+        Self::new(MetaCode::PatchRefused, error.to_string()).hint(
+            "make the diff from the text that wayleave_meta_mapping_read returns, or send `text`",
+        )
+    }
+}
+
+impl From<InboxError> for MetaRefusal {
+    fn from(error: InboxError) -> Self {
+        let code = match &error {
+            InboxError::Unknown { .. } => MetaCode::UnknownProposal,
+            InboxError::Full { .. } => MetaCode::InboxFull,
+            InboxError::TooLarge { .. } => MetaCode::TooLarge,
+            InboxError::Text(_) => MetaCode::InvalidArgument,
+            InboxError::Decided { .. } | InboxError::Replaced { .. } => MetaCode::Stale,
+            InboxError::Disk { .. } => MetaCode::Unavailable,
+        };
+        let message = match &error {
+            InboxError::Disk { .. } => {
+                "the inbox cannot be used; its operator must look".to_owned()
+            }
+            error => with_causes(error),
+        };
+        Self::new(code, message).hint(error.hint())
+    }
+}

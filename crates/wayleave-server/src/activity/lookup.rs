@@ -1,0 +1,163 @@
+//! Finds activities for the callers that made them.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures::future::BoxFuture;
+use wayleave_activity::{Activity, ActivityFilter, ActivityId, ActivityReader};
+use wayleave_mcp::{RpcError, Subscription, SubscriptionGuard, SubscriptionHost};
+use wayleave_surface::{
+    live::ChangeFeed,
+    resources::prov::{self, ActivityLookup},
+};
+
+/// Callers whose latest activity is remembered.
+const MAX_CALLERS: usize = 4096;
+
+/// The latest activity of each caller, and the log for everything else.
+pub struct RecentActivities {
+    reader: ActivityReader,
+    latest: Mutex<HashMap<String, Activity>>,
+    /// Subscriptions to the latest activity, each with its caller's subject.
+    subscriptions: Arc<Mutex<SubscriptionTable>>,
+}
+
+#[derive(Default)]
+struct SubscriptionTable {
+    last_number: u64,
+    by_number: HashMap<u64, (String, Subscription)>,
+}
+
+/// Takes a subscription out of the table when it ends.
+struct LatestGuard {
+    table: Arc<Mutex<SubscriptionTable>>,
+    number: u64,
+}
+
+impl Drop for LatestGuard {
+    fn drop(&mut self) {
+        lock(&self.table).by_number.remove(&self.number);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Watches what clients subscribe to: their latest activity, and everything the change feed knows.
+pub(crate) struct ActivitySubscriptions {
+    pub(crate) recent: Arc<RecentActivities>,
+    pub(crate) feed: ChangeFeed,
+}
+
+impl SubscriptionHost for ActivitySubscriptions {
+    fn begin(
+        &self,
+        subscription: Subscription,
+    ) -> BoxFuture<'static, Result<SubscriptionGuard, RpcError>> {
+        if subscription.uri() != prov::LATEST {
+            return self.feed.begin(subscription);
+        }
+        let guard = self.recent.watch(subscription);
+        Box::pin(std::future::ready(Ok(guard)))
+    }
+}
+
+impl RecentActivities {
+    /// Nothing yet; earlier activities are in the log that `reader` reads.
+    pub fn new(reader: ActivityReader) -> Self {
+        Self {
+            reader,
+            latest: Mutex::default(),
+            subscriptions: Arc::default(),
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<String, Activity>> {
+        lock(&self.latest)
+    }
+
+    /// Tells a subscriber of each later activity of its own.
+    fn watch(&self, subscription: Subscription) -> SubscriptionGuard {
+        let subject = subscription.caller().subject().to_owned();
+        let mut table = lock(&self.subscriptions);
+        table.last_number += 1;
+        let number = table.last_number;
+        table.by_number.insert(number, (subject, subscription));
+        Box::new(LatestGuard {
+            table: Arc::clone(&self.subscriptions),
+            number,
+        })
+    }
+
+    /// Remembers an activity as its caller's latest. Looking at activities is none.
+    pub(super) fn note(&self, activity: &Activity) {
+        if activity.agent.token.is_empty() || is_lookup(activity) {
+            return;
+        }
+        let mut latest = self.locked();
+        if latest.len() >= MAX_CALLERS && !latest.contains_key(&activity.agent.token) {
+            latest.clear();
+        }
+        latest.insert(activity.agent.token.clone(), activity.clone());
+        drop(latest);
+        for (subject, subscription) in lock(&self.subscriptions).by_number.values() {
+            if *subject == activity.agent.token {
+                subscription.updated();
+            }
+        }
+    }
+}
+
+fn is_lookup(activity: &Activity) -> bool {
+    let target = activity.target.as_deref().unwrap_or_default();
+    target.starts_with("wayleave://prov/")
+}
+
+impl ActivityLookup for RecentActivities {
+    fn latest<'a>(&'a self, subject: &'a str) -> BoxFuture<'a, Option<Activity>> {
+        Box::pin(async move {
+            if let Some(found) = self.locked().get(subject).cloned() {
+                return Some(found);
+            }
+            let filter = ActivityFilter {
+                token: Some(subject.to_owned()),
+                ..ActivityFilter::default()
+            };
+            let found = self.read(move |reader| reader.latest(&filter, 16)).await?;
+            found.into_iter().find(|activity| !is_lookup(activity))
+        })
+    }
+
+    fn find<'a>(&'a self, subject: &'a str, id: ActivityId) -> BoxFuture<'a, Option<Activity>> {
+        Box::pin(async move {
+            let known = self.locked().get(subject).cloned();
+            if let Some(known) = known.filter(|known| known.id == id) {
+                return Some(known);
+            }
+            let found = self.read(move |reader| reader.find(id)).await??;
+            (found.agent.token == subject).then_some(found)
+        })
+    }
+}
+
+impl RecentActivities {
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&ActivityReader) -> Result<T, wayleave_activity::ReadError> + Send + 'static,
+    ) -> Option<T> {
+        let reader = self.reader.clone();
+        let read = tokio::task::spawn_blocking(move || read(&reader))
+            .await
+            .ok()?;
+        match read {
+            Ok(found) => Some(found),
+            Err(error) => {
+                tracing::error!(%error, "the activity log cannot be read");
+                None
+            }
+        }
+    }
+}

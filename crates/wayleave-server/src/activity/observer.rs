@@ -1,0 +1,294 @@
+//! Turns what the protocol layer observes into activities.
+
+use std::{
+    any::Any,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Map, Value, json};
+use wayleave_activity::{
+    Activity, ActivityId, ActivityLog, Agent, Appended, ArgumentKeys, ArgumentRecord,
+    CallCollector, CallOutcome, CallTransport, CollectedCall, LogError, TraceParent,
+    argument_shape, public_text,
+};
+use wayleave_mcp::{
+    CallEnd, CallObserver, Carrier, Era, ObservedCall, Outcome, Recording, RefusalReason,
+    RequestFacts, RpcError,
+};
+
+use super::{lookup::RecentActivities, refusal_limit::RefusalLimit};
+use crate::telemetry::CallMetrics;
+
+/// The member of a result's `_meta` that names its activity.
+const META_KEY: &str = "io.wayleave/activity";
+/// How long a reply waits for its record.
+const RECORD_TIMEOUT: Duration = Duration::from_secs(1);
+/// The same where records are synced.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longer arguments are recorded by digest and shape alone.
+const MAX_SEALED_BYTES: usize = 16 * 1024;
+
+/// Records every call.
+pub struct ActivityObserver(Arc<Recorder>);
+
+struct Recorder {
+    log: ActivityLog,
+    keys: ArgumentKeys,
+    is_required: bool,
+    timeout: Duration,
+    recent: Arc<RecentActivities>,
+    refusals: RefusalLimit,
+    metrics: Arc<CallMetrics>,
+}
+
+impl ActivityObserver {
+    /// An observer that records into `log`.
+    pub fn new(
+        log: ActivityLog,
+        keys: ArgumentKeys,
+        settings: wayleave_project::settings::AuditSettings,
+        recent: Arc<RecentActivities>,
+        metrics: Arc<CallMetrics>,
+    ) -> Self {
+        Self(Arc::new(Recorder {
+            log,
+            keys,
+            is_required: settings.required,
+            timeout: if settings.sync {
+                SYNC_TIMEOUT
+            } else {
+                RECORD_TIMEOUT
+            },
+            recent,
+            refusals: RefusalLimit::default(),
+            metrics,
+        }))
+    }
+}
+
+impl CallObserver for ActivityObserver {
+    fn begin(&self, request: RequestFacts) -> Result<Box<dyn ObservedCall>, RpcError> {
+        if !is_recorded(&request) {
+            return Ok(Box::new(UnrecordedCall));
+        }
+        let recorder = &self.0;
+        if recorder.is_required && recorder.log.check().is_err() {
+            return Err(RpcError::unrecorded());
+        }
+        let id = ActivityId::now();
+        recorder.metrics.begin(id, &request);
+        Ok(Box::new(RunningActivity {
+            collector: Arc::new(CallCollector::new(id, recorder.metrics.is_timed())),
+            recorder: Arc::clone(recorder),
+            began: Instant::now(),
+            facts: Some(request),
+        }))
+    }
+
+    fn refused(&self, request: RequestFacts, reason: RefusalReason) -> Recording {
+        if request.is_notification {
+            return Recording::Done;
+        }
+        let Some(suppressed) = self.0.refusals.admit() else {
+            return Recording::Done;
+        };
+        let outcome = CallOutcome::Refused {
+            reason: reason_word(reason).to_owned(),
+        };
+        let (id, arrived) = (ActivityId::now(), request.arrived);
+        let mut activity = self
+            .0
+            .activity(id, &request, CollectedCall::default(), arrived);
+        activity.outcome = outcome;
+        activity.suppressed = suppressed;
+        self.0.metrics.refuse(&activity);
+        self.0.record(activity)
+    }
+}
+
+/// Pings and notifications read nothing and have no result to name an activity in.
+fn is_recorded(request: &RequestFacts) -> bool {
+    !request.is_notification && request.method.as_deref() != Some("ping")
+}
+
+fn reason_word(reason: RefusalReason) -> &'static str {
+    match reason {
+        RefusalReason::Authorization => "authorization",
+        RefusalReason::Budget => "budget",
+        RefusalReason::Malformed => "malformed",
+        RefusalReason::Unavailable => "unavailable",
+        _ => "protocol",
+    }
+}
+
+struct UnrecordedCall;
+
+impl ObservedCall for UnrecordedCall {
+    fn end(self: Box<Self>, _: CallEnd<'_>, _: &mut Map<String, Value>) -> Recording {
+        Recording::Done
+    }
+}
+
+/// A call that will be recorded, however it ends.
+struct RunningActivity {
+    recorder: Arc<Recorder>,
+    collector: Arc<CallCollector>,
+    began: Instant,
+    /// Taken when it is recorded.
+    facts: Option<RequestFacts>,
+}
+
+impl RunningActivity {
+    fn finish(&mut self, outcome: CallOutcome, bytes: usize) -> Recording {
+        let Some(facts) = self.facts.take() else {
+            return Recording::Done;
+        };
+        let collected = self.collector.take();
+        let spans = collected.spans.clone();
+        let outcome = match (outcome, &collected.error_code) {
+            (CallOutcome::ToolError { .. }, code) => CallOutcome::ToolError { code: code.clone() },
+            (outcome, _) => outcome,
+        };
+        let recorder = &self.recorder;
+        let mut activity = recorder.activity(self.collector.id(), &facts, collected, self.began);
+        activity.outcome = outcome;
+        activity.bytes = bytes as u64;
+        recorder
+            .metrics
+            .end(&activity, facts.arrived, self.began, &spans);
+        recorder.record(activity)
+    }
+}
+
+impl ObservedCall for RunningActivity {
+    fn attachment(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::clone(&self.collector) as Arc<dyn Any + Send + Sync>)
+    }
+
+    fn span(&self) -> tracing::Span {
+        tracing::warn_span!("call", activity = %self.collector.id())
+    }
+
+    fn end(mut self: Box<Self>, end: CallEnd<'_>, meta: &mut Map<String, Value>) -> Recording {
+        meta.insert(META_KEY.to_owned(), json!(self.collector.id().urn()));
+        let outcome = match end.outcome {
+            Outcome::Completed => CallOutcome::Completed,
+            Outcome::ToolError => CallOutcome::ToolError { code: None },
+            Outcome::Cancelled => CallOutcome::Cancelled,
+            Outcome::Failed { code, .. } => CallOutcome::Failed { code },
+        };
+        self.finish(outcome, end.bytes)
+    }
+}
+
+impl Drop for RunningActivity {
+    fn drop(&mut self) {
+        // Nobody waits for an answer any more, so nobody waits for the record.
+        drop(self.finish(CallOutcome::Abandoned, 0));
+    }
+}
+
+impl Recorder {
+    fn activity(
+        &self,
+        id: ActivityId,
+        facts: &RequestFacts,
+        collected: CollectedCall,
+        began: Instant,
+    ) -> Activity {
+        let client = facts.client.as_ref();
+        let named = |text: &String| Some(public_text(text)).filter(|text| !text.is_empty());
+        let trace = facts.traceparent.as_deref().and_then(TraceParent::parse);
+        Activity {
+            id,
+            micros: u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),
+            transport: CallTransport {
+                http: facts.carrier == Carrier::Http,
+                session: facts.era == Some(Era::Session),
+            },
+            method: public_text(facts.method.as_deref().unwrap_or_default()),
+            target: target(facts),
+            agent: Agent {
+                token: facts
+                    .caller
+                    .as_ref()
+                    .map_or("", |it| it.subject())
+                    .to_owned(),
+                client: client.and_then(|(name, _)| named(name)),
+                version: client.and_then(|(_, version)| named(version)),
+            },
+            grants: collected.grants,
+            streams: collected.streams,
+            arguments: self.arguments(id, facts),
+            used: collected.used,
+            generated: collected.generated,
+            rows: collected.rows,
+            bytes: 0,
+            answer: collected.answer.map(|sum| self.keys.digest(&sum)),
+            outcome: CallOutcome::Completed,
+            trace,
+            suppressed: 0,
+        }
+    }
+
+    fn arguments(&self, id: ActivityId, facts: &RequestFacts) -> ArgumentRecord {
+        let from_uri = || {
+            let uri = facts.uri.as_ref()?;
+            Some(json!({ "uri": uri }).to_string().into_boxed_str())
+        };
+        let Some(arguments) = facts.arguments.clone().or_else(from_uri) else {
+            return ArgumentRecord::default();
+        };
+        let sealed = (arguments.len() <= MAX_SEALED_BYTES)
+            .then(|| self.keys.seal(id, arguments.as_bytes()))
+            .flatten();
+        let parsed: Value = serde_json::from_str(&arguments).unwrap_or_default();
+        ArgumentRecord {
+            digest: self.keys.digest(arguments.as_bytes()),
+            shape: argument_shape(&parsed),
+            sealed,
+        }
+    }
+
+    /// Records an activity; what cannot be recorded is not served, unless the settings allow it.
+    fn record(&self, activity: Activity) -> Recording {
+        self.recent.note(&activity);
+        let is_required = self.is_required;
+        match self.log.append(activity) {
+            Appended::Done(Err(error)) => unrecorded(is_required, &error),
+            waiting @ Appended::Waiting(_) if is_required => {
+                let timeout = self.timeout;
+                Recording::Pending(Box::pin(async move {
+                    match tokio::time::timeout(timeout, waiting.wait()).await {
+                        Ok(Ok(())) => Ok(()),
+                        Ok(Err(_)) => Err(RpcError::unrecorded()),
+                        Err(_) => {
+                            tracing::error!("the activity log did not take a record in time");
+                            Err(RpcError::unrecorded())
+                        }
+                    }
+                }))
+            }
+            Appended::Done(Ok(())) | Appended::Waiting(_) => Recording::Done,
+        }
+    }
+}
+
+fn unrecorded(is_required: bool, error: &LogError) -> Recording {
+    if is_required {
+        Recording::Failed(RpcError::unrecorded())
+    } else {
+        tracing::warn!(%error, "a call was served without a record");
+        Recording::Done
+    }
+}
+
+/// The tool, prompt or resource; of a resource without its query, which has values.
+fn target(facts: &RequestFacts) -> Option<String> {
+    let uri = facts
+        .uri
+        .as_deref()
+        .map(|uri| uri.split('?').next().unwrap_or(uri));
+    facts.name.as_deref().or(uri).map(public_text)
+}

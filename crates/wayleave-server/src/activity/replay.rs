@@ -1,0 +1,134 @@
+//! Makes a recorded read again, under the grants its caller has now.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use wayleave_activity::{
+    Activity, ActivityId, ArgumentKeyError, ArgumentKeys, CallCollector, CollectedCall,
+};
+use wayleave_ledger::{Clock as _, LedgerError, SystemClock};
+use wayleave_mcp::with_call_attachment;
+use wayleave_plan::package::Package;
+
+use crate::{Deployment, packages};
+
+/// Why a call cannot be made again.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// It is not a call of a read tool.
+    #[error(
+        "only calls of `schema`, `query_records`, `aggregate`, `search` and `fetch` can be made again"
+    )]
+    NotARead,
+    /// Its arguments were not recorded, or cannot be opened.
+    #[error("its arguments cannot be opened")]
+    Arguments(#[source] Option<ArgumentKeyError>),
+    /// Its token does not exist.
+    #[error("its token `{token}` is not known any more")]
+    UnknownToken {
+        /// The token.
+        token: String,
+    },
+    /// The ledger cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+/// The result of a call made again.
+#[derive(Debug)]
+pub struct ReplayReport {
+    /// Whether the answer's data are the same; none if nothing can be compared.
+    pub same: Option<bool>,
+    /// What an operator should know when reading it.
+    pub notes: Vec<String>,
+}
+
+impl Deployment {
+    /// Makes a recorded read again, and compares the answers.
+    pub async fn replay(
+        &self,
+        activity: &Activity,
+        keys: &ArgumentKeys,
+    ) -> Result<ReplayReport, ReplayError> {
+        let tool = activity.target.as_deref().unwrap_or_default();
+        let sealed = activity.arguments.sealed.as_ref();
+        if activity.method != "tools/call" || !wayleave_surface::NAMES.contains(&tool) {
+            return Err(ReplayError::NotARead);
+        }
+        let arguments: Map<String, Value> = match sealed {
+            Some(sealed) => {
+                let opened = keys.unseal(activity.id, sealed);
+                let opened = opened.map_err(|error| ReplayError::Arguments(Some(error)))?;
+                serde_json::from_slice(&opened).map_err(|_| ReplayError::Arguments(None))?
+            }
+            None if activity.arguments.shape.is_empty() => Map::new(),
+            None => return Err(ReplayError::Arguments(None)),
+        };
+        let package = self.package_of(&activity.agent.token)?;
+        let collector = Arc::new(CallCollector::new(ActivityId::now(), false));
+        let service = self.service();
+        if tool == "search" {
+            self.open_indexes().await;
+        }
+        with_call_attachment(collector.clone(), async {
+            match tool {
+                "schema" => service.schema(&package, arguments).await,
+                "query_records" => service.query_records(&package, arguments).await,
+                "aggregate" => service.aggregate(&package, arguments).await,
+                "search" => service.search(&package, arguments).await,
+                _ => service.fetch(&package, arguments).await,
+            }
+        })
+        .await;
+        Ok(compared(activity, &collector.take(), keys))
+    }
+
+    fn package_of(&self, token: &str) -> Result<Package, ReplayError> {
+        if token == Self::local_caller().subject() {
+            return Ok(Package::local());
+        }
+        let state = self.watch().now();
+        let entry = state.tokens().get(token);
+        let entry = entry.ok_or_else(|| ReplayError::UnknownToken {
+            token: token.to_owned(),
+        })?;
+        let grants = entry.grants.iter().map(String::as_str);
+        let now = state.now(SystemClock.now());
+        Ok(packages::package_for(
+            &state,
+            token,
+            grants,
+            &entry.claims,
+            now,
+        ))
+    }
+}
+
+fn compared(activity: &Activity, again: &CollectedCall, keys: &ArgumentKeys) -> ReplayReport {
+    let mut notes = Vec::new();
+    for grant in &activity.grants {
+        let mut now = again.grants.iter();
+        let same_connection = now.find(|now| now.connection == grant.connection);
+        if same_connection.is_some_and(|now| now.mapping != grant.mapping) {
+            let dataset = &grant.dataset;
+            notes.push(format!(
+                "dataset `{dataset}` has another mapping than at the time"
+            ));
+        }
+    }
+    if activity.used != again.used {
+        notes.push("it used other records than at the time".to_owned());
+    }
+    let has_mapping_changed = notes.iter().any(|note| note.starts_with("dataset"));
+    let now = again.answer.map(|sum| keys.digest(&sum));
+    let same = match (activity.answer, now) {
+        (Some(then), Some(now)) if !has_mapping_changed => Some(then == now),
+        (None, None) => {
+            notes.push("neither answer has data to compare".to_owned());
+            None
+        }
+        (Some(_), None) | (None, Some(_)) => Some(false),
+        _ => None,
+    };
+    ReplayReport { same, notes }
+}

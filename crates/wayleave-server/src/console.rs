@@ -1,0 +1,80 @@
+//! The console beside a deployment: its own listener, on this machine alone.
+
+mod backend;
+mod service;
+
+use std::{net::SocketAddr, sync::Arc};
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use wayleave_console::{Console, ConsoleOptions};
+pub use wayleave_console::{LinkError, LoginLinks, console_address};
+use wayleave_mcp::http::{self, Limits};
+
+use crate::deployment::{DeployError, Deployment};
+use backend::DeploymentBackend;
+use service::ConsoleService;
+
+/// Most connections to the console: a few browsers.
+const MAX_CONNECTIONS: usize = 128;
+
+/// A console that listens.
+pub struct ConsoleServer {
+    listener: TcpListener,
+    console: Arc<Console>,
+    address: SocketAddr,
+}
+
+impl Deployment {
+    /// Listens for the console of this deployment. Only addresses of this machine are taken.
+    pub async fn bind_console(
+        &self,
+        address: SocketAddr,
+        agents_url: Option<String>,
+    ) -> Result<ConsoleServer, DeployError> {
+        if !address.ip().is_loopback() {
+            return Err(DeployError::ConsoleExposed);
+        }
+        let bound = TcpListener::bind(address).await;
+        let listener = bound.map_err(|cause| DeployError::Bind { address, cause })?;
+        let local = listener.local_addr();
+        let address = local.map_err(|cause| DeployError::Bind { address, cause })?;
+        let backend = DeploymentBackend {
+            serving: self.serving(),
+            indexes: self.index_root(),
+            agents_url,
+        };
+        let options = ConsoleOptions {
+            port: address.port(),
+        };
+        let console = Console::new(self.project().clone(), Arc::new(backend), options);
+        Ok(ConsoleServer {
+            listener,
+            console: Arc::new(console),
+            address,
+        })
+    }
+}
+
+impl ConsoleServer {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Issues a link that signs `who` in once.
+    pub fn link(&self, who: &str) -> Result<String, LinkError> {
+        self.console.link(who)
+    }
+
+    /// Serves the console until `stop` is cancelled.
+    pub async fn serve(self, stop: CancellationToken) {
+        let limits = Limits {
+            connections: MAX_CONNECTIONS,
+            unauthenticated: MAX_CONNECTIONS,
+            ..Limits::default()
+        };
+        let service = Arc::new(ConsoleService::new(self.console));
+        http::serve_http(service, self.listener, limits, None, stop).await;
+    }
+}

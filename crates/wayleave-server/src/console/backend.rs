@@ -1,0 +1,166 @@
+//! What the console does through a deployment: compare, connect, and read where a person asked.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use wayleave_console::{ConsoleBackend, ReadTrial, SampleRows};
+use wayleave_ledger::{Clock as _, FOLDER, SystemClock};
+use wayleave_model::ratify::{self, Proposed, Ratification};
+use wayleave_plan::{active_datasets::ActiveDatasets, package::Package, search};
+use wayleave_project::{
+    Explanation, Rendering,
+    activation::{self, ActivationEnv as _},
+    index_status::{self, IndexStatus},
+    keys, render,
+    source_probe::SourceProbe,
+};
+use wayleave_search::IndexRoot;
+use wayleave_surface::{ReadLimits, ReadService, Reply};
+
+use crate::{deployment::ServingContext, packages};
+
+/// Rows shown before a person decides.
+const SAMPLE_ROWS: u32 = 5;
+
+pub(super) struct DeploymentBackend {
+    pub(super) serving: Arc<ServingContext>,
+    pub(super) indexes: IndexRoot,
+    pub(super) agents_url: Option<String>,
+}
+
+impl DeploymentBackend {
+    /// A service over this one mapping. The act it is read under exists in memory alone: it is
+    /// recorded nowhere, serves no agent, and ends with the look.
+    fn preview(&self, proposed: &Proposed) -> Result<ReadService, Explanation> {
+        let act = Ratification {
+            dataset: proposed.mapping().dataset.name.value.clone(),
+            digest: proposed.digest(),
+            replaces: None,
+            who: "a look before deciding".to_owned(),
+            note: String::new(),
+        };
+        let mapping = ratify::ratify(proposed.clone(), act)
+            .map_err(|error| Explanation::from_error(&error))?;
+        let world = ActiveDatasets::new(vec![Arc::new(mapping)])
+            .map_err(|error| Explanation::from_error(&error))?;
+        let private = self.serving.project().folder().join(FOLDER);
+        let ring = keys::ring(&private).map_err(|error| Explanation::from_error(&error))?;
+        let stores = self.serving.stores();
+        Ok(ReadService::new(world, stores, ring, ReadLimits::default()))
+    }
+}
+
+#[async_trait]
+impl ConsoleBackend for DeploymentBackend {
+    fn probe(&self) -> &SourceProbe {
+        self.serving.probe()
+    }
+
+    async fn connect(&self, dataset: &str, who: &str) -> Result<Rendering, Explanation> {
+        match activation::connect(self.serving.as_ref(), dataset, who).await {
+            Ok(connected) => Ok(render::activation::connected(dataset, &connected)),
+            Err(error) => Err(render::activation::not_connected(dataset, error)),
+        }
+    }
+
+    async fn disconnect(&self, dataset: &str, who: &str) -> Result<Rendering, Explanation> {
+        match activation::disconnect(self.serving.as_ref(), dataset, who).await {
+            Ok(disconnected) => render::activation::disconnected(dataset, &disconnected),
+            Err(error) => Err(render::activation::not_disconnected(dataset, error)),
+        }
+    }
+
+    async fn sample(&self, proposed: &Proposed, stream: &str) -> Result<SampleRows, Explanation> {
+        let service = self.preview(proposed)?;
+        let mut arguments = Map::new();
+        arguments.insert("stream".to_owned(), stream.into());
+        arguments.insert("limit".to_owned(), SAMPLE_ROWS.into());
+        let connection = proposed.mapping().connections.first();
+        if let Some(connection) = connection {
+            let id = connection.id.value.clone();
+            arguments.insert("connection_id".to_owned(), id.into());
+        }
+        let reply = service.query_records(&Package::local(), arguments).await;
+        let structured = reply.structured.value();
+        if reply.is_error {
+            let message = structured.get("error").and_then(|it| it.get("message"));
+            let message = message
+                .and_then(Value::as_str)
+                .unwrap_or("the read was refused");
+            return Err(Explanation::new(message));
+        }
+        let data = structured.get("data").cloned().unwrap_or_default();
+        let list = |name: &str| {
+            data.get(name)
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default()
+        };
+        let fields = list("fields").into_iter();
+        let rows = list("rows").into_iter();
+        Ok(SampleRows {
+            fields: fields
+                .filter_map(|it| it.as_str().map(str::to_owned))
+                .collect(),
+            rows: rows.filter_map(|it| it.as_array().cloned()).collect(),
+        })
+    }
+
+    async fn try_read(
+        &self,
+        token: Option<&str>,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<ReadTrial, Explanation> {
+        let state = self.serving.state().await?;
+        let package = match token {
+            None => Package::local(),
+            Some(id) => {
+                let token = state.tokens().get(id);
+                let token = token.ok_or_else(|| Explanation::new("there is no such token"))?;
+                let now = state.now(SystemClock.now());
+                packages::package(&state, token, &token.claims, now)
+            }
+        };
+        let service = self.serving.service();
+        let reply = match tool {
+            "schema" => service.schema(&package, arguments).await,
+            "query_records" => service.query_records(&package, arguments).await,
+            "aggregate" => service.aggregate(&package, arguments).await,
+            "search" => service.search(&package, arguments).await,
+            _ => service.fetch(&package, arguments).await,
+        };
+        Ok(trial(&reply))
+    }
+
+    async fn indexes(&self) -> Vec<IndexStatus> {
+        let Ok(world) = self.serving.live().world() else {
+            return Vec::new();
+        };
+        let (root, searchable) = (self.indexes.clone(), search::searchable(&world));
+        let looked = tokio::task::spawn_blocking(move || {
+            let each = searchable.iter();
+            each.filter_map(|it| index_status::status(&root, it).ok())
+                .collect()
+        });
+        looked.await.unwrap_or_default()
+    }
+
+    fn agents_url(&self) -> Option<String> {
+        self.agents_url.clone()
+    }
+
+    fn listening(&self) -> usize {
+        self.serving.registry().listening()
+    }
+}
+
+fn trial(reply: &Reply) -> ReadTrial {
+    let structured = reply.structured.value();
+    ReadTrial {
+        text: reply.text.clone(),
+        structured: json!(structured),
+        is_error: reply.is_error,
+    }
+}

@@ -1,0 +1,11 @@
+//! Measurements of calls: for Prometheus on a listener of their own, and over OTLP.
+//!
+//! Nothing is measured unless one of them is asked for; a call then costs one comparison more.
+
+mod metrics;
+mod otlp;
+mod service;
+
+pub use metrics::CallMetrics;
+pub(crate) use otlp::{OtlpExporter, endpoint};
+pub(crate) use service::StatusService;

@@ -1,0 +1,69 @@
+//! The operator's own listener: `/metrics`, `/healthz`, `/readyz`, and the running calls.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use wayleave_activity::ActivityLog;
+use wayleave_mcp::http::{Connection, Guests, HttpService};
+
+use super::metrics::CallMetrics;
+
+/// Answers operators and their programs. It has no data and takes no credential: whoever reaches
+/// the address may ask, so the address is one of this machine unless the settings say otherwise.
+pub(crate) struct StatusService {
+    pub(crate) metrics: Arc<CallMetrics>,
+    pub(crate) log: ActivityLog,
+    pub(crate) is_required: bool,
+    /// The hosts it answers to; any, where it listens on every address.
+    pub(crate) guests: Option<Guests>,
+}
+
+impl HttpService for StatusService {
+    type Body = Full<Bytes>;
+
+    async fn handle(
+        &self,
+        request: Request<Incoming>,
+        connection: &Connection,
+    ) -> Response<Self::Body> {
+        connection.authenticated();
+        let guests = self.guests.as_ref();
+        if let Some(why) = guests.and_then(|it| it.refuse(request.uri(), request.headers())) {
+            return answer(StatusCode::FORBIDDEN, "text/plain", why);
+        }
+        if request.method() != Method::GET {
+            return answer(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "use GET\n");
+        }
+        match request.uri().path() {
+            "/metrics" => {
+                let kind = "text/plain; version=0.0.4; charset=utf-8";
+                answer(StatusCode::OK, kind, self.metrics.page())
+            }
+            "/calls" => {
+                let calls = self.metrics.running().to_string();
+                answer(StatusCode::OK, "application/json", calls)
+            }
+            "/healthz" => answer(StatusCode::OK, "text/plain", "ok\n"),
+            "/readyz" => match self.log.check() {
+                Err(_) if self.is_required => answer(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "text/plain",
+                    "calls cannot be recorded, so none is served\n",
+                ),
+                _ => answer(StatusCode::OK, "text/plain", "ready\n"),
+            },
+            _ => answer(StatusCode::NOT_FOUND, "text/plain", "nothing is here\n"),
+        }
+    }
+}
+
+fn answer(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response: Response<Full<Bytes>> = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}

@@ -1,0 +1,101 @@
+//! Authoring operations come and go while a deployment serves.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use wayleave_model::grant::Scope;
+use wayleave_project::{
+    Rendering,
+    meta::{MetaContext, MetaOperation, MetaResult, OperationId},
+};
+
+use super::{client::Client, fixture::ProjectFixture};
+
+/// Long enough that only a lost notice takes this long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GreetInput {
+    /// Whom to greet.
+    name: String,
+}
+
+async fn greet(_: MetaContext, input: GreetInput) -> MetaResult {
+    let name = input.name;
+    Ok(Rendering::new(
+        json!({ "greeted": name }),
+        format!("hello, {name}"),
+    ))
+}
+
+fn operation(id: &str, scope: Scope) -> MetaOperation {
+    MetaOperation::new(id, scope, "Greets.", greet).unwrap()
+}
+
+async fn names(client: &mut Client) -> Vec<String> {
+    let listed = client.ask("tools/list", json!({})).await.unwrap();
+    let tools = listed["tools"].as_array().unwrap().iter();
+    tools
+        .map(|it| it["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Waits for so many notices of the tools: one may follow another by half a second.
+async fn until_told(client: &mut Client, times: usize) {
+    let told = async {
+        while client.heard_of("tools") < times {
+            client.ask("ping", json!({})).await.unwrap();
+        }
+    };
+    tokio::time::timeout(PATIENCE, told).await.unwrap();
+    assert_eq!(client.heard_of("tools"), times);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operation_is_registered_and_withdrawn_with_one_notice_each() {
+    let fixture = ProjectFixture::new();
+    let deployment = fixture.open().await;
+    let mut client = Client::connect(&deployment).await;
+    let before = names(&mut client).await;
+    let greeting = operation("wayleave.meta.test.greet", Scope::Builder);
+    deployment.register_operation(greeting.clone()).unwrap();
+    assert!(
+        deployment.register_operation(greeting).is_err(),
+        "registered twice"
+    );
+    let call = json!({ "name": "wayleave_meta_test_greet", "arguments": { "name": "ana" } });
+    let greeted = client.ask("tools/call", call.clone()).await.unwrap();
+    assert_eq!(greeted["structuredContent"], json!({ "greeted": "ana" }));
+    assert_eq!(names(&mut client).await.len(), before.len() + 1);
+    until_told(&mut client, 1).await;
+    let id = OperationId::parse("wayleave.meta.test.greet").unwrap();
+    assert!(deployment.withdraw_operation(&id));
+    assert!(!deployment.withdraw_operation(&id));
+    assert_eq!(
+        client.ask("tools/call", call).await.unwrap_err()["code"],
+        -32602
+    );
+    assert_eq!(names(&mut client).await, before);
+    until_told(&mut client, 2).await;
+    deployment.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operation_for_another_scope_is_hidden_and_denied() {
+    let fixture = ProjectFixture::new();
+    let deployment = fixture.open().await;
+    let mut client = Client::connect(&deployment).await;
+    let before = names(&mut client).await;
+    deployment
+        .register_operation(operation("wayleave.meta.test.greet", Scope::Dev))
+        .unwrap();
+    assert_eq!(names(&mut client).await, before);
+    let call = json!({ "name": "wayleave_meta_test_greet", "arguments": { "name": "ana" } });
+    let denied = client.ask("tools/call", call).await.unwrap_err();
+    assert_eq!(denied["code"], -32004);
+    assert_eq!(denied["data"]["required_scope"], "dev");
+    deployment.close().await;
+}

@@ -1,0 +1,476 @@
+//! Writing SQLite: one writer at a time, on a blocking thread.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
+use wayleave_plan::plan::{AuthorizedPlan, Column, Target};
+use wayleave_plan::value::Value;
+use wayleave_plan::write::{AuthorizedWrite, StoreRule};
+use wayleave_store::{
+    Detail, OnMalformed, Row, StoreError, WriteContext, WriteError, WriteOutcome, Writer,
+};
+
+use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn};
+use super::dialect::{BY_CODE_POINT, SqliteDialect};
+use super::dsn::File;
+use super::error::{ended, store_error};
+use super::functions;
+use super::indexes::Indexes;
+use super::pool::FileIdentity;
+use super::types::Affinity;
+use super::values::cell;
+use crate::compile::PlanParts;
+use crate::compile::sql::Placeholder;
+use crate::compile::{Bind, Shape, Sql, Tables, compile};
+use crate::read_task::{StoreOptions, no_table};
+use crate::values::{self, not_as_selected, scalar};
+use crate::write::statements::WriteDialect;
+use crate::write::{CommitFault, Ran, WriteFault, WriteSession, steps};
+
+/// Virtual machine steps between two looks at the clock.
+const STEPS_PER_CHECK: i32 = 1_000;
+/// The longest single wait for another writer.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(250);
+/// Maximum number of prepared statements in a session.
+const MAX_STATEMENTS: usize = 64;
+/// Pragmas that describe a table.
+const ALLOWED_PRAGMAS: [&str; 4] = ["table_xinfo", "index_list", "index_xinfo", "schema_version"];
+const FORBIDDEN_FUNCTIONS: [&str; 2] = ["load_extension", "fts3_tokenizer"];
+
+impl WriteDialect for SqliteDialect {
+    fn assigned(&self, _: &Column, affinity: &Affinity, value: &Value) -> Sql {
+        let text = |value: &Value| Bind::Text(value.to_text().unwrap_or_default());
+        Sql::bind(match value {
+            Value::Json(json) => Bind::Text(json.to_string()),
+            Value::List(_) => Bind::Text(value.to_json().to_string()),
+            Value::Integer(integer) => match i64::try_from(*integer) {
+                Ok(integer) => Bind::Integer(integer),
+                Err(_) => text(value),
+            },
+            Value::Number(number) => Bind::Real(*number),
+            // The number 1 in a column of texts would be the text `1`, which is no boolean.
+            Value::Boolean(_) if affinity.is_text() => text(value),
+            Value::Boolean(flag) => Bind::Integer(i64::from(*flag)),
+            // A column of whole numbers counts seconds.
+            Value::Datetime(micros) if *affinity == Affinity::Integer => {
+                Bind::Integer(micros.div_euclid(1_000_000))
+            }
+            value => text(value),
+        })
+    }
+
+    fn returned(&self, name: Sql) -> Option<Sql> {
+        Some(name)
+    }
+}
+
+/// A SQLite file that takes writes.
+pub(crate) struct SqliteWriter {
+    file: File,
+    options: StoreOptions,
+    /// The one session; nobody else could write at the same time.
+    session: Arc<Mutex<Option<Session>>>,
+}
+
+impl SqliteWriter {
+    pub(crate) fn new(file: File, options: StoreOptions) -> Self {
+        Self {
+            file,
+            options,
+            session: Arc::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl Writer for SqliteWriter {
+    async fn write(
+        &self,
+        write: &AuthorizedWrite,
+        context: &WriteContext,
+    ) -> Result<WriteOutcome, WriteError> {
+        let (file, options, session) = (self.file.clone(), self.options, self.session.clone());
+        let (write, context) = (write.clone(), context.clone());
+        let work = tokio::task::spawn_blocking(move || {
+            let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+            perform(&mut session, &file, options, &write, &context)
+        });
+        match work.await {
+            Ok(outcome) => outcome,
+            Err(panicked) => Err(WriteError::Unknown(ended(&panicked))),
+        }
+    }
+
+    async fn close(&self) {
+        let session = Arc::clone(&self.session);
+        let closed = tokio::task::spawn_blocking(move || {
+            session
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+        });
+        let _ = closed.await;
+    }
+}
+
+/// Writes on a thread that may block; waits for other writers until the deadline.
+fn perform(
+    kept: &mut Option<Session>,
+    file: &File,
+    options: StoreOptions,
+    write: &AuthorizedWrite,
+    context: &WriteContext,
+) -> Result<WriteOutcome, WriteError> {
+    loop {
+        if context.cancel.is_cancelled() {
+            return Err(StoreError::Cancelled.into());
+        }
+        let identity = FileIdentity::read(file);
+        let idle = kept.take().filter(|it| it.identity == identity);
+        let mut session = match idle {
+            Some(session) => session,
+            None => Session::open(file, options)?,
+        };
+        session.watch(context)?;
+        let outcome = attempt(&mut session, write);
+        session.unwatch();
+        let unique = match &outcome {
+            Err(CommitFault::RolledBack(WriteFault::Rule(StoreRule::Unique))) => {
+                futures::executor::block_on(session.unique(write.target())).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
+        let is_usable = session.connection.is_autocommit();
+        *kept = Some(session).filter(|_| is_usable);
+        let fault = match outcome {
+            Ok(outcome) => return Ok(outcome),
+            Err(CommitFault::Unknown(error)) => return Err(WriteError::Unknown(error)),
+            Err(CommitFault::RolledBack(fault)) => fault,
+        };
+        return Err(match fault {
+            WriteFault::Refused(refusal) => refusal.into(),
+            WriteFault::Rule(rule) => write.refused_by(rule, &unique).into(),
+            WriteFault::NoKeys => AuthorizedWrite::keeps_no_keys().into(),
+            WriteFault::Overtaken | WriteFault::Store(StoreError::Locked { .. })
+                if Instant::now() < context.deadline =>
+            {
+                continue;
+            }
+            WriteFault::Overtaken => AuthorizedWrite::overtaken().into(),
+            WriteFault::Store(error) => error.into(),
+        });
+    }
+}
+
+fn attempt(session: &mut Session, write: &AuthorizedWrite) -> Result<WriteOutcome, CommitFault> {
+    // Every step of a session of ours is done when it returns.
+    futures::executor::block_on(async {
+        let done = async {
+            session.begin().await?;
+            steps(session, write).await
+        };
+        match done.await {
+            Ok(outcome) if !write.is_dry_run() && !outcome.replayed => {
+                session.commit().await.map(|()| outcome)
+            }
+            done => {
+                let ended = session.rollback().await;
+                let done = done.map_err(CommitFault::RolledBack)?;
+                ended.map_err(|error| CommitFault::RolledBack(error.into()))?;
+                Ok(done)
+            }
+        }
+    })
+}
+
+/// A session that may write.
+struct Session {
+    connection: Connection,
+    identity: Option<FileIdentity>,
+    is_wide: bool,
+    limit: Duration,
+    /// Shapes of tables, of one version of the schema.
+    shapes: HashMap<String, Arc<Shape<Affinity>>>,
+    version: Option<i64>,
+}
+
+impl Session {
+    /// Opens an existing file; never creates one.
+    fn open(file: &File, options: StoreOptions) -> Result<Self, StoreError> {
+        let limit = options.limits.statement;
+        if file.immutable {
+            return Err(StoreError::Unsupported {
+                what: "writes to a file that is promised not to change",
+            });
+        }
+        let identity = FileIdentity::read(file);
+        if identity.is_none() {
+            return Err(StoreError::Missing {
+                detail: Detail::fixed("there is no such file"),
+            });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let failed = |error| store_error("opening the file", limit, &error);
+        let mut connection = Connection::open_with_flags(&file.path, flags).map_err(failed)?;
+        let is_wide = prepare(&mut connection).map_err(failed)?;
+        Ok(Self {
+            connection,
+            identity,
+            is_wide,
+            limit,
+            shapes: HashMap::new(),
+            version: None,
+        })
+    }
+
+    /// Ends statements when the time is over or nobody waits any more.
+    fn watch(&mut self, context: &WriteContext) -> Result<(), StoreError> {
+        let context = context.clone();
+        let stop = move || context.cancel.is_cancelled() || Instant::now() >= context.deadline;
+        let watched = self
+            .connection
+            .progress_handler(STEPS_PER_CHECK, Some(stop));
+        watched.map_err(|error| store_error("writing", self.limit, &error))
+    }
+
+    fn unwatch(&mut self) {
+        let _ = self.connection.progress_handler(0, None::<fn() -> bool>);
+    }
+
+    fn control(&self, statement: &'static str) -> Result<(), rusqlite::Error> {
+        let mut prepared = self.connection.prepare_cached(statement)?;
+        prepared.raw_execute().map(drop)
+    }
+
+    /// Forgets the shapes of another version of the schema. Called in the transaction.
+    fn follow_schema(&mut self) -> Result<(), StoreError> {
+        let version = self
+            .connection
+            .prepare_cached("PRAGMA schema_version")
+            .and_then(|mut it| it.query_row([], |row| row.get(0)));
+        let version = version.map_err(|error| store_error("writing", self.limit, &error))?;
+        if self.version != Some(version) {
+            self.shapes.clear();
+            self.version = Some(version);
+        }
+        Ok(())
+    }
+
+    fn shape(&mut self, target: &Target) -> Result<Arc<Shape<Affinity>>, StoreError> {
+        if let Some(shape) = self.shapes.get(&target.table) {
+            return Ok(Arc::clone(shape));
+        }
+        let failed = |error| store_error("reading the table's columns", self.limit, &error);
+        let columns = {
+            let statement = self.connection.prepare_cached(COLUMNS_OF_TABLE);
+            let mut statement = statement.map_err(failed)?;
+            let columns = statement.query_map([&target.table], CatalogueColumn::from_row);
+            let columns = columns.and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            columns.map_err(failed)?
+        };
+        if columns.is_empty() {
+            return Err(no_table(target));
+        }
+        let unique = Indexes::unique(&self.connection, &target.table).map_err(failed)?;
+        let shape = Arc::new(Shape {
+            schema: None,
+            table: target.table.clone(),
+            version: self.version,
+            columns: columns.into_iter().map(CatalogueColumn::native).collect(),
+            unique: unique.into(),
+        });
+        let kept = Arc::clone(&shape);
+        self.shapes.insert(target.table.clone(), kept);
+        Ok(shape)
+    }
+
+    fn fault(&self, error: &rusqlite::Error) -> WriteFault {
+        use rusqlite::ffi;
+        let rule = match error.sqlite_error() {
+            None => None,
+            Some(code) => match code.extended_code {
+                ffi::SQLITE_CONSTRAINT_UNIQUE
+                | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+                | ffi::SQLITE_CONSTRAINT_ROWID => Some(StoreRule::Unique),
+                ffi::SQLITE_CONSTRAINT_FOREIGNKEY => Some(StoreRule::Reference),
+                ffi::SQLITE_CONSTRAINT_NOTNULL => Some(StoreRule::Required),
+                ffi::SQLITE_CONSTRAINT_DATATYPE => Some(StoreRule::Value),
+                _ => match code.code {
+                    ErrorCode::ConstraintViolation => Some(StoreRule::Check),
+                    ErrorCode::TypeMismatch | ErrorCode::TooBig => Some(StoreRule::Value),
+                    _ => None,
+                },
+            },
+        };
+        match rule {
+            Some(rule) => WriteFault::Rule(rule),
+            None if error
+                .to_string()
+                .contains(&format!("no such table: {}", crate::write::keys::TABLE)) =>
+            {
+                WriteFault::NoKeys
+            }
+            None => store_error("writing", self.limit, error).into(),
+        }
+    }
+}
+
+/// Prepares a session for our statements and nothing else, and tells whether texts are UTF-16.
+fn prepare(connection: &mut Connection) -> rusqlite::Result<bool> {
+    connection.busy_timeout(LOCK_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    functions::register(connection, &Arc::new(true.into()))?;
+    connection.create_collation(BY_CODE_POINT, str::cmp)?;
+    let encoding: String = connection.query_row("PRAGMA encoding", [], |row| row.get(0))?;
+    connection.authorizer(Some(allow))?;
+    Ok(encoding != "UTF-8")
+}
+
+/// Allows rows to be read and written, and nothing of the schema to be changed.
+fn allow(asked: AuthContext<'_>) -> Authorization {
+    let allowed = match asked.action {
+        AuthAction::Select
+        | AuthAction::Read { .. }
+        | AuthAction::Recursive
+        | AuthAction::Transaction { .. } => true,
+        AuthAction::Insert { table_name }
+        | AuthAction::Delete { table_name }
+        | AuthAction::Update { table_name, .. } => {
+            // The counter of generated keys is SQLite's own to write.
+            !table_name.starts_with("sqlite_") || table_name == "sqlite_sequence"
+        }
+        AuthAction::Pragma {
+            pragma_name,
+            pragma_value,
+        } => {
+            ALLOWED_PRAGMAS.contains(&pragma_name)
+                && (pragma_name != "schema_version" || pragma_value.is_none())
+        }
+        AuthAction::Function { function_name } => {
+            let is = |name: &&str| name.eq_ignore_ascii_case(function_name);
+            !FORBIDDEN_FUNCTIONS.iter().any(is)
+        }
+        _ => false,
+    };
+    if allowed {
+        Authorization::Allow
+    } else {
+        Authorization::Deny
+    }
+}
+
+impl WriteSession for Session {
+    type Dialect = SqliteDialect;
+
+    fn dialect(&self) -> SqliteDialect {
+        SqliteDialect::default().wide(self.is_wide).marking(true)
+    }
+
+    async fn tables(&mut self, target: &Target) -> Result<Tables<Affinity>, StoreError> {
+        Ok(Tables::new(self.shape(target)?))
+    }
+
+    async fn unique(&mut self, target: &Target) -> Result<Vec<Vec<String>>, StoreError> {
+        Ok(self
+            .shape(target)?
+            .unique
+            .get()
+            .cloned()
+            .unwrap_or_default())
+    }
+
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        self.control("BEGIN IMMEDIATE")
+            .map_err(|error| store_error("beginning a transaction", self.limit, &error))?;
+        self.follow_schema()
+    }
+
+    async fn rows(&mut self, plan: &AuthorizedPlan) -> Result<Vec<Row>, WriteFault> {
+        let parts = PlanParts::from(plan);
+        let tables = Tables::new(self.shape(parts.target)?);
+        let statement = compile(&self.dialect(), &tables, parts)?;
+        let failed = |error| self.fault(&error);
+        let prepared = self.connection.prepare_cached(&statement.text);
+        let mut prepared = prepared.map_err(failed)?;
+        let width = prepared.column_count();
+        let binds = params_from_iter(&statement.binds);
+        let mut rows = prepared.query(binds).map_err(failed)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(failed)? {
+            let mut cells = Vec::with_capacity(width);
+            for place in 0..width {
+                cells.push(cell(row.get_ref(place).map_err(failed)?));
+            }
+            let cells = cells.into_iter();
+            found.push(values::row(&statement.outputs, cells, OnMalformed::Mark)?);
+        }
+        Ok(found)
+    }
+
+    async fn run(&mut self, statement: Sql, returned: &[Column]) -> Result<Ran, WriteFault> {
+        let failed = |error| self.fault(&error);
+        let (text, binds) = statement.render(Placeholder::NumberedQuestion);
+        let prepared = self.connection.prepare_cached(&text);
+        let mut prepared = prepared.map_err(failed)?;
+        let mut ran = Ran::default();
+        let mut rows = prepared.query(params_from_iter(&binds)).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            ran.returned.clear();
+            for (place, column) in returned.iter().enumerate() {
+                let told = cell(row.get_ref(place).map_err(failed)?);
+                let value = scalar(column.datatype, told);
+                ran.returned.push(value.ok_or_else(not_as_selected)?);
+            }
+        }
+        drop(rows);
+        drop(prepared);
+        ran.affected = self.connection.changes();
+        Ok(ran)
+    }
+
+    async fn texts(
+        &mut self,
+        statement: Sql,
+        columns: usize,
+    ) -> Result<Option<Vec<String>>, WriteFault> {
+        let failed = |error| self.fault(&error);
+        let (text, binds) = statement.render(Placeholder::NumberedQuestion);
+        let mut prepared = self.connection.prepare_cached(&text).map_err(failed)?;
+        let mut rows = prepared.query(params_from_iter(&binds)).map_err(failed)?;
+        let Some(row) = rows.next().map_err(failed)? else {
+            return Ok(None);
+        };
+        let texts = (0..columns).map(|place| row.get(place));
+        Ok(Some(texts.collect::<Result<_, _>>().map_err(failed)?))
+    }
+
+    async fn commit(&mut self) -> Result<(), CommitFault> {
+        self.control("COMMIT").map_err(|error| {
+            let fault = self.fault(&error);
+            // Nothing is committed while another reads; and then the transaction is still open.
+            let _ = self.control("ROLLBACK");
+            CommitFault::RolledBack(fault)
+        })
+    }
+
+    async fn rollback(&mut self) -> Result<(), StoreError> {
+        if self.connection.is_autocommit() {
+            // SQLite has rolled back by itself.
+            return Ok(());
+        }
+        self.control("ROLLBACK")
+            .map_err(|error| store_error("rolling back", self.limit, &error))
+    }
+}

@@ -1,0 +1,331 @@
+//! Carries out writes that policy has allowed, the same on every store.
+//!
+//! One transaction a write: look, check, write, look again, commit. The order and the checks are
+//! here, once; what the stores do differently is in a [`WriteSession`].
+
+pub(crate) mod keys;
+pub(crate) mod pooled_writer;
+pub(crate) mod statements;
+
+use std::future::Future;
+
+use wayleave_model::mapping::Action;
+use wayleave_plan::plan::{AuthorizedPlan, Column, Target};
+use wayleave_plan::value::Value;
+use wayleave_plan::write::{
+    AuthorizedWrite, PolicyRefusal, RecordImage, StoreRule, UniqueCheck, WriteRefusal,
+};
+use wayleave_store::{Row, StoreError, WriteOutcome};
+
+use crate::compile::{Sql, Tables};
+use statements::{WriteDialect, delete, insert, update};
+
+/// Why a step of a write failed.
+#[derive(Debug)]
+pub(crate) enum WriteFault {
+    /// The write is refused.
+    Refused(WriteRefusal),
+    /// A rule of the store refused it.
+    Rule(StoreRule),
+    /// Another transaction was in the way; the same write may succeed now.
+    Overtaken,
+    /// The table for idempotency keys is not there.
+    NoKeys,
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl From<StoreError> for WriteFault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<WriteRefusal> for WriteFault {
+    fn from(refusal: WriteRefusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<PolicyRefusal> for WriteFault {
+    fn from(refusal: PolicyRefusal) -> Self {
+        Self::Refused(refusal.into())
+    }
+}
+
+/// What a statement that writes did.
+#[derive(Debug, Default)]
+pub(crate) struct Ran {
+    /// How many rows it wrote.
+    pub(crate) affected: u64,
+    /// The values that it returned of the one row.
+    pub(crate) returned: Vec<Value>,
+}
+
+/// How a transaction did not end.
+#[derive(Debug)]
+pub(crate) enum CommitFault {
+    /// It was rolled back.
+    RolledBack(WriteFault),
+    /// Nobody knows.
+    Unknown(StoreError),
+}
+
+/// A session with a transaction that may write.
+pub(crate) trait WriteSession: Send {
+    /// How its statements are written.
+    type Dialect: WriteDialect;
+
+    /// How its statements are written.
+    fn dialect(&self) -> Self::Dialect;
+
+    /// The table of a write.
+    fn tables(
+        &mut self,
+        target: &Target,
+    ) -> impl Future<Output = Result<Tables<KindOf<Self>>, StoreError>> + Send;
+
+    /// The sets of columns that the store keeps unique in a table.
+    fn unique(
+        &mut self,
+        target: &Target,
+    ) -> impl Future<Output = Result<Vec<Vec<String>>, StoreError>> + Send;
+
+    /// Begins the transaction.
+    fn begin(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Reads rows in the transaction, and locks them where the store locks rows.
+    fn rows(
+        &mut self,
+        plan: &AuthorizedPlan,
+    ) -> impl Future<Output = Result<Vec<Row>, WriteFault>> + Send;
+
+    /// Runs a statement that writes, and reads the columns that it returns.
+    fn run(
+        &mut self,
+        statement: Sql,
+        returned: &[Column],
+    ) -> impl Future<Output = Result<Ran, WriteFault>> + Send;
+
+    /// Reads the texts of one row by a statement of our own.
+    fn texts(
+        &mut self,
+        statement: Sql,
+        columns: usize,
+    ) -> impl Future<Output = Result<Option<Vec<String>>, WriteFault>> + Send;
+
+    /// Commits.
+    fn commit(&mut self) -> impl Future<Output = Result<(), CommitFault>> + Send;
+
+    /// Rolls back. A session that cannot is not used again.
+    fn rollback(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// The kinds of columns that a session's tables have.
+pub(crate) type KindOf<S> =
+    <<S as WriteSession>::Dialect as crate::compile::compute::Compute>::Kind;
+
+/// Runs the steps of a write in the transaction of a session. Commits nothing.
+pub(crate) async fn steps<S: WriteSession>(
+    session: &mut S,
+    write: &AuthorizedWrite,
+) -> Result<WriteOutcome, WriteFault> {
+    if let Some(done) = keys::replay(session, write).await? {
+        return Ok(done);
+    }
+    let outcome = match write.action() {
+        Action::Create => create(session, write).await,
+        Action::Update => change(session, write).await,
+        Action::Delete => remove(session, write).await,
+    };
+    let outcome = match outcome {
+        Err(WriteFault::Rule(rule)) => {
+            // The transaction may be broken, so that the store is not asked anything here.
+            return Err(WriteFault::Rule(rule));
+        }
+        outcome => outcome?,
+    };
+    keys::remember(session, write, &outcome.key).await?;
+    Ok(outcome)
+}
+
+/// Refuses a write that could collide with records that the grant hides, whatever the store has.
+async fn conflicts_are_visible<S: WriteSession>(
+    session: &mut S,
+    write: &AuthorizedWrite,
+) -> Result<(), WriteFault> {
+    if write.stream().narrowed() {
+        for set in session.unique(write.target()).await? {
+            let columns: Vec<&str> = set.iter().map(String::as_str).collect();
+            if !write.is_conflict_visible(&columns) {
+                return Err(PolicyRefusal::HiddenConflict.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All that is wrong with what a write sets, as far as other records tell.
+async fn check_others<S: WriteSession>(
+    session: &mut S,
+    write: &AuthorizedWrite,
+    before: Option<&RecordImage>,
+) -> Result<(), WriteFault> {
+    conflicts_are_visible(session, write).await?;
+    let mut errors = Vec::new();
+    for check in write.references() {
+        if session.rows(&check.exists).await?.is_empty() {
+            errors.push(check.error.clone());
+        }
+    }
+    let must_not_exist = write.unique_checks(before).into_iter();
+    let referring = before.map(|it| write.referring_checks(it));
+    for UniqueCheck {
+        exists,
+        errors: all,
+    } in must_not_exist.chain(referring.into_iter().flatten())
+    {
+        if !session.rows(&exists).await?.is_empty() {
+            errors.extend(all);
+        }
+    }
+    match before.map(|it| write.check_before(it)) {
+        Some(Err(WriteRefusal::Fields(more))) => errors.extend(more),
+        Some(Err(refusal)) => return Err(refusal.into()),
+        Some(Ok(())) | None => {}
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(WriteRefusal::Fields(errors).into())
+    }
+}
+
+/// Refuses a record that became one that refers to nothing the caller sees.
+async fn check_references<S: WriteSession>(
+    session: &mut S,
+    write: &AuthorizedWrite,
+    after: Option<&RecordImage>,
+) -> Result<(), WriteFault> {
+    let mut errors = Vec::new();
+    for check in after
+        .map(|it| write.reference_checks(it))
+        .unwrap_or_default()
+    {
+        if session.rows(&check.exists).await?.is_empty() {
+            errors.push(check.error);
+        }
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(WriteRefusal::Fields(errors).into())
+    }
+}
+
+async fn create<S: WriteSession>(
+    session: &mut S,
+    write: &AuthorizedWrite,
+) -> Result<WriteOutcome, WriteFault> {
+    check_others(session, write, None).await?;
+    let tables = session.tables(write.target()).await?;
+    let (key, returned) = match write.key() {
+        Some(key) => (Some(key), Vec::new()),
+        None => (None, write.key_columns()),
+    };
+    let statement = insert(&session.dialect(), &tables, write, &returned)?;
+    let ran = session.run(statement, &returned).await?;
+    let key = key.unwrap_or(ran.returned);
+    let after = image(session, write, &write.after(&key)).await?;
+    write.check_after(None, after.as_ref())?;
+    check_references(session, write, after.as_ref()).await?;
+    Ok(WriteOutcome {
+        key,
+        before: None,
+        after,
+        replayed: false,
+    })
+}
+
+async fn change<S: WriteSession>(
+    session: &mut S,
+    write: &AuthorizedWrite,
+) -> Result<WriteOutcome, WriteFault> {
+    let (key, before) = found(session, write).await?;
+    check_others(session, write, Some(&before)).await?;
+    if write.changes_nothing(&before) {
+        return Ok(WriteOutcome {
+            key,
+            after: Some(before.clone()),
+            before: Some(before),
+            replayed: false,
+        });
+    }
+    let tables = session.tables(write.target()).await?;
+    let statement = update(&session.dialect(), &tables, write, &key, &before)?;
+    let ran = session.run(statement, &[]).await?;
+    if ran.affected > 1 {
+        return Err(several());
+    }
+    let after = image(session, write, &write.after(&key)).await?;
+    write.check_after(Some(&before), after.as_ref())?;
+    check_references(session, write, after.as_ref()).await?;
+    Ok(WriteOutcome {
+        key,
+        before: Some(before),
+        after,
+        replayed: false,
+    })
+}
+
+async fn remove<S: WriteSession>(
+    session: &mut S,
+    write: &AuthorizedWrite,
+) -> Result<WriteOutcome, WriteFault> {
+    let (key, before) = found(session, write).await?;
+    check_others(session, write, Some(&before)).await?;
+    let tables = session.tables(write.target()).await?;
+    let statement = delete(&session.dialect(), &tables, write, &key)?;
+    match session.run(statement, &[]).await?.affected {
+        1 => {}
+        0 => return Err(WriteFault::Overtaken),
+        _ => return Err(several()),
+    }
+    // A trigger may have put it back.
+    if image(session, write, &write.before(&key)).await?.is_some() {
+        return Err(WriteFault::Rule(StoreRule::Check));
+    }
+    Ok(WriteOutcome {
+        key,
+        before: Some(before),
+        after: None,
+        replayed: false,
+    })
+}
+
+/// The record that is changed or deleted, as it is.
+async fn found<S: WriteSession>(
+    session: &mut S,
+    write: &AuthorizedWrite,
+) -> Result<(Vec<Value>, RecordImage), WriteFault> {
+    let key = write.key().ok_or_else(|| write.not_found())?;
+    let before = image(session, write, &write.before(&key)).await?;
+    let before = before.ok_or_else(|| write.not_found())?;
+    Ok((key, before))
+}
+
+async fn image<S: WriteSession>(
+    session: &mut S,
+    write: &AuthorizedWrite,
+    plan: &AuthorizedPlan,
+) -> Result<Option<RecordImage>, WriteFault> {
+    let row = session.rows(plan).await?.into_iter().next();
+    Ok(row.map(|row| write.image(row)))
+}
+
+/// Several rows have the key that the mapping says is one record's.
+fn several() -> WriteFault {
+    WriteFault::Store(StoreError::Unsupported {
+        what: "a key that several rows have",
+    })
+}

@@ -1,0 +1,354 @@
+//! Writes through a pool of sessions of a database server.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use wayleave_plan::plan::{AuthorizedPlan, Column, Target};
+use wayleave_plan::write::AuthorizedWrite;
+use wayleave_store::{
+    OnMalformed, Row, Rows, StoreError, WriteContext, WriteError, WriteOutcome, Writer,
+};
+
+use super::statements::WriteDialect;
+use super::{CommitFault, Ran, WriteFault, WriteSession, steps};
+use crate::compile::PlanParts;
+use crate::compile::{Shape, Sql, Tables};
+use crate::pool::{Pool, Slot};
+use crate::pooled_store::ServerDriver;
+use crate::read_task::{Shapes, StoreOptions, may_have_changed};
+
+/// How often a write that others overtook is tried.
+const MAX_ATTEMPTS: u32 = 12;
+/// The pause before the second attempt; it doubles, up to [`MAX_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(4);
+const MAX_PAUSE: Duration = Duration::from_millis(250);
+/// How long a commit may take, whatever the deadline: nobody knows how an abandoned one ends.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What one kind of server does to write.
+pub(crate) trait WriteDriver: ServerDriver {
+    /// How statements are written.
+    type Dialect: WriteDialect<Kind = Self::Kind> + Send + Sync;
+
+    /// How statements of a session are written.
+    fn write_dialect(session: &Self::Session) -> Self::Dialect;
+
+    /// Prepares a new session, which belongs to writes alone.
+    fn prepare_writer(
+        &self,
+        session: &mut Self::Session,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Whether a write to a table can be rolled back.
+    fn check_table(
+        &self,
+        session: &mut Self::Session,
+        shape: &Shape<Self::Kind>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Begins a transaction that may write.
+    fn begin_write(
+        &self,
+        session: &mut Self::Session,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Commits it.
+    fn commit(
+        &self,
+        session: &mut Self::Session,
+    ) -> impl Future<Output = Result<(), CommitFault>> + Send;
+
+    /// Rolls it back.
+    fn rollback(
+        &self,
+        session: &mut Self::Session,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Runs a statement that writes.
+    fn run(
+        &self,
+        session: &mut Self::Session,
+        statement: Sql,
+        returned: &[Column],
+    ) -> impl Future<Output = Result<Ran, WriteFault>> + Send;
+
+    /// Reads the texts of one row.
+    fn texts(
+        &self,
+        session: &mut Self::Session,
+        statement: Sql,
+        columns: usize,
+    ) -> impl Future<Output = Result<Option<Vec<String>>, WriteFault>> + Send;
+
+    /// Maps a failed read of a transaction.
+    fn read_fault(error: StoreError) -> WriteFault;
+}
+
+/// A database server that takes writes.
+pub(crate) struct PooledWriter<S: WriteDriver> {
+    driver: S,
+    pool: Arc<Pool<S::Session>>,
+    shapes: Shapes<S::Kind>,
+}
+
+impl<S: WriteDriver> PooledWriter<S> {
+    pub(crate) fn new(driver: S, options: StoreOptions) -> Self {
+        Self {
+            driver,
+            pool: Pool::new(options.sessions, options.wait),
+            shapes: Shapes::default(),
+        }
+    }
+
+    async fn session(&self, slot: &Slot<S::Session>) -> Result<(S::Session, bool), StoreError> {
+        if let Some(session) = slot.idle(S::is_usable) {
+            return Ok((session, true));
+        }
+        Ok((self.opened().await?, false))
+    }
+
+    async fn opened(&self) -> Result<S::Session, StoreError> {
+        let mut session = self.driver.open().await?;
+        self.driver.prepare_writer(&mut session).await?;
+        Ok(session)
+    }
+
+    /// One attempt. A session whose transaction ended is returned with the outcome.
+    async fn attempt(
+        &self,
+        session: S::Session,
+        write: &AuthorizedWrite,
+        context: &WriteContext,
+    ) -> (Option<S::Session>, Result<WriteOutcome, CommitFault>) {
+        let mut session = ServerSession {
+            writer: self,
+            session,
+        };
+        let work = async {
+            session.begin().await?;
+            steps(&mut session, write).await
+        };
+        let stopped = tokio::select! {
+            // Work that is done wins over a stop that comes at the same time.
+            biased;
+            done = work => Ok(done),
+            () = context.cancel.cancelled() => Err(StoreError::Cancelled),
+            () = tokio::time::sleep_until(context.deadline.into()) => Err(StoreError::Timeout {
+                doing: "writing",
+                limit: context.deadline.saturating_duration_since(std::time::Instant::now()),
+            }),
+        };
+        let done = match stopped {
+            Ok(done) => done,
+            // Dropping the session ends its connection, and the server rolls back.
+            Err(reason) => return (None, Err(CommitFault::RolledBack(reason.into()))),
+        };
+        match done {
+            Ok(outcome) if write.is_dry_run() || outcome.replayed => {
+                let ended = session.rollback().await;
+                (ended.is_ok().then_some(session.session), Ok(outcome))
+            }
+            Ok(outcome) => match tokio::time::timeout(COMMIT_TIMEOUT, session.commit()).await {
+                Ok(Ok(())) => (Some(session.session), Ok(outcome)),
+                Ok(Err(fault)) => (None, Err(fault)),
+                Err(_) => {
+                    let error = StoreError::Timeout {
+                        doing: "committing",
+                        limit: COMMIT_TIMEOUT,
+                    };
+                    (None, Err(CommitFault::Unknown(error)))
+                }
+            },
+            Err(fault) => {
+                let ended = session.rollback().await;
+                let session = ended.is_ok().then_some(session.session);
+                (session, Err(CommitFault::RolledBack(fault)))
+            }
+        }
+    }
+
+    async fn try_write(
+        &self,
+        write: &AuthorizedWrite,
+        context: &WriteContext,
+    ) -> Result<WriteOutcome, WriteError> {
+        let slot = self.pool.slot(context.caller).await?;
+        let (mut pause, mut may_reopen, mut may_relook) = (FIRST_PAUSE, true, true);
+        for attempt in 1..=MAX_ATTEMPTS {
+            let (session, was_idle) = self.session(&slot).await?;
+            let (session, outcome) = self.attempt(session, write, context).await;
+            if let Some(session) = session {
+                slot.keep(session);
+            }
+            let fault = match outcome {
+                Ok(outcome) => return Ok(outcome),
+                Err(CommitFault::Unknown(error)) => return Err(WriteError::Unknown(error)),
+                Err(CommitFault::RolledBack(fault)) => fault,
+            };
+            match fault {
+                WriteFault::Overtaken if attempt < MAX_ATTEMPTS => {
+                    tokio::time::sleep(jittered(pause)).await;
+                    pause = (pause * 2).min(MAX_PAUSE);
+                }
+                WriteFault::Store(StoreError::Unreachable { .. }) if was_idle && may_reopen => {
+                    // The other idle sessions have lost the server too.
+                    drop(self.pool.take_idle());
+                    may_reopen = false;
+                }
+                WriteFault::Store(error) if may_have_changed(&error) && may_relook => {
+                    self.shapes.forget(write.target());
+                    may_relook = false;
+                }
+                fault => {
+                    self.shapes.forget(write.target());
+                    return Err(self.told(&slot, write, fault).await);
+                }
+            }
+        }
+        Err(AuthorizedWrite::overtaken().into())
+    }
+
+    async fn told(
+        &self,
+        slot: &Slot<S::Session>,
+        write: &AuthorizedWrite,
+        fault: WriteFault,
+    ) -> WriteError {
+        match fault {
+            WriteFault::Refused(refusal) => refusal.into(),
+            WriteFault::Rule(rule) => {
+                let unique = self.unique_after(slot, write).await.unwrap_or_default();
+                write.refused_by(rule, &unique).into()
+            }
+            WriteFault::Overtaken => AuthorizedWrite::overtaken().into(),
+            WriteFault::NoKeys => AuthorizedWrite::keeps_no_keys().into(),
+            WriteFault::Store(error) => error.into(),
+        }
+    }
+
+    /// The sets of columns that are unique, read after a transaction that failed.
+    async fn unique_after(
+        &self,
+        slot: &Slot<S::Session>,
+        write: &AuthorizedWrite,
+    ) -> Result<Vec<Vec<String>>, StoreError> {
+        let (session, _) = self.session(slot).await?;
+        let mut session = ServerSession {
+            writer: self,
+            session,
+        };
+        let unique = session.unique(write.target()).await?;
+        slot.keep(session.session);
+        Ok(unique)
+    }
+}
+
+/// Up to twice a pause, so that those who collided do not meet again.
+fn jittered(pause: Duration) -> Duration {
+    use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+    let random = RandomState::new().build_hasher().finish() % 1_000;
+    pause + pause.mul_f64(f64::from(u32::try_from(random).unwrap_or(0)) / 1_000.0)
+}
+
+#[async_trait]
+impl<S: WriteDriver> Writer for PooledWriter<S> {
+    async fn write(
+        &self,
+        write: &AuthorizedWrite,
+        context: &WriteContext,
+    ) -> Result<WriteOutcome, WriteError> {
+        self.try_write(write, context).await
+    }
+
+    async fn close(&self) {
+        for session in self.pool.close().await {
+            S::close(session).await;
+        }
+    }
+}
+
+/// A session of a server, in a write.
+struct ServerSession<'a, S: WriteDriver> {
+    writer: &'a PooledWriter<S>,
+    session: S::Session,
+}
+
+impl<S: WriteDriver> ServerSession<'_, S> {
+    async fn shape(&mut self, target: &Target) -> Result<Arc<Shape<S::Kind>>, StoreError> {
+        if let Some(shape) = self.writer.shapes.get(target) {
+            return Ok(shape);
+        }
+        let driver = &self.writer.driver;
+        let shape = driver.shape(&mut self.session, target).await?;
+        driver.check_table(&mut self.session, &shape).await?;
+        let unique = driver.unique(&mut self.session, &shape).await?;
+        let _ = shape.unique.set(unique);
+        Ok(self.writer.shapes.put(target, shape))
+    }
+}
+
+impl<S: WriteDriver> WriteSession for ServerSession<'_, S> {
+    type Dialect = S::Dialect;
+
+    fn dialect(&self) -> S::Dialect {
+        S::write_dialect(&self.session)
+    }
+
+    async fn tables(&mut self, target: &Target) -> Result<Tables<S::Kind>, StoreError> {
+        Ok(Tables::new(self.shape(target).await?))
+    }
+
+    async fn unique(&mut self, target: &Target) -> Result<Vec<Vec<String>>, StoreError> {
+        let shape = self.shape(target).await?;
+        Ok(shape.unique.get().cloned().unwrap_or_default())
+    }
+
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        self.writer.driver.begin_write(&mut self.session).await
+    }
+
+    async fn rows(&mut self, plan: &AuthorizedPlan) -> Result<Vec<Row>, WriteFault> {
+        let parts = PlanParts {
+            lock: true,
+            ..PlanParts::from(plan)
+        };
+        let tables = self.tables(parts.target).await?;
+        let (sender, mut rows) = Rows::channel();
+        let mut sender = sender.with_malformed(OnMalformed::Mark);
+        let driver = &self.writer.driver;
+        let read = driver
+            .rows(&mut self.session, &tables, parts, &mut sender)
+            .await;
+        read.map_err(S::read_fault)?;
+        sender.finish(Ok(())).await;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().await {
+            found.push(row?);
+        }
+        Ok(found)
+    }
+
+    async fn run(&mut self, statement: Sql, returned: &[Column]) -> Result<Ran, WriteFault> {
+        let driver = &self.writer.driver;
+        driver.run(&mut self.session, statement, returned).await
+    }
+
+    async fn texts(
+        &mut self,
+        statement: Sql,
+        columns: usize,
+    ) -> Result<Option<Vec<String>>, WriteFault> {
+        let driver = &self.writer.driver;
+        driver.texts(&mut self.session, statement, columns).await
+    }
+
+    async fn commit(&mut self) -> Result<(), CommitFault> {
+        self.writer.driver.commit(&mut self.session).await
+    }
+
+    async fn rollback(&mut self) -> Result<(), StoreError> {
+        self.writer.driver.rollback(&mut self.session).await
+    }
+}

@@ -38,6 +38,8 @@ const MEMORY_AIM_MIB: f64 = 64.0;
 const PACE: Duration = Duration::from_millis(20);
 /// Subscribers that connect at the same time.
 const CONNECTING: usize = 50;
+/// Longer than two intervals between looks.
+const SETTLE_TIME: Duration = Duration::from_secs(5);
 /// How long after the last change a subscriber may take to be told.
 const LAST_TIMEOUT: Duration = Duration::from_secs(30);
 const UPDATED: &[u8] = b"notifications/resources/updated";
@@ -112,8 +114,11 @@ pub(crate) fn measure(live: Live) -> Result<ExitCode> {
         with.add(read(quarter)?);
         note(&format!("{:.0} MiB", mib(&server)?))?;
     }
-    let changes = writer.stop()?;
+    let changes = writer.stop()? + 1;
+    // Every look that began before the last change has ended by then, so that none counts for it.
+    subscribers.pause(SETTLE_TIME)?;
     let last_change = subscribers.began.elapsed();
+    change_one(&folder.path().join("shop.db"))?;
     let ended = subscribers.wait_for_last(last_change)?;
     let memory = [before, began, first, mib(&server)?];
     let updates = subscribers.told.updates.load(Ordering::Relaxed);
@@ -253,6 +258,14 @@ async fn write_at(file: &Path, rate: u32, stopped: &AtomicBool) -> Result<u64> {
     Ok(u64::from(made))
 }
 
+/// Makes the last change.
+fn change_one(file: &Path) -> Result<()> {
+    let connection = rusqlite::Connection::open(file)?;
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.execute("UPDATE orders SET total = total + 1 WHERE id = 1", [])?;
+    Ok(())
+}
+
 /// Clients that listen for changes of the type, on threads of their own.
 struct Subscribers {
     began: Instant,
@@ -301,12 +314,21 @@ impl Subscribers {
         })
     }
 
+    fn runtime(&self) -> Result<&Runtime> {
+        let runtime = self.runtime.as_ref();
+        runtime.context("the subscribers have ended")
+    }
+
+    /// Lets them listen for a while.
+    fn pause(&self, time: Duration) -> Result<()> {
+        self.runtime()?
+            .block_on(async { tokio::time::sleep(time).await });
+        self.told.check()
+    }
+
     /// Waits until all have been told after the last change, and returns how many have.
     fn wait_for_last(&self, last_change: Duration) -> Result<usize> {
-        let runtime = self
-            .runtime
-            .as_ref()
-            .context("the subscribers have ended")?;
+        let runtime = self.runtime()?;
         let after = millis(last_change);
         let count = || {
             let last = self.told.last.iter();

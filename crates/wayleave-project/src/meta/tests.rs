@@ -15,14 +15,14 @@ use crate::{
 
 const CANARY: &str = "canary-7f3a";
 
-struct World {
+struct AuthoringFixture {
     folder: TempDir,
     project: Project,
     context: MetaContext,
     registry: MetaRegistry,
 }
 
-async fn world() -> World {
+async fn world() -> AuthoringFixture {
     let folder = tempfile::tempdir().unwrap();
     let project = Project::create(folder.path(), "").unwrap();
     let database = folder.path().join("dsn-secret-91c2.db");
@@ -51,7 +51,7 @@ async fn world() -> World {
         name: "an agent".to_owned(),
     };
     let context = MetaContext::new(project.clone(), probe, caller);
-    World {
+    AuthoringFixture {
         folder,
         project,
         context,
@@ -59,7 +59,7 @@ async fn world() -> World {
     }
 }
 
-impl World {
+impl AuthoringFixture {
     async fn call(&self, id: &str, input: Value) -> Result<Value, Value> {
         let id = OperationId::parse(&format!("wayleave.meta.{id}")).unwrap();
         let operation = self.registry.get(&id).unwrap();

@@ -11,12 +11,14 @@ import signal
 import subprocess
 import tempfile
 import threading
+import unittest
 from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import mcp_types as types
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -234,3 +236,19 @@ class Calls:
         most = 4_096 if error["code"] == "ambiguous_connection" else 2_048
         self.assertLessEqual(whole, most + 256)
         return error
+
+
+async def with_token(url: str, token: str, stack: AsyncExitStack):
+    """A server over HTTP, for whoever has the token; closed with the stack."""
+    http = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
+    await stack.enter_async_context(http)
+    return streamable_http_client(url, http_client=http)
+
+
+def define_every_way(module: dict, stdio: type, http: type) -> None:
+    """Defines the test classes of a module: each transport, in sessions and in the newest revision."""
+    for transport, rules in (("Stdio", stdio), ("Http", http)):
+        for era, mode in (("Legacy", "legacy"), ("Modern", MODERN)):
+            members = {"mode": mode, "__module__": module["__name__"]}
+            name = transport + era
+            module[name] = type(name, (rules, unittest.IsolatedAsyncioTestCase), members)

@@ -571,20 +571,7 @@ class Raw(unittest.TestCase):
         server.stop()
 
 
-class StdioLegacy(Stdio, unittest.IsolatedAsyncioTestCase):
-    mode = "legacy"
-
-
-class StdioModern(Stdio, unittest.IsolatedAsyncioTestCase):
-    mode = MODERN
-
-
-class HttpLegacy(Http, unittest.IsolatedAsyncioTestCase):
-    mode = "legacy"
-
-
-class HttpModern(Http, unittest.IsolatedAsyncioTestCase):
-    mode = MODERN
+serving.define_every_way(globals(), Stdio, Http)
 
 
 if __name__ == "__main__":

@@ -22,10 +22,8 @@ from pathlib import Path
 import mcp_types as types
 import serving
 from mcp import Client, MCPError
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from serving import (
     INVALID_PARAMS,
-    MODERN,
     PATIENCE,
     READING,
     Calls,
@@ -482,25 +480,10 @@ class Http(Rules):
         self.http = self.project.over_http()
 
     async def server(self, token: str, stack: AsyncExitStack):
-        http = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
-        await stack.enter_async_context(http)
-        return streamable_http_client(self.http.url, http_client=http)
+        return await serving.with_token(self.http.url, token, stack)
 
 
-class StdioLegacy(Stdio, unittest.IsolatedAsyncioTestCase):
-    mode = "legacy"
-
-
-class StdioModern(Stdio, unittest.IsolatedAsyncioTestCase):
-    mode = MODERN
-
-
-class HttpLegacy(Http, unittest.IsolatedAsyncioTestCase):
-    mode = "legacy"
-
-
-class HttpModern(Http, unittest.IsolatedAsyncioTestCase):
-    mode = MODERN
+serving.define_every_way(globals(), Stdio, Http)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,8 @@ from contextlib import asynccontextmanager
 import mcp_types as types
 import serving
 from mcp import Client, MCPError
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from mcp.client.subscriptions import ResourceUpdated
-from serving import INVALID_PARAMS, MODERN, PATIENCE, unwrapped
+from serving import INVALID_PARAMS, PATIENCE, unwrapped
 
 # How often the server looks; a change is told within this, and a little for a loaded machine.
 INTERVAL = 0.2
@@ -341,25 +340,10 @@ class OverHttp(Rules):
         self.addCleanup(self.http.stop)
 
     async def server(self, token: str, stack):
-        http = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
-        await stack.enter_async_context(http)
-        return streamable_http_client(self.http.url, http_client=http)
+        return await serving.with_token(self.http.url, token, stack)
 
 
-class StdioLegacy(OverStdio, unittest.IsolatedAsyncioTestCase):
-    mode = "legacy"
-
-
-class StdioModern(OverStdio, unittest.IsolatedAsyncioTestCase):
-    mode = MODERN
-
-
-class HttpLegacy(OverHttp, unittest.IsolatedAsyncioTestCase):
-    mode = "legacy"
-
-
-class HttpModern(OverHttp, unittest.IsolatedAsyncioTestCase):
-    mode = MODERN
+serving.define_every_way(globals(), OverStdio, OverHttp)
 
 
 if __name__ == "__main__":

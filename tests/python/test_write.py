@@ -516,25 +516,10 @@ class OverHttp(Rules):
         self.addCleanup(self.http.stop)
 
     async def server(self, token: str, stack):
-        http = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
-        await stack.enter_async_context(http)
-        return streamable_http_client(self.http.url, http_client=http)
+        return await serving.with_token(self.http.url, token, stack)
 
 
-class StdioLegacy(OverStdio, unittest.IsolatedAsyncioTestCase):
-    mode = "legacy"
-
-
-class StdioModern(OverStdio, unittest.IsolatedAsyncioTestCase):
-    mode = MODERN
-
-
-class HttpLegacy(OverHttp, unittest.IsolatedAsyncioTestCase):
-    mode = "legacy"
-
-
-class HttpModern(OverHttp, unittest.IsolatedAsyncioTestCase):
-    mode = MODERN
+serving.define_every_way(globals(), OverStdio, OverHttp)
 
 
 class Hurried(unittest.IsolatedAsyncioTestCase):

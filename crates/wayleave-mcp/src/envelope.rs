@@ -5,17 +5,21 @@
 //! escape being refused. It records what is odd about a message, and an odd message goes to the
 //! SDK; the SDK's own parse decides nothing here.
 
-use std::{borrow::Cow, fmt};
+mod members;
+
+use std::borrow::Cow;
 
 use serde::{
     Deserialize,
-    de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor},
+    de::{DeserializeOwned, IgnoredAny},
 };
 use serde_json::{Value, error::Category, value::RawValue};
 
 use crate::{
     Caller, Era, RequestFacts, RpcError, registry::Snapshot, resolve, sdk::model::RequestId,
 };
+
+use members::{is_null, members, text};
 
 #[cfg(test)]
 mod tests;
@@ -95,79 +99,12 @@ struct Params<'m> {
     is_ambiguous: bool,
 }
 
-/// Members of a JSON object by name. Of two with one name the last counts.
-struct Members<'m, const N: usize> {
-    values: [Option<&'m RawValue>; N],
-    has_duplicate: bool,
-    has_unknown: bool,
-}
-
-/// Deserializes the members with these names.
-struct MembersOf<const N: usize>([&'static str; N]);
-
 /// The name and version a client states.
 #[derive(Deserialize)]
 struct ClientName {
     name: String,
     #[serde(default)]
     version: String,
-}
-
-#[derive(Deserialize)]
-struct Name<'m>(#[serde(borrow)] Cow<'m, str>);
-
-impl<'m, const N: usize> Visitor<'m> for MembersOf<N> {
-    type Value = Members<'m, N>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'m>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members {
-            values: [None; N],
-            has_duplicate: false,
-            has_unknown: false,
-        };
-        while let Some(Name(name)) = map.next_key()? {
-            let value: &RawValue = map.next_value()?;
-            let known = self.0.iter().position(|known| *known == name);
-            match known.and_then(|at| members.values.get_mut(at)) {
-                Some(slot) => members.has_duplicate |= slot.replace(value).is_some(),
-                None => members.has_unknown = true,
-            }
-        }
-        Ok(members)
-    }
-}
-
-impl<'m, const N: usize> DeserializeSeed<'m> for MembersOf<N> {
-    type Value = Members<'m, N>;
-
-    fn deserialize<D: Deserializer<'m>>(self, json: D) -> Result<Self::Value, D::Error> {
-        json.deserialize_map(self)
-    }
-}
-
-fn members<'m, const N: usize>(
-    json: &'m [u8],
-    names: [&'static str; N],
-) -> serde_json::Result<Members<'m, N>> {
-    let mut reader = serde_json::Deserializer::from_slice(json);
-    let members = MembersOf(names).deserialize(&mut reader)?;
-    reader.end()?;
-    Ok(members)
-}
-
-/// The string that `json` holds, if it is a string.
-fn text(json: &RawValue) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Name<'_>>(json.get())
-        .ok()
-        .map(|Name(text)| text)
-}
-
-fn is_null(json: &RawValue) -> bool {
-    json.get() == "null"
 }
 
 impl<'m> Params<'m> {

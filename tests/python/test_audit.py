@@ -368,7 +368,8 @@ def stateless(method: str, name: str, arguments: dict, **meta: str) -> tuple[byt
         "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
         **meta,
     }
-    params = {"name": name, "arguments": arguments, "_meta": about}
+    named = {"uri": name} if method == "resources/read" else {"name": name, "arguments": arguments}
+    params = {**named, "_meta": about}
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     headers = {
         "Content-Type": "application/json",
@@ -540,9 +541,17 @@ class Raw(unittest.TestCase):
             ("fetch", {"id": "crm/people:1", planted + " ": planted}),
             ("search", {"q": planted}),
             (self.project.token, {}),
+            (f"postgres://ana:{planted}@db/crm", {}),
         ]
         for name, arguments in calls:
             body, headers = stateless("tools/call", name, arguments)
+            self.post(server, body, headers, self.project.token).getresponse().read()
+        for uri in (
+            f"wayleave://crm/people?where=name={planted}",
+            f"wayleave://x/postgres://ana:{planted}@db/crm",
+            f"wayleave://x/postgres%3A%2F%2Fana%3A{planted}%40db%2Fcrm",
+        ):
+            body, headers = stateless("resources/read", uri, {})
             self.post(server, body, headers, self.project.token).getresponse().read()
         body, headers = stateless("tools/call", "fetch", {"id": "crm/people:1"})
         refused = self.post(server, body, headers, stranger).getresponse()

@@ -2,10 +2,12 @@
 
 use std::{
     any::Any,
+    borrow::Cow,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 use wayleave_activity::{
     Activity, ActivityId, ActivityLog, Agent, Appended, ArgumentKeys, ArgumentRecord,
@@ -16,6 +18,7 @@ use wayleave_mcp::{
     CallEnd, CallObserver, Carrier, Era, ObservedCall, Outcome, Recording, RefusalReason,
     RequestFacts, RpcError,
 };
+use wayleave_model::sensitive::looks_like_dsn;
 
 use super::{lookup::RecentActivities, refusal_limit::RefusalLimit};
 use crate::telemetry::CallMetrics;
@@ -198,7 +201,7 @@ impl Recorder {
         began: Instant,
     ) -> Activity {
         let client = facts.client.as_ref();
-        let named = |text: &String| Some(public_text(text)).filter(|text| !text.is_empty());
+        let named = |text: &String| Some(open_text(text)).filter(|text| !text.is_empty());
         let trace = facts.traceparent.as_deref().and_then(TraceParent::parse);
         Activity {
             id,
@@ -207,7 +210,7 @@ impl Recorder {
                 http: facts.carrier == Carrier::Http,
                 session: facts.era == Some(Era::Session),
             },
-            method: public_text(facts.method.as_deref().unwrap_or_default()),
+            method: open_text(facts.method.as_deref().unwrap_or_default()),
             target: target(facts),
             agent: Agent {
                 token: facts
@@ -290,5 +293,58 @@ fn target(facts: &RequestFacts) -> Option<String> {
         .uri
         .as_deref()
         .map(|uri| uri.split('?').next().unwrap_or(uri));
-    facts.name.as_deref().or(uri).map(public_text)
+    facts.name.as_deref().or(uri).map(open_text)
+}
+
+/// A caller's own text as it stands in the log in the open, where it is no credential, encoded or
+/// not.
+fn open_text(text: &str) -> String {
+    let plain = text.strip_prefix("wayleave://").unwrap_or(text);
+    let may_be_secret = plain.contains([':', '@', '=', '%']);
+    if may_be_secret && is_credential(plain) {
+        return "[redacted]".to_owned();
+    }
+    public_text(text)
+}
+
+fn is_credential(text: &str) -> bool {
+    let mut text = Cow::Borrowed(text);
+    // Encoded twice is still readable.
+    for _ in 0..3 {
+        if looks_like_dsn(&text) {
+            return true;
+        }
+        text = Cow::Owned(percent_decode_str(&text).decode_utf8_lossy().into_owned());
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::open_text;
+
+    #[test]
+    fn no_text_of_a_caller_is_recorded_with_a_credential_in_it() {
+        for text in [
+            "postgres://ana:hunter2@db/crm",
+            "wayleave://x/postgres://ana:hunter2@db/crm",
+            "wayleave://x/postgres%3A%2F%2Fana%3Ahunter2%40db%2Fcrm",
+            "wayleave://x/ana%253Ahunter2%2540db.internal",
+            "wayleave://crm/people/ana:hunter2@db.internal",
+            "wayleave://crm/people/password%3Dhunter2",
+            "ana:hunter2@db.internal",
+        ] {
+            assert_eq!(open_text(text), "[redacted]", "{text}");
+        }
+        for text in [
+            "query_records",
+            "resources/read",
+            "wayleave://crm/people/17",
+            "wayleave://crm/people/joe@example.org",
+            "wayleave://crm/people/mailto%3Ajoe@example.org",
+            "wayleave://crm/people/urn%3Aisbn%3A0451450523",
+        ] {
+            assert_eq!(open_text(text), text);
+        }
+    }
 }

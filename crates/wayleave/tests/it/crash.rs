@@ -54,7 +54,7 @@ impl Disturbed for Case {
         self.session
             .command(line[0])
             .args(&line[1..])
-            .args(["ratify", "music", "--yes", "--project"])
+            .args(["ratify", "music", "--project"])
             .arg(project)
             .args((!self.live).then_some("--offline"))
             .output()

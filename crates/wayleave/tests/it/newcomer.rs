@@ -172,10 +172,10 @@ fn a_search_at_the_terminal_finds_what_is_indexed_and_says_what_is_not() {
 fn nobody_to_ask_is_told_in_words_that_fit_the_command() {
     let session = Session::with_dataset();
     session
-        .run(&["retire", "music"])
+        .run_unattended(&["retire", "music"])
         .exits(2)
-        .says("nothing was retired")
-        .says("`--yes`");
+        .says("only a person at a terminal can answer here")
+        .says("nothing was retired");
 }
 
 #[test]

@@ -11,6 +11,9 @@ use wayleave_test::sqlite_file;
 /// The home folder shown in every transcript.
 const HOME: &str = "/data";
 
+/// The passphrase of the key of a session's owner.
+const PASSPHRASE: &str = "seven small boats in a row";
+
 /// The program under test.
 pub(crate) fn program() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_wayleave"))
@@ -114,8 +117,28 @@ impl Session {
     /// The same, with the draft ratified.
     pub(crate) fn with_dataset() -> Self {
         let session = Self::with_draft();
-        session.run(&["ratify", "music", "--yes"]).exits(0);
+        session.run(&["ratify", "music"]).exits(0);
         session
+    }
+
+    /// Makes `ana` the first owner of the project, with a key file in the home.
+    pub(crate) fn add_owner(&self) {
+        let key = self.home().join("owner.key");
+        self.write_home("passphrase", PASSPHRASE);
+        let words = ["owner", "add", "ana", "--new-key", key.to_str().unwrap()];
+        let lines = format!("ana\n{PASSPHRASE}\n{PASSPHRASE}");
+        self.agree(&words, &lines).exits(0);
+    }
+
+    /// The words that sign with the owner's key.
+    pub(crate) fn signing(&self) -> [String; 4] {
+        let path = |name: &str| self.home().join(name).display().to_string();
+        let (key, file) = (path("owner.key"), path("passphrase"));
+        ["--key".into(), key, "--passphrase-file".into(), file]
+    }
+
+    fn write_home(&self, name: &str, text: &str) {
+        std::fs::write(self.home().join(name), text).unwrap();
     }
 
     pub(crate) fn home(&self) -> &Path {

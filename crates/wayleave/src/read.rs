@@ -44,7 +44,7 @@ pub(crate) async fn run(
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let project = Project::open(project.unwrap_or(Path::new(".")))?;
+    let project = crate::commands::open(project)?;
     let deployment = Deployment::open(&project, Environment::process()).await?;
     let (service, package) = (deployment.service(), Package::local());
     if matches!(read, Read::Search) {

@@ -62,7 +62,7 @@ impl Calendar {
     }
 }
 
-fn date_of(days: i32) -> Option<Date> {
+pub(crate) fn date_of(days: i32) -> Option<Date> {
     Date::constant(1970, 1, 1).checked_add(days.days()).ok()
 }
 

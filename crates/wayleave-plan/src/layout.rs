@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::id::RecordId;
+use crate::mask::Masking;
 use crate::plan::{Column, OrderBy};
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::SortKey;
@@ -76,6 +77,8 @@ struct Show {
     as_read: bool,
     /// Where each field of the key is in the header.
     key: Vec<usize>,
+    /// What is shown of each field in place of its values; empty where none is masked.
+    masks: Vec<Option<Masking>>,
 }
 
 /// The value at a place of a row.
@@ -141,7 +144,11 @@ impl Layout {
         let mut columns = Vec::with_capacity(shown.len());
         let fields = shown.iter().map(|it| place(&mut columns, &it.column));
         let fields: Vec<usize> = fields.collect();
+        let masked = shown.iter().any(|it| it.field.is_masked());
+        let masks = shown.iter().filter(|_| masked);
+        let masks = masks.map(|it| it.field.masking().cloned()).collect();
         let show = Show {
+            masks,
             connection_id: view.connection_id().to_owned(),
             stream: view.name().to_owned(),
             header: shown.into_iter().map(|it| it.name).collect(),
@@ -174,6 +181,16 @@ impl Layout {
     pub(crate) fn with_deleted(mut self, field: Option<&FieldView>) -> Self {
         self.deleted = field.map(|field| self.place(&field.own_column()));
         self
+    }
+
+    /// Whether a field is masked, so that its values must be read whole.
+    pub(crate) fn is_masked(&self) -> bool {
+        !self.show.masks.is_empty()
+    }
+
+    /// Whether the records of another layout of the same columns show the same.
+    pub(crate) fn masks_alike(&self, other: &Self) -> bool {
+        self.show.masks == other.show.masks
     }
 
     /// Whether records can be tombstones.
@@ -219,12 +236,13 @@ impl Layout {
             .is_some_and(|place| !matches!(at(&row, place), Value::Null | Value::Boolean(false)));
         let values = |places: &Vec<usize>| places.iter().map(|it| at(&row, *it).clone()).collect();
         let joins = self.joins.iter().map(values).collect();
-        let values = if show.as_read && !deleted {
+        let mut values = if show.as_read && !deleted {
             row.truncate(show.fields.len());
             row
         } else {
             show.taken(&mut row, deleted)
         };
+        show.mask(&mut values, deleted);
         Record {
             show: Arc::clone(&self.show),
             values,
@@ -235,6 +253,19 @@ impl Layout {
 }
 
 impl Show {
+    /// Masks what is masked. This is the one way from the rows of a store to the values of a record.
+    fn mask(&self, values: &mut [Value], deleted: bool) {
+        // Of a deleted record only the key is there, which is never masked.
+        if deleted {
+            return;
+        }
+        for (value, masking) in values.iter_mut().zip(&self.masks) {
+            if let Some(masking) = masking {
+                *value = masking.apply(std::mem::replace(value, Value::Null));
+            }
+        }
+    }
+
     /// The values that are shown of a row: of a deleted record, those of its key.
     fn taken(&self, row: &mut [Value], deleted: bool) -> Vec<Value> {
         let taken = |(index, place): (usize, &usize)| {

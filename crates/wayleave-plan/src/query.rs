@@ -107,10 +107,11 @@ impl QueryPlan {
     }
 
     /// Lets the store answer texts that no page shows whole by their beginnings. Not where records
-    /// are joined: any value may be what they are joined on.
+    /// are joined: any value may be what they are joined on. Nor where one is masked: its end may show.
     #[must_use]
     pub fn with_previews(mut self) -> Self {
         if self.expansions.is_empty()
+            && !self.layout.is_masked()
             && let Read::Rows(rows) = self.rows.read_mut()
         {
             rows.previews = true;
@@ -188,6 +189,11 @@ impl QueryPlan {
     /// The rows to read: up to one more than the page holds.
     pub fn rows(&self) -> &AuthorizedPlan {
         &self.rows
+    }
+
+    /// Whether another query shows the same of the same records.
+    pub fn shows_the_same(&self, other: &Self) -> bool {
+        self.rows == other.rows && self.layout.masks_alike(&other.layout)
     }
 
     /// Whether a walk can go on after this row: all values of the order's columns are known.

@@ -206,6 +206,7 @@ pub fn stream_grant(fields: &[&str], rows: Option<Json>) -> StreamGrant {
             FieldScope::Only(fields)
         },
         rows,
+        masks: std::collections::BTreeMap::new(),
     }
 }
 

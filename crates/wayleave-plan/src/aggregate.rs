@@ -93,8 +93,9 @@ impl AggregatePlan {
             columns.push(measure.column);
             header.push(measure.name);
         }
-        let masks = keys.iter().map(|key| key.masking.clone()).collect();
-        let masked = MaskedKeys::new(masks);
+        let masks = keys.iter().map(|key| key.masking.clone());
+        let masks: Vec<Option<Masking>> = masks.collect();
+        let masked = MaskedKeys::new(&masks);
         let mut places = order::places(request, &header, keys.len())?;
         if let Some(masked) = &masked {
             masked.put_last(&mut places, request, &header)?;
@@ -131,7 +132,8 @@ impl AggregatePlan {
             stream: stream.name().to_owned(),
             keys: groups.by.len(),
             granularity: request.group_by_time.as_ref().map(|it| it.granularity),
-            groups: AuthorizedPlan::new(stream.target(), tables, Read::Groups(groups)),
+            groups: AuthorizedPlan::new(stream.target(), tables, Read::Groups(groups))
+                .masked(Arc::new(masks)),
             totals,
             order: places.into_iter().map(|(place, _)| place).collect(),
             header,
@@ -222,9 +224,9 @@ impl AggregatePlan {
         self.masked.is_some()
     }
 
-    /// The rows of a store as groups with masked keys, in the order of the answer, from where it
-    /// begins. `cut` says that the store had more than were read.
-    pub fn masked(
+    /// The groups in the order of the answer, from where it begins, and whether there are more than
+    /// those. `cut` says that the store had more than were read.
+    pub fn ranked(
         &self,
         rows: Vec<Vec<Value>>,
         cut: bool,

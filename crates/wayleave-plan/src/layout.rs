@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::id::RecordId;
 use crate::mask::Masking;
-use crate::plan::{Column, OrderBy};
+use crate::plan::{AuthorizedPlan, Column, JoinedTable, OrderBy, Read, Rows, Target};
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::SortKey;
 use crate::scope::{NamedColumn, PathScope};
@@ -57,6 +57,8 @@ impl Record {
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) columns: Arc<Vec<Column>>,
+    /// How each column is masked. One that is shown masked and joined on is there twice.
+    masks: Arc<Vec<Option<Masking>>>,
     show: Arc<Show>,
     order: Vec<usize>,
     deleted: Option<usize>,
@@ -77,8 +79,6 @@ struct Show {
     as_read: bool,
     /// Where each field of the key is in the header.
     key: Vec<usize>,
-    /// What is shown of each field in place of its values; empty where none is masked.
-    masks: Vec<Option<Masking>>,
 }
 
 /// The value at a place of a row.
@@ -142,13 +142,17 @@ impl Layout {
             }
         }
         let mut columns = Vec::with_capacity(shown.len());
-        let fields = shown.iter().map(|it| place(&mut columns, &it.column));
+        let mut masks = Vec::with_capacity(shown.len());
+        let fields = shown.iter().map(|it| {
+            let masking = it.field.masking();
+            known(&columns, &masks, &it.column, masking).unwrap_or_else(|| {
+                columns.push(it.column.clone());
+                masks.push(masking.cloned());
+                columns.len() - 1
+            })
+        });
         let fields: Vec<usize> = fields.collect();
-        let masked = shown.iter().any(|it| it.field.is_masked());
-        let masks = shown.iter().filter(|_| masked);
-        let masks = masks.map(|it| it.field.masking().cloned()).collect();
         let show = Show {
-            masks,
             connection_id: view.connection_id().to_owned(),
             stream: view.name().to_owned(),
             header: shown.into_iter().map(|it| it.name).collect(),
@@ -159,6 +163,7 @@ impl Layout {
         };
         Self {
             columns: Arc::new(columns),
+            masks: Arc::new(masks),
             show: Arc::new(show),
             order: Vec::new(),
             deleted: None,
@@ -183,16 +188,6 @@ impl Layout {
         self
     }
 
-    /// Whether a field is masked, so that its values must be read whole.
-    pub(crate) fn is_masked(&self) -> bool {
-        !self.show.masks.is_empty()
-    }
-
-    /// Whether the records of another layout of the same columns show the same.
-    pub(crate) fn masks_alike(&self, other: &Self) -> bool {
-        self.show.masks == other.show.masks
-    }
-
     /// Whether records can be tombstones.
     pub(crate) fn marks_deleted(&self) -> bool {
         self.deleted.is_some()
@@ -204,12 +199,24 @@ impl Layout {
         self.joins.push(places);
     }
 
-    /// Where a column is, asking for it if need be.
+    /// Where a column is as it is stored, asking for it if need be.
     fn place(&mut self, wanted: &Column) -> usize {
-        match known(&self.columns, wanted) {
-            Some(place) => place,
-            None => place(Arc::make_mut(&mut self.columns), wanted),
-        }
+        known(&self.columns, &self.masks, wanted, None).unwrap_or_else(|| {
+            let columns = Arc::make_mut(&mut self.columns);
+            columns.push(wanted.clone());
+            Arc::make_mut(&mut self.masks).push(None);
+            columns.len() - 1
+        })
+    }
+
+    /// A read of these columns.
+    pub(crate) fn plan(
+        &self,
+        target: Arc<Target>,
+        tables: Arc<Vec<JoinedTable>>,
+        rows: Rows,
+    ) -> AuthorizedPlan {
+        AuthorizedPlan::new(target, tables, Read::Rows(rows)).masked(Arc::clone(&self.masks))
     }
 
     /// The values of the order's columns: where a row is in it.
@@ -236,13 +243,12 @@ impl Layout {
             .is_some_and(|place| !matches!(at(&row, place), Value::Null | Value::Boolean(false)));
         let values = |places: &Vec<usize>| places.iter().map(|it| at(&row, *it).clone()).collect();
         let joins = self.joins.iter().map(values).collect();
-        let mut values = if show.as_read && !deleted {
+        let values = if show.as_read && !deleted {
             row.truncate(show.fields.len());
             row
         } else {
             show.taken(&mut row, deleted)
         };
-        show.mask(&mut values, deleted);
         Record {
             show: Arc::clone(&self.show),
             values,
@@ -253,19 +259,6 @@ impl Layout {
 }
 
 impl Show {
-    /// Masks what is masked. This is the one way from the rows of a store to the values of a record.
-    fn mask(&self, values: &mut [Value], deleted: bool) {
-        // Of a deleted record only the key is there, which is never masked.
-        if deleted {
-            return;
-        }
-        for (value, masking) in values.iter_mut().zip(&self.masks) {
-            if let Some(masking) = masking {
-                *value = masking.apply(std::mem::replace(value, Value::Null));
-            }
-        }
-    }
-
     /// The values that are shown of a row: of a deleted record, those of its key.
     fn taken(&self, row: &mut [Value], deleted: bool) -> Vec<Value> {
         let taken = |(index, place): (usize, &usize)| {
@@ -289,17 +282,15 @@ impl Show {
     }
 }
 
-/// Where a column is, if it is asked for.
-fn known(columns: &[Column], wanted: &Column) -> Option<usize> {
-    columns.iter().position(|column| column == wanted)
-}
-
-/// Where a column is among these, or is put.
-fn place(columns: &mut Vec<Column>, wanted: &Column) -> usize {
-    known(columns, wanted).unwrap_or_else(|| {
-        columns.push(wanted.clone());
-        columns.len() - 1
-    })
+/// Where a column is, masked so, if it is asked for.
+fn known(
+    columns: &[Column],
+    masks: &[Option<Masking>],
+    wanted: &Column,
+    masking: Option<&Masking>,
+) -> Option<usize> {
+    let mut all = columns.iter().zip(masks);
+    all.position(|(column, mask)| column == wanted && mask.as_ref() == masking)
 }
 
 /// The fields to show: the key, which every record is known by, then those that are asked for,

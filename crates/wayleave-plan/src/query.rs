@@ -81,10 +81,10 @@ impl QueryPlan {
         let mut plan = Self {
             stream: stream.clone(),
             count: count(stream, &tables, &predicate, request.count),
-            rows: AuthorizedPlan::new(
+            rows: layout.plan(
                 stream.target(),
                 tables,
-                Read::Rows(Rows {
+                Rows {
                     columns: Arc::clone(&layout.columns),
                     predicate,
                     order,
@@ -92,7 +92,7 @@ impl QueryPlan {
                     each: None,
                     limit: request.limit + 1,
                     previews: false,
-                }),
+                },
             ),
             layout,
             expansions,
@@ -111,7 +111,7 @@ impl QueryPlan {
     #[must_use]
     pub fn with_previews(mut self) -> Self {
         if self.expansions.is_empty()
-            && !self.layout.is_masked()
+            && !self.rows.is_masked()
             && let Read::Rows(rows) = self.rows.read_mut()
         {
             rows.previews = true;
@@ -189,11 +189,6 @@ impl QueryPlan {
     /// The rows to read: up to one more than the page holds.
     pub fn rows(&self) -> &AuthorizedPlan {
         &self.rows
-    }
-
-    /// Whether another query shows the same of the same records.
-    pub fn shows_the_same(&self, other: &Self) -> bool {
-        self.rows == other.rows && self.layout.masks_alike(&other.layout)
     }
 
     /// Whether a walk can go on after this row: all values of the order's columns are known.

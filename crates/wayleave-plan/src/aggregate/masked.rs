@@ -16,20 +16,21 @@ pub(super) const MAX_RANKED_GROUPS: u32 = 10_000;
 /// The keys of groups, of which one is masked.
 #[derive(Debug, Clone)]
 pub(super) struct MaskedKeys {
-    /// How each key is masked.
-    masks: Vec<Option<Masking>>,
+    /// Whether each key is masked.
+    masked: Vec<bool>,
     /// Begin after the group with these values of the order's columns.
     pub(super) after: Option<Vec<Value>>,
 }
 
 impl MaskedKeys {
-    pub(super) fn new(masks: Vec<Option<Masking>>) -> Option<Self> {
-        let is_masked = masks.iter().any(Option::is_some);
-        is_masked.then_some(Self { masks, after: None })
+    pub(super) fn new(masks: &[Option<Masking>]) -> Option<Self> {
+        let masked: Vec<bool> = masks.iter().map(Option::is_some).collect();
+        let after = None;
+        masked.contains(&true).then_some(Self { masked, after })
     }
 
     fn is_masked(&self, place: usize) -> bool {
-        self.masks.get(place).is_some_and(Option::is_some)
+        self.masked.get(place).copied().unwrap_or(false)
     }
 
     /// Puts masked keys last in an order, which only makes it total. To sort by one is refused: a token
@@ -72,7 +73,7 @@ impl MaskedKeys {
         let ranks: Vec<usize> = ranks.collect();
         let tokens = order.iter().copied().filter(|it| self.is_masked(*it));
         let tokens: Vec<usize> = tokens.collect();
-        let mut groups: Vec<Vec<Value>> = rows.into_iter().map(|row| self.masked(row)).collect();
+        let mut groups = rows;
         // The last rank may go on beyond what was read.
         if let (true, Some(last)) = (is_cut, groups.last().cloned()) {
             groups.retain(|group| !is_same(group, &last, &ranks));
@@ -94,15 +95,6 @@ impl MaskedKeys {
             return Err(too_many_or_gone(true));
         }
         Ok((groups, is_cut))
-    }
-
-    fn masked(&self, mut row: Vec<Value>) -> Vec<Value> {
-        for (value, masking) in row.iter_mut().zip(&self.masks) {
-            if let Some(masking) = masking {
-                *value = masking.apply(std::mem::replace(value, Value::Null));
-            }
-        }
-        row
     }
 }
 

@@ -237,4 +237,18 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn a_required_mask_is_printed_as_it_was_read() {
+        let text = "[dataset]\nname = \"crm\"\nkind = \"sqlite\"\n\n[[connections]]\nid = \"crm\"\n\
+            source = \"crm\"\n\n[streams.people]\ntype = \"Person\"\nkey = [\"id\"]\n\n\
+            [streams.people.fields.id]\ndatatype = \"integer\"\n\n\
+            [streams.people.fields.pay]\ndatatype = \"decimal\"\nmask = \"bucket:1000\"\n";
+        let mapping = crate::parse::parse(text.as_bytes()).unwrap();
+        let pay = mapping.stream("people").unwrap().field("pay").unwrap();
+        assert_eq!(pay.mask.as_ref().unwrap().value, mask("bucket:1000"));
+        let printed = crate::print::print(&mapping);
+        assert!(printed.contains("mask = \"bucket:1000\""), "{printed}");
+        assert_eq!(crate::parse::parse(printed.as_bytes()).unwrap(), mapping);
+    }
 }

@@ -70,7 +70,11 @@ impl Grant {
             StreamScope::All => true,
             StreamScope::Only(only) => {
                 let granted = only.get(stream.name.as_str());
-                granted.is_some_and(|it| rows(stream, Some(it)).is_ok())
+                let is_masked = |it: &StreamGrant| {
+                    let mut key = stream.key.iter();
+                    key.any(|name| it.masks.contains_key(name.as_str()))
+                };
+                granted.is_some_and(|it| !is_masked(it) && rows(stream, Some(it)).is_ok())
             }
         }
     }

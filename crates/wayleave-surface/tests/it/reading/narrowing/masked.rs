@@ -105,6 +105,8 @@ impl Twins {
             twins.mails.push(pair);
         }
         twins.check("query_records", &all).await;
+        let visits = json!({ "stream": "visits", "fields": ["email"], "limit": 100 });
+        twins.check("query_records", &visits).await;
         twins
     }
 
@@ -189,10 +191,8 @@ fn rows(reply: &Reply) -> Vec<Vec<Json>> {
 /// The text of a reply and its structure, row by row, without sealed texts.
 fn unsealed(reply: &Reply) -> String {
     let structured = reply.structured.value().to_string().replace("],[", "],\n[");
-    let structured = structured.replace("\"rows\":[", "\"rows\":[\n");
-    let structured = structured
-        .replace("]],", "],\n],")
-        .replace("],\n[", "],\n[");
+    let structured = structured.replace("\"rows\":[[", "\"rows\":[\n[");
+    let structured = structured.replace("]]", "]\n]");
     let mut text = format!("{}\n{structured}", reply.text);
     for name in ["next_cursor", "next_changes_since"] {
         if let Some(sealed) = reply.structured.value()["meta"][name].as_str() {
@@ -276,7 +276,8 @@ async fn the_worlds_differ_in_every_masked_field() {
         let local = Package::local();
         let first = call(&twins.one, &local, "query_records", given.clone()).await;
         let second = call(&twins.two, &local, "query_records", given).await;
-        assert_ne!(first, second, "{stream}.{field}");
+        // A malformed name is told, and which one is not.
+        assert!(first != second || first.is_error, "{stream}.{field}");
     }
 }
 

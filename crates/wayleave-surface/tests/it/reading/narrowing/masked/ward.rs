@@ -235,13 +235,11 @@ fn moment(kind: SourceKind, year: usize, month: usize, day: usize) -> String {
 
 /// A text that is redacted: there or not, whatever it is.
 fn redacted(dice: &mut Dice, world: World, what: &str) -> String {
-    match hidden(dice, 4, world) {
+    let (kind, word) = (hidden(dice, 4, world), hidden(dice, WORDS.len(), world));
+    match kind {
         0 => "NULL".to_owned(),
         1 => "''".to_owned(),
-        n => {
-            let word = WORDS[hidden(dice, WORDS.len(), world)];
-            format!("'{CANARY} {what} {word} {n}'")
-        }
+        n => format!("'{CANARY} {what} {} {n}'", WORDS[word]),
     }
 }
 
@@ -250,10 +248,11 @@ fn patient(dice: &mut Dice, kind: SourceKind, id: usize, world: World) -> Vec<St
     let (last4, year) = (dice.below(10_000), 1950 + dice.below(50));
     let (thousand, ten) = (dice.below(9), dice.below(7));
     let seen_year = 2020 + dice.below(5);
-    let name = match (kind, hidden(dice, 8, world)) {
+    let (oddity, name) = (hidden(dice, 8, world), redacted(dice, world, "name"));
+    let name = match (kind, oddity) {
         // Not even that a value is malformed is told: it is not read.
         (SourceKind::Sqlite, 0) => "x'ff00'".to_owned(),
-        _ => redacted(dice, world, "name"),
+        _ => name,
     };
     let email = mail(shared, world);
     let phone = format!("'+{:06}{last4:04}'", 100_000 + hidden(dice, 800_000, world));

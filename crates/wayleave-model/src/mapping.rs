@@ -17,6 +17,8 @@ pub use exact::{ExactNumber, NotANumber};
 pub use spanned::Spanned;
 pub use words::{Action, AggregateOp, Datatype, SourceKind};
 
+use crate::mask::Mask;
+
 /// A whole mapping document.
 ///
 /// Streams, fields, relations, connections and capabilities keep the order in which the
@@ -226,6 +228,8 @@ pub struct Field {
     pub sort: Spanned<bool>,
     /// The aggregates it offers, in canonical order. Default: all its datatype allows.
     pub aggregate: Spanned<Vec<AggregateOp>>,
+    /// What every grant shows of it at most, in place of its values.
+    pub mask: Option<Spanned<Mask>>,
 }
 
 impl Field {
@@ -248,6 +252,7 @@ impl Field {
             filter: name.with(scalar),
             sort: name.with(scalar),
             aggregate: name.with(Self::default_aggregate(datatype.value, false)),
+            mask: None,
             name,
             datatype,
         }

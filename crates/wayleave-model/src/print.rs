@@ -139,6 +139,9 @@ fn write_field(out: &mut String, stream: &str, field: &Field) -> fmt::Result {
             list(field.aggregate.iter().map(|op| text(op.as_str()))),
         )?;
     }
+    if let Some(mask) = &field.mask {
+        line(out, "mask", text(&mask.to_string()))?;
+    }
     Ok(())
 }
 

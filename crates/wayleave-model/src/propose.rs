@@ -11,6 +11,7 @@ mod guess;
 mod merge;
 mod naming;
 mod person;
+mod personal;
 mod relate;
 mod render;
 mod reverse;

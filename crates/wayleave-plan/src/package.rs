@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use wayleave_model::mask::Mask;
 
 pub use grant_selection::{GrantSelection, Unfit};
 pub use terms::LeftOut;
@@ -77,6 +78,9 @@ pub struct StreamGrant {
     pub relations: RelationScope,
     /// Limits the rows to those that match this filter, in the caller's own filter language.
     pub rows: Option<Json>,
+    /// The fields that are shown masked, by name.
+    #[serde(default)]
+    pub masks: BTreeMap<String, Mask>,
 }
 
 /// The fields of a stream that a grant covers.

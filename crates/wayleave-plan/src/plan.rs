@@ -11,6 +11,7 @@ use std::sync::Arc;
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::{AggregateOp, SourceKind};
 
+use crate::mask::Masking;
 use crate::value::Value;
 
 pub use self::column::{Column, ColumnOrigin};
@@ -42,6 +43,8 @@ pub struct AuthorizedPlan {
     target: Arc<Target>,
     joins: Arc<Vec<JoinedTable>>,
     read: Arc<Read>,
+    /// How each column of the answer is masked; empty where none is.
+    masks: Arc<Vec<Option<Masking>>>,
 }
 
 impl AuthorizedPlan {
@@ -50,6 +53,29 @@ impl AuthorizedPlan {
             target,
             joins,
             read: Arc::new(read),
+            masks: Arc::default(),
+        }
+    }
+
+    /// The same with the columns of its answer masked so, as far as there are masks.
+    pub(crate) fn masked(mut self, masks: Arc<Vec<Option<Masking>>>) -> Self {
+        let is_masked = masks.iter().any(Option::is_some);
+        self.masks = if is_masked { masks } else { Arc::default() };
+        self
+    }
+
+    /// Whether the answer's rows are to be masked.
+    pub fn is_masked(&self) -> bool {
+        !self.masks.is_empty()
+    }
+
+    /// Masks a row of the answer, as the store read it. Rows are masked before anything else is done
+    /// with them, so that neither their values nor their size reach a caller.
+    pub fn mask(&self, row: &mut [Value]) {
+        for (value, masking) in row.iter_mut().zip(self.masks.iter()) {
+            if let Some(masking) = masking {
+                *value = masking.apply(std::mem::replace(value, Value::Null));
+            }
         }
     }
 

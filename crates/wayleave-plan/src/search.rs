@@ -15,7 +15,7 @@ use crate::filter;
 use crate::id::RecordId;
 use crate::layout::{self, Layout, Record};
 use crate::package::Package;
-use crate::plan::{AuthorizedPlan, Comparison, JoinedTable, Predicate, Read, Rows};
+use crate::plan::{AuthorizedPlan, Comparison, JoinedTable, Predicate, Rows};
 use crate::query::canonical;
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::SearchRequest;
@@ -217,10 +217,10 @@ impl SearchStream {
             return None;
         }
         let limit = u32::try_from(known.len()).unwrap_or(u32::MAX);
-        Some(AuthorizedPlan::new(
+        Some(self.layout.plan(
             self.view.target(),
             Arc::clone(&self.tables),
-            Read::Rows(Rows {
+            Rows {
                 columns: Arc::clone(&self.layout.columns),
                 predicate: Predicate::all([
                     one_of(self.view.key_fields(), known),
@@ -231,7 +231,7 @@ impl SearchStream {
                 each: None,
                 limit,
                 previews: false,
-            }),
+            },
         ))
     }
 

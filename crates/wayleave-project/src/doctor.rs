@@ -203,7 +203,7 @@ fn private_folder(folder: &Path) -> Option<Finding> {
         let hint = format!("close it: `chmod 700 {FOLDER}`");
         return Some(Finding::problem(FOLDER, message, Some(hint)));
     }
-    let open = ["ledger.db", "ledger.head", keys::FILE]
+    let open = ["ledger.db", "ledger.head", keys::FILE, keys::mask::FILE]
         .into_iter()
         .filter(|name| mode(&own.join(name)).is_some_and(|it| it & 0o077 != 0))
         .collect::<Vec<_>>();

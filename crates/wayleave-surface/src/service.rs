@@ -90,8 +90,8 @@ impl Snapshot {
         }
     }
 
-    fn view(&self, package: &Package) -> Arc<View> {
-        self.views.view(&self.world, package)
+    fn view(&self, package: &Package, keys: &KeyRing) -> Arc<View> {
+        self.views.view(&self.world, package, keys)
     }
 
     fn mapping(&self, connector_key: &str) -> Option<&Arc<Ratified<Mapping>>> {
@@ -189,7 +189,7 @@ impl ReadService {
 
     /// A package's view of the datasets active now.
     pub(crate) fn view(&self, package: &Package) -> Arc<View> {
-        self.0.snapshot.load_full().view(package)
+        self.0.snapshot.load_full().view(package, &self.0.keys)
     }
 
     pub(crate) fn stores(&self) -> &dyn Stores {
@@ -251,7 +251,7 @@ impl ReadService {
 
     /// The context of one call, which reads one package's view of the datasets active now.
     pub(crate) fn call(&self, caller: &Package, max_bytes: usize) -> CallContext<'_> {
-        let view = self.0.snapshot.load_full().view(caller);
+        let view = self.0.snapshot.load_full().view(caller, &self.0.keys);
         self.call_in(view, max_bytes)
     }
 
@@ -264,7 +264,8 @@ impl ReadService {
     ) -> Option<CallContext<'_>> {
         let snapshot = self.0.snapshot.load_full();
         let mapping = Arc::clone(snapshot.mapping(dataset)?);
-        let view = View::new(&ActiveDatasets::new(vec![mapping]).ok()?, caller);
+        let world = ActiveDatasets::new(vec![mapping]).ok()?;
+        let view = View::with_keys(&world, caller, &self.0.keys);
         let is_seen = !view.connections().is_empty();
         is_seen.then(|| self.call_in(Arc::new(view), self.0.limits.document_bytes))
     }

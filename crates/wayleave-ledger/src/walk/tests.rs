@@ -91,6 +91,7 @@ fn grant(mapping: Digest) -> Event {
         relations: ["r".to_owned()].into(),
         fields: ["id".to_owned()].into(),
         rows: Some(r#"{"x": {"gte": 0.1}}"#.parse().unwrap()),
+        masks: std::collections::BTreeMap::new(),
     };
     Event::GrantCreated(NewGrant {
         grant: "g_abcd".into(),

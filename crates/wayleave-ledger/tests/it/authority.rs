@@ -14,6 +14,7 @@ fn granting(mapping: Digest) -> GrantRequest {
         relations: BTreeSet::new(),
         fields: BTreeSet::from(["id".to_owned()]),
         rows: Some(r#"{"id": {"gte": 0.30000000000000004}}"#.parse().unwrap()),
+        masks: std::collections::BTreeMap::new(),
     };
     GrantRequest {
         terms: Terms {

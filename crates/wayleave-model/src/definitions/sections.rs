@@ -323,6 +323,11 @@ pub(crate) static FIELD: Section = Section {
             "all that the datatype allows",
             "What aggregates may do with it. An empty list allows nothing.",
         ),
+        may(
+            "mask",
+            Shape::Mask,
+            "What every grant shows of it at most, in place of its values: a [mask](grants.md#masks).",
+        ),
     ],
 };
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value as Json};
 
 use crate::digest::Digest;
+use crate::mask::Mask;
 
 /// What may be read of one connection of one dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +36,10 @@ pub struct StreamTerms {
     pub relations: BTreeSet<String>,
     /// Restricts the rows to those for which this holds.
     pub rows: Option<RowFilter>,
+    /// The fields that are shown masked, by name. Entries from before there were masks have none. One
+    /// that names an unknown mask is refused as a whole: what it says must not be guessed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub masks: BTreeMap<String, Mask>,
 }
 
 /// A row filter as a human wrote it: the JSON text of an object, in the filter language of callers.

@@ -12,6 +12,7 @@ use crate::mapping::{
     Action, AggregateOp, Capability, Connection, Dataset, Datatype, Expression, Field, Join,
     Mapping, NamedMeasure, Origin, Relation, Scalar, SourceKind, Spanned, Stream,
 };
+use crate::mask::Mask;
 
 /// A table of the document under its name.
 pub(crate) struct Entry<'t, 'a> {
@@ -272,10 +273,22 @@ fn field(entry: &Entry<'_, '_>) -> Option<Field> {
         aggregate: aggregates(entry).unwrap_or_else(|| {
             entry.at(Field::default_aggregate(plain.datatype.value, many.value))
         }),
+        mask: mask(entry)?,
         many,
         name: plain.name,
         datatype: plain.datatype,
     })
+}
+
+/// What every grant shows of it at most; `None` where that cannot be read: a field whose mask is
+/// unclear is no field.
+fn mask(entry: &Entry<'_, '_>) -> Option<Option<Spanned<Mask>>> {
+    if entry.get("mask").is_none() {
+        return Some(None);
+    }
+    let word = entry.text("mask")?;
+    let mask = word.parse().ok()?;
+    Some(Some(Spanned::new(mask, word.span)))
 }
 
 /// Where the values come from; `None` where that cannot be read.

@@ -37,6 +37,20 @@ pub(super) struct FieldReference {
     pub(super) to: StreamView,
 }
 
+/// That a record collides with another tells that their values are equal, masked ones among them.
+fn collides_with_nothing_masked(stream: &StreamView, written: &[FieldView]) -> Result<(), String> {
+    for set in &stream.mapped.unique {
+        let writes = |name: &str| written.iter().any(|it| it.name() == name);
+        let masked = set.iter().find(|name| stream.masks(name));
+        if let (true, Some(name)) = (set.iter().any(|name| writes(name)), masked) {
+            return Err(format!(
+                "what it writes is unique with `{name}`, which is masked"
+            ));
+        }
+    }
+    Ok(())
+}
+
 impl CapabilityView {
     /// The capability of that index under a grant of these streams, or why it is withheld.
     pub(crate) fn new(
@@ -49,11 +63,14 @@ impl CapabilityView {
         let stream = seen(&capability.stream).ok_or("its stream is not granted")?;
         let fields = capability.fields.iter().map(|name| {
             let field = stream.field(name);
-            field
-                .cloned()
-                .ok_or_else(|| format!("`{name}` is not granted"))
+            match field {
+                None => Err(format!("`{name}` is not granted")),
+                Some(field) if field.is_masked() => Err(format!("`{name}` is masked")),
+                Some(field) => Ok(field.clone()),
+            }
         });
         let fields: Vec<FieldView> = fields.collect::<Result<_, _>>()?;
+        collides_with_nothing_masked(stream, &fields)?;
         let mut references = Vec::new();
         for relation in &stream.mapped.relations {
             if !mapping.is_to_one(relation) || !is_decided(capability, stream, relation) {

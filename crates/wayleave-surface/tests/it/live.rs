@@ -89,6 +89,7 @@ pub fn narrow() -> Package {
         fields: FieldScope::Only(BTreeSet::from(fields)),
         relations: RelationScope::All,
         rows: Some(json!({ "port": "Bergen" })),
+        masks: std::collections::BTreeMap::new(),
     };
     let streams = BTreeMap::from([("ships".to_owned(), stream)]);
     package("narrow", StreamScope::Only(streams))

@@ -310,11 +310,13 @@ pub fn narrow() -> Package {
         fields: FieldScope::Only(fields.iter().map(|it| (*it).to_owned()).collect()),
         relations: RelationScope::All,
         rows: rows(),
+        masks: std::collections::BTreeMap::new(),
     };
     let orgs = StreamGrant {
         fields: FieldScope::All,
         relations: RelationScope::All,
         rows: rows(),
+        masks: std::collections::BTreeMap::new(),
     };
     let streams = [("people".to_owned(), people), ("orgs".to_owned(), orgs)];
     package("narrow", StreamScope::Only(streams.into()), &CAPABILITIES)

@@ -23,6 +23,7 @@ mod guide;
 mod hostile;
 mod index;
 mod json;
+mod masks;
 mod newcomer;
 mod replaced;
 mod same_words;

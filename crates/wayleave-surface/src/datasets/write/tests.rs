@@ -56,6 +56,7 @@ fn only(stream: &str, fields: &[&str], rows: Option<Json>) -> StreamScope {
         fields: FieldScope::Only(fields),
         relations: RelationScope::All,
         rows,
+        masks: std::collections::BTreeMap::new(),
     };
     StreamScope::Only(BTreeMap::from([(stream.to_owned(), grant)]))
 }

@@ -11,6 +11,7 @@ use wayleave_ledger::{GrantRequest, Millis};
 use wayleave_model::{
     grant::{RowFilter, Terms},
     mapping::Mapping,
+    mask::Mask,
     ratify::Ratified,
 };
 use wayleave_plan::package::{GrantSelection, Unfit};
@@ -41,6 +42,10 @@ pub(crate) struct Arguments {
     /// Which rows of a stream may be read: a filter as `query_records` takes it, in JSON.
     #[arg(long = "rows", value_name = "STREAM=FILTER", value_parser = rows)]
     rows: Vec<(String, RowFilter)>,
+    /// A field that is shown masked: `redact`, `last4`, `year`, `bucket:100`, `token` or
+    /// `token:project`.
+    #[arg(long = "mask", value_name = "STREAM.FIELD=MASK", value_parser = mask)]
+    masks: Vec<(String, String, Mask)>,
     /// A capability that may be called.
     #[arg(long = "capability", value_name = "NAME")]
     capabilities: Vec<String>,
@@ -59,7 +64,7 @@ pub(crate) struct Arguments {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["dataset", "connection", "streams", "rows", "capabilities", "expires", "purpose"]
+        conflicts_with_all = ["dataset", "connection", "streams", "rows", "masks", "capabilities", "expires", "purpose"]
     )]
     file: Option<PathBuf>,
     /// Who you are [default: the user of this machine].
@@ -94,6 +99,18 @@ fn rows(word: &str) -> Result<(String, RowFilter), String> {
     Ok((stream.trim().to_owned(), filter))
 }
 
+/// Parses `people.email=token`.
+fn mask(word: &str) -> Result<(String, String, Mask), String> {
+    let form = "write it as `people.email=token`";
+    let (path, mask) = word.split_once('=').ok_or(form)?;
+    let (stream, field) = path.trim().split_once('.').ok_or(form)?;
+    let mask = mask
+        .trim()
+        .parse()
+        .map_err(|error| format!("{error}; {form}"))?;
+    Ok((stream.to_owned(), field.to_owned(), mask))
+}
+
 impl Arguments {
     fn written(self) -> Result<GrantDraft, Failure> {
         if let Some(file) = self.file {
@@ -116,6 +133,12 @@ impl Arguments {
         for (name, filter) in self.rows {
             if wish.rows.insert(name.clone(), filter).is_some() {
                 return Err(twice("the row filter of", &name));
+            }
+        }
+        for (stream, field, mask) in self.masks {
+            let masks = wish.masks.entry(stream.clone()).or_default();
+            if masks.insert(field.clone(), mask).is_some() {
+                return Err(twice("the mask of", &format!("{stream}.{field}")));
             }
         }
         let dataset = self.dataset.ok_or_else(|| {

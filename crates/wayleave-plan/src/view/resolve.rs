@@ -28,7 +28,8 @@ pub(super) fn view(world: &ActiveDatasets, package: &Package) -> View {
     };
     for mapping in world.datasets() {
         for index in 0..mapping.connections.len() {
-            if let Some(connection) = connection(mapping, index, package, &mut view.withheld) {
+            let connection = connection(world, mapping, index, package, &mut view.withheld);
+            if let Some(connection) = connection {
                 view.connections.push(connection);
             }
         }
@@ -74,6 +75,7 @@ impl Grant {
 }
 
 fn connection(
+    world: &ActiveDatasets,
     mapping: &Arc<Ratified<Mapping>>,
     index: usize,
     package: &Package,
@@ -96,7 +98,8 @@ fn connection(
                 None => continue,
             },
         };
-        match stream_view(mapping, connection, stream, granted) {
+        let suspended = world.suspended().contains(&connection.id, &stream.name);
+        match stream_view(mapping, connection, (stream, suspended), granted) {
             Ok(view) => streams.push(view),
             Err(reason) => withheld.push(Withheld {
                 connection_id: connection.id.value.clone(),
@@ -153,7 +156,7 @@ fn capabilities(
 fn stream_view(
     mapping: &Arc<Ratified<Mapping>>,
     connection: &Connection,
-    stream: &Arc<Stream>,
+    (stream, is_suspended): (&Arc<Stream>, bool),
     granted: Option<&StreamGrant>,
 ) -> Result<StreamView, String> {
     let key = stream.key.iter().map(|name| mapped(stream, name));
@@ -168,7 +171,10 @@ fn stream_view(
         relations: relations(stream, granted),
         searched: Arc::default(),
         measures: MeasureView::all_of(mapping, stream).collect(),
-        target: Arc::new(target(mapping, connection, stream)),
+        target: Arc::new(Target {
+            suspended: is_suspended.then(|| stream.name.as_str().into()),
+            ..target(mapping, connection, stream)
+        }),
         whole: Arc::default(),
     })
 }
@@ -182,6 +188,7 @@ fn target(mapping: &Ratified<Mapping>, connection: &Connection, stream: &Stream)
         schema: schema.map(|schema| schema.value.clone()),
         table: stream.table.value.clone(),
         mapping: mapping.digest(),
+        suspended: None,
     }
 }
 

@@ -47,7 +47,8 @@ impl ReadFailure {
     pub(super) fn is_final(&self) -> bool {
         match self {
             Self::TooLarge | Self::NotFollowed | Self::NotKeyed | Self::Refused(_) => true,
-            Self::Store(error) => matches!(error, StoreError::SchemaDrift { .. }),
+            // A stream that no longer fits its source is suspended, and resumes.
+            Self::Store(_) => false,
         }
     }
 }
@@ -96,6 +97,14 @@ impl StreamReader {
     pub(super) fn plan(&self, package: &Package) -> Result<QueryPlan, Refusal> {
         let view = self.service.view(package);
         QueryPlan::new(&view, &self.request(None), self.service.process_seal())
+    }
+
+    /// Takes note of a failure: the source may have changed.
+    pub(super) fn report(&self, plan: &AuthorizedPlan, failure: &ReadFailure) {
+        if let ReadFailure::Store(error) = failure {
+            let stores = self.service.stores();
+            stores.report(&plan.target().source, error);
+        }
     }
 
     /// Changes when the store's data may have changed; `None` where only reading can tell.

@@ -6,11 +6,13 @@
 
 mod fits;
 mod renamed;
+mod streams;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub use fits::fits;
+pub use streams::broken_streams;
 
 use crate::catalogue::{Catalogue, Column, Table, TableKind};
 use crate::mapping::{Field, Mapping, Scalar, SourceKind, Spanned, Stream};

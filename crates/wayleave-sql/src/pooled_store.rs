@@ -399,7 +399,7 @@ mod tests {
             schema: None,
             table: String::new(),
             mapping: Digest::from_bytes(b""),
-        suspended: None,
+            suspended: None,
         };
         let read = Read::Count {
             predicate: Predicate::True,

@@ -143,6 +143,11 @@ impl ReadService {
         self.0.worlds.subscribe()
     }
 
+    /// How many datasets are served.
+    pub fn live_datasets(&self) -> usize {
+        self.0.snapshot.load().world.datasets().len()
+    }
+
     /// The streams that are not read, because they no longer fit their source.
     pub fn suspended(&self) -> Arc<SuspendedStreams> {
         Arc::clone(self.0.snapshot.load().world.suspended())

@@ -132,7 +132,7 @@ impl Watcher {
     /// Watches until nobody is interested; `retire` decides that no other can join any more.
     pub(super) async fn run(mut self, retire: impl Fn(&UnboundedReceiver<Joining>) -> bool) {
         let stop = self.reader.stop.clone();
-        let mut next = Instant::now() + self.reader.options.interval;
+        let mut next = Instant::now() + self.reader.options().interval;
         loop {
             let reason = tokio::select! {
                 () = stop.cancelled() => Reason::Stop,
@@ -189,7 +189,7 @@ impl Watcher {
 
     /// How long to wait before the stream is read again.
     fn pause(&self) -> Duration {
-        let interval = self.reader.options.interval;
+        let interval = self.reader.options().interval;
         let factor = 1_u32 << self.failures.min(6);
         interval
             .saturating_mul(factor)
@@ -448,7 +448,7 @@ impl Watcher {
             ends,
             "a stream cannot be watched"
         );
-        let options = self.reader.options;
+        let options = self.reader.options();
         self.members.retain_mut(|member| {
             let is_meant = match (failure, &member.interest) {
                 (ReadFailure::NotFollowed, Interest::Record(_))

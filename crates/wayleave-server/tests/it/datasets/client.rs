@@ -34,6 +34,7 @@ pub(crate) fn builder() -> Caller {
         package: Arc::new(Package::local()),
         scopes: [Scope::Runtime, Scope::Builder].into_iter().collect(),
         authenticated: true,
+        max_own_tools: None,
     })
 }
 

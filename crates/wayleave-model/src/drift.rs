@@ -44,6 +44,16 @@ pub fn drift(mapping: &Mapping, catalogue: &Catalogue) -> Vec<Problem> {
     problems
 }
 
+/// The column that the missing column of a field was probably renamed to.
+pub(crate) fn renamed_column<'t>(
+    kind: SourceKind,
+    stream: &Stream,
+    field: &Field,
+    table: &'t Table,
+) -> Option<&'t Column> {
+    renamed::successor(kind, stream, field, field.column()?, table)
+}
+
 /// Reports a source of another kind or schema: nothing else is comparable then.
 fn other_store(mapping: &Mapping, catalogue: &Catalogue) -> Option<Problem> {
     let dataset = &mapping.dataset;

@@ -4,7 +4,8 @@
 //! everything as it was, and the log says where and how to mend it. Settings that need a restart stay
 //! as they were at start, and are named. A call takes the snapshot once, when it is admitted.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use wayleave_project::settings::{FILE, SettingChange, Settings, TakesEffect};
 
 /// How often the file is looked at.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a changed file must stay the same before it is taken.
+const SETTLE_INTERVAL: Duration = Duration::from_millis(25);
 
 /// The settings in force. Shared by everything that serves.
 pub struct ActiveSettings {
@@ -115,12 +118,26 @@ impl ActiveSettings {
                 () = self.asked.notified() => true,
                 () = tokio::time::sleep(POLL_INTERVAL) => false,
             };
-            // The file is small, and its stamp may stay the same within a tick of the clock.
-            match tokio::fs::read_to_string(&path).await {
+            match self.settled_text(&path).await {
                 Ok(text) => self.read(&text, asked),
                 Err(error) => self.unreadable(&error),
             }
         }
+    }
+
+    /// The file's text; where it has changed, once two reads agree: a program may be writing it. The
+    /// file is small, and its stamp may stay the same within a tick of the clock, so it is read.
+    async fn settled_text(&self, path: &Path) -> io::Result<String> {
+        let mut text = tokio::fs::read_to_string(path).await?;
+        while self.state().text.as_deref() != Some(&*text) {
+            tokio::time::sleep(SETTLE_INTERVAL).await;
+            let again = tokio::fs::read_to_string(path).await?;
+            if again == text {
+                break;
+            }
+            text = again;
+        }
+        Ok(text)
     }
 
     /// Takes a text of the file, whole or not at all.
@@ -177,7 +194,7 @@ impl ActiveSettings {
         }
     }
 
-    fn unreadable(&self, error: &std::io::Error) {
+    fn unreadable(&self, error: &io::Error) {
         // Told once: the text is unknown from then on, so that the next one counts as changed.
         let was_known = self.state().text.take().is_some();
         if was_known {

@@ -114,6 +114,15 @@ impl Client {
         }
     }
 
+    /// Waits for a notice that a resource was updated.
+    pub(crate) async fn hears_of_update(&mut self) {
+        let method = "notifications/resources/updated";
+        let before = self.heard.get(method).copied().unwrap_or_default();
+        while self.heard.get(method).copied().unwrap_or_default() == before {
+            self.line().await;
+        }
+    }
+
     pub(crate) fn heard_of(&self, list: &str) -> usize {
         let method = format!("notifications/{list}/list_changed");
         self.heard.get(&method).copied().unwrap_or_default()

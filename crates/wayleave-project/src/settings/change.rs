@@ -264,6 +264,18 @@ mod tests {
     }
 
     #[test]
+    fn the_reference_says_when_each_setting_takes_effect() {
+        let reference = include_str!("../../../../docs/reference/settings.md");
+        for key in SettingKey::ALL {
+            let row = format!("| `{}` |", key.name);
+            let row = reference.lines().find(|line| line.starts_with(&row));
+            let row = row.unwrap_or_else(|| panic!("{} is not in the reference", key.name));
+            let effect = row.split(" | ").nth(2);
+            assert_eq!(effect, Some(key.effect.as_str()), "{}", key.name);
+        }
+    }
+
+    #[test]
     fn what_did_not_change_is_not_told() {
         let one = Settings::parse("[limits]\nburst = 7").unwrap();
         let same = Settings::parse("# a comment\n[limits]\nburst = 7\n").unwrap();

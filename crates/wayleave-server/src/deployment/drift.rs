@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use wayleave_ledger::State;
+use wayleave_ledger::Source;
+use wayleave_model::digest::Digest;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
 use wayleave_project::explanation::with_causes;
@@ -25,8 +26,8 @@ use super::serving::ServingContext;
 const SUSPENDED_INTERVAL: Duration = Duration::from_secs(5);
 /// The shortest time between two comparisons of one source.
 const MIN_INTERVAL: Duration = Duration::from_millis(500);
-/// A source is compared for at most this share of the time: one in ten.
-const COST_FACTOR: u32 = 10;
+/// How much longer a source rests than it was compared: it is compared for a fifth of the time at most.
+const COST_FACTOR: u32 = 4;
 /// How long a start waits for the first comparison.
 const START_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -55,6 +56,10 @@ impl SourceDoubts {
 #[derive(Default)]
 struct Schedule {
     sources: BTreeMap<String, SourceSchedule>,
+    /// Being compared now.
+    running: BTreeSet<String>,
+    /// To be compared as soon as they have rested.
+    doubted: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -67,25 +72,41 @@ struct SourceSchedule {
 }
 
 impl Schedule {
-    /// When a source may be compared that something asks for now.
-    fn rested(&self, source: &str) -> Instant {
-        self.sources
-            .get(source)
-            .map_or_else(Instant::now, |it| it.rested)
+    /// Forgets sources that nothing uses.
+    fn retain(&mut self, uses: &SourceUses) {
+        self.sources.retain(|source, _| uses.contains_key(source));
+        self.doubted.retain(|source| uses.contains_key(source));
     }
 
-    fn is_due(&self, source: &str, now: Instant) -> bool {
+    /// When a source is to be compared next; `None` where nothing asks for it.
+    fn due(&self, source: &str) -> Option<Instant> {
         let Some(known) = self.sources.get(source) else {
-            return true;
+            return Some(Instant::now());
         };
-        known.due.is_some_and(|due| due <= now)
+        let doubted = self.doubted.contains(source).then_some(known.rested);
+        [doubted, known.due].into_iter().flatten().min()
+    }
+
+    /// The sources to compare now.
+    fn begin_due(&mut self, uses: &SourceUses) -> Vec<String> {
+        let now = Instant::now();
+        let is_due = |source: &&String| {
+            !self.running.contains(*source) && self.due(source).is_some_and(|it| it <= now)
+        };
+        let due: Vec<String> = uses.keys().filter(is_due).cloned().collect();
+        for source in &due {
+            self.running.insert(source.clone());
+            self.doubted.remove(source);
+        }
+        due
     }
 
     fn next(&self) -> Option<Instant> {
-        self.sources.values().filter_map(|it| it.due).min()
+        let resting = self.sources.keys().filter(|it| !self.running.contains(*it));
+        resting.filter_map(|it| self.due(it)).min()
     }
 
-    /// Records a comparison, and when the next is due: `every`, sooner where a stream is suspended.
+    /// Records a comparison, and when the next is due.
     fn record(&mut self, source: &str, began: Instant, interval: Option<Duration>) {
         let compared = Instant::now();
         let rest = ((compared - began) * COST_FACTOR).max(MIN_INTERVAL);
@@ -95,6 +116,7 @@ impl Schedule {
             due: interval.map(|it| compared + it.max(rest)),
         };
         self.sources.insert(source.to_owned(), scheduled);
+        self.running.remove(source);
     }
 
     /// Applies another interval to what was compared before.
@@ -104,6 +126,16 @@ impl Schedule {
         }
     }
 }
+
+/// What comparing a source showed.
+struct ComparedSource {
+    source: String,
+    began: Instant,
+    found: Vec<ConnectionFindings>,
+}
+
+/// The declaration of each source, and the mappings that use it, when they were last looked at.
+type KnownUses = BTreeMap<String, (Option<Source>, Vec<Digest>)>;
 
 /// What is compared in one source: mappings, each with the positions of its connections there.
 type SourceUses = BTreeMap<String, Vec<(Arc<Ratified<Mapping>>, usize)>>;
@@ -119,43 +151,25 @@ impl ServingContext {
         let mut schedule = Schedule::default();
         let mut worlds = self.service.worlds();
         let mut settings = self.settings.changes();
-        let mut doubted = BTreeSet::new();
         let mut known = BTreeMap::new();
+        let mut running = FuturesUnordered::new();
         loop {
             worlds.mark_unchanged();
             settings.mark_unchanged();
-            doubted.extend(self.stores.doubts().take());
             let uses = self.source_uses();
-            let state = self.watch.now();
-            // Another mapping, or another declaration of the source, is compared at once.
-            for (source, of) in &uses {
-                let digests: Vec<_> = of.iter().map(|it| it.0.digest()).collect();
-                let now = (state.sources().get(source).cloned(), digests);
-                if known.get(source).is_some_and(|it| *it != now) {
-                    doubted.insert(source.clone());
-                }
-                known.insert(source.clone(), now);
-            }
+            schedule.doubted.extend(self.stores.doubts().take());
             schedule
-                .sources
-                .retain(|source, _| uses.contains_key(source));
-            doubted.retain(|source| uses.contains_key(source));
-            let now = Instant::now();
-            let may = |source: &String| {
-                schedule.is_due(source, now)
-                    || (doubted.contains(source) && schedule.rested(source) <= now)
-            };
-            let due: Vec<String> = uses.keys().filter(|it| may(it)).cloned().collect();
-            if !due.is_empty() {
-                doubted.retain(|it| !due.contains(it));
-                tokio::select! {
-                    () = stop.cancelled() => return,
-                    () = self.compare_sources(&uses, due, &mut schedule) => {}
-                }
+                .doubted
+                .extend(self.changed_sources(&uses, &mut known));
+            schedule.retain(&uses);
+            for source in schedule.begin_due(&uses) {
+                let uses = uses.get(&source).cloned().unwrap_or_default();
+                running.push(Arc::clone(&self).compare_source(source, uses));
             }
-            started.cancel();
-            let rested = doubted.iter().map(|it| schedule.rested(it));
-            let next = schedule.next().into_iter().chain(rested).min();
+            if running.is_empty() {
+                started.cancel();
+            }
+            let next = schedule.next();
             let sleep = async {
                 match next {
                     Some(at) => tokio::time::sleep_until(at.into()).await,
@@ -164,6 +178,11 @@ impl ServingContext {
             };
             tokio::select! {
                 () = stop.cancelled() => return,
+                Some(compared) = running.next(), if !running.is_empty() => {
+                    self.suspend(compared.found).await;
+                    let interval = self.interval(&compared.source);
+                    schedule.record(&compared.source, compared.began, interval);
+                }
                 () = self.stores.doubts().told.notified() => {}
                 moved = worlds.changed() => if moved.is_err() { return },
                 moved = settings.changed() => {
@@ -173,6 +192,21 @@ impl ServingContext {
                 () = sleep => {}
             }
         }
+    }
+
+    /// The sources with other mappings or another declaration than when this was last asked.
+    fn changed_sources(&self, uses: &SourceUses, known: &mut KnownUses) -> Vec<String> {
+        let state = self.watch.now();
+        let mut changed = Vec::new();
+        for (source, of) in uses {
+            let digests: Vec<Digest> = of.iter().map(|it| it.0.digest()).collect();
+            let now = (state.sources().get(source).cloned(), digests);
+            if known.get(source).is_some_and(|it| *it != now) {
+                changed.push(source.clone());
+            }
+            known.insert(source.clone(), now);
+        }
+        changed
     }
 
     /// How often a source is compared; `None` for only when something asks for it.
@@ -205,34 +239,17 @@ impl ServingContext {
         uses
     }
 
-    /// Compares these sources side by side, and applies what each shows as soon as it is known.
-    async fn compare_sources(&self, uses: &SourceUses, due: Vec<String>, schedule: &mut Schedule) {
-        let state = self.watch.now();
-        let compared = due.iter().filter_map(|source| {
-            let uses = uses.get(source)?;
-            let state = &state;
-            Some(async move {
-                let began = Instant::now();
-                (source, began, self.compare_source(state, uses).await)
-            })
-        });
-        let mut compared: FuturesUnordered<_> = compared.collect();
-        while let Some((source, began, found)) = compared.next().await {
-            self.suspend(found).await;
-            schedule.record(source, began, self.interval(source));
-        }
-    }
-
     /// What comparing one source shows of each connection to it. One that gives no answer shows
     /// nothing.
     async fn compare_source(
-        &self,
-        state: &State,
-        uses: &[(Arc<Ratified<Mapping>>, usize)],
-    ) -> Vec<ConnectionFindings> {
-        let mut comparison = MappingComparison::new(&self.probe, state);
-        let mut findings = Vec::new();
-        for (mapping, index) in uses {
+        self: Arc<Self>,
+        source: String,
+        uses: Vec<(Arc<Ratified<Mapping>>, usize)>,
+    ) -> ComparedSource {
+        let (began, state) = (Instant::now(), self.watch.now());
+        let mut comparison = MappingComparison::new(&self.probe, &state);
+        let mut found = Vec::new();
+        for (mapping, index) in &uses {
             let Some(connection) = mapping.connections.get(*index) else {
                 continue;
             };
@@ -243,18 +260,22 @@ impl ServingContext {
             let Some(streams) = compared.broken_streams(mapping) else {
                 if let Err(error) = &compared.drift {
                     let error = with_causes(error);
-                    tracing::debug!(source = compared.source, error, "a source was not compared");
+                    tracing::debug!(source, error, "a source was not compared");
                 }
                 continue;
             };
-            findings.push(ConnectionFindings {
+            found.push(ConnectionFindings {
                 dataset: mapping.dataset.name.value.clone(),
                 digest: mapping.digest(),
                 connection_id: compared.connection,
                 streams,
             });
         }
-        findings
+        ComparedSource {
+            source,
+            began,
+            found,
+        }
     }
 
     /// Suspends what no longer fits, and resumes what fits again.

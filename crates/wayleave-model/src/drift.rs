@@ -6,11 +6,13 @@
 
 mod fits;
 mod renamed;
+mod streams;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub use fits::fits;
+pub use streams::broken_streams;
 
 use crate::catalogue::{Catalogue, Column, Table, TableKind};
 use crate::mapping::{Field, Mapping, Scalar, SourceKind, Spanned, Stream};
@@ -40,6 +42,16 @@ pub fn drift(mapping: &Mapping, catalogue: &Catalogue) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// The column that the missing column of a field was probably renamed to.
+pub(crate) fn renamed_column<'t>(
+    kind: SourceKind,
+    stream: &Stream,
+    field: &Field,
+    table: &'t Table,
+) -> Option<&'t Column> {
+    renamed::successor(kind, stream, field, field.column()?, table)
 }
 
 /// Reports a source of another kind or schema: nothing else is comparable then.

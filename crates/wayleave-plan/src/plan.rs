@@ -98,6 +98,33 @@ impl AuthorizedPlan {
     pub fn read(&self) -> &Read {
         &self.read
     }
+
+    /// A stream that the plan reads, itself or along a relation, and that is suspended because it no
+    /// longer fits its source. No store answers such a plan.
+    pub fn suspended(&self) -> Option<&Arc<str>> {
+        let joined = self.joins.iter().find_map(|it| it.suspended.as_ref());
+        let direct = self.target.suspended.as_ref().or(joined);
+        if direct.is_some() {
+            return direct;
+        }
+        let mut found = None;
+        let joins = self.joins.iter().map(|it| &it.rows);
+        for predicate in joins {
+            find_suspended(predicate, &mut found);
+        }
+        self.read
+            .for_each_predicate(&mut |predicate| find_suspended(predicate, &mut found));
+        found
+    }
+}
+
+/// The first suspended stream that a predicate looks at.
+fn find_suspended<'p>(predicate: &'p Predicate, found: &mut Option<&'p Arc<str>>) {
+    predicate.for_each_exists(&mut |related, joins| {
+        let mut tables = std::iter::once(related).chain(joins);
+        let suspended = tables.find_map(|it| it.suspended.as_ref());
+        *found = found.or(suspended);
+    });
 }
 
 /// Where a plan reads.
@@ -115,6 +142,8 @@ pub struct Target {
     pub table: String,
     /// The digest of the mapping the plan was made from.
     pub mapping: Digest,
+    /// The stream's name, where it is suspended: it no longer fits its source.
+    pub suspended: Option<Arc<str>>,
 }
 
 /// A table of the target's source that a relation leads to.
@@ -126,6 +155,8 @@ pub struct JoinedTable {
     pub schema: Option<String>,
     /// The table, exactly as the store has it.
     pub name: String,
+    /// The stream's name, where it is suspended: it no longer fits its source.
+    pub suspended: Option<Arc<str>>,
     /// What joins it: a column of a table named before it, and one of its own. A value that is NULL
     /// or not of its datatype joins nothing.
     pub on: Vec<(Column, Column)>,

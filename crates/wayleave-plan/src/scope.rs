@@ -404,6 +404,7 @@ fn joined_table(
         table,
         schema: target.target.schema.clone(),
         name: target.target.table.clone(),
+        suspended: target.target.suspended.clone(),
         on,
         rows: rows.of_table(table),
         first_by: Vec::new(),

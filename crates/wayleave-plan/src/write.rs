@@ -198,6 +198,12 @@ impl AuthorizedWrite {
         self.idempotency.as_ref()
     }
 
+    /// A suspended stream that the write would change, refer to, or strand. No writer takes it then.
+    pub fn suspended(&self) -> Option<&Arc<str>> {
+        let own = self.target.suspended.as_ref();
+        own.or_else(|| self.capability.suspended(&self.set))
+    }
+
     /// Whether the caller wants to know what would change, and nothing written.
     pub fn is_dry_run(&self) -> bool {
         self.dry_run

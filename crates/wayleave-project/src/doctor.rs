@@ -21,6 +21,7 @@ use crate::{
     explanation::with_causes,
     index_status, keys,
     project::{Project, ProjectError},
+    serving_status,
     settings::{self, Settings},
     source_probe::{MappingComparison, SourceProbe},
     token_rules::{self, UnknownGrant},
@@ -135,6 +136,7 @@ pub async fn examine_trusting(
     let (ledger, state) = ledger(&project).await;
     findings.extend(ledger);
     findings.push(activity(&project));
+    findings.extend(running(&project));
     findings.extend(drafts(&project));
     if let Some(state) = state {
         findings.push(owners(&state, trust));
@@ -243,6 +245,46 @@ fn activity(project: &Project) -> Finding {
         );
     }
     Finding::ok(ABOUT, "calls are recorded before they are answered")
+}
+
+/// What the running servers of the project say of themselves.
+fn running(project: &Project) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for status in serving_status::running(project.folder()) {
+        let about = format!("server {}", status.pid);
+        for it in &status.suspended {
+            let stream = format!("{}/{}", it.connection_id, it.stream);
+            findings.push(Finding::problem(
+                about.as_str(),
+                format!("has suspended {stream}: {}", it.problems.join("; ")),
+                Some("it resumes by itself once the source fits the live mapping"),
+            ));
+        }
+        for it in &status.not_in_force {
+            findings.push(Finding::warning(
+                about.as_str(),
+                format!(
+                    "`{}` is changed but not in force: it is {}, and the file says {}",
+                    it.name, it.in_force, it.written
+                ),
+                "restart the server to apply it",
+            ));
+        }
+        if let Some(refused) = &status.settings_refused {
+            findings.push(Finding::problem(
+                about.as_str(),
+                format!("refuses the settings file and goes on with those before: {refused}"),
+                Some("mend the line; the server reads the file again by itself"),
+            ));
+        }
+        if findings.iter().all(|it| it.about != about) {
+            findings.push(Finding::ok(
+                about,
+                "serves by the settings as they are written",
+            ));
+        }
+    }
+    findings
 }
 
 /// Checks whether the server may listen where the settings say.
@@ -379,7 +421,12 @@ async fn datasets(
             continue;
         };
         let about = format!("dataset {name}");
-        let mapping = match project.governance().load(name).await {
+        // What is served is compared, not what was ratified since.
+        let loaded = match &dataset.active {
+            Some(active) => project.governance().load_as(&active.ratified.act).await,
+            None => project.governance().load(name).await,
+        };
+        let mapping = match loaded {
             Ok(mapping) => mapping,
             Err(error) => {
                 findings.push(governance_problem(&about, &error));
@@ -394,13 +441,17 @@ async fn datasets(
                 Ok(problems) if problems.is_empty() => {}
                 Ok(problems) => {
                     whole &= !compared.is_broken();
-                    let hint = "mend the draft (`wayleave propose` helps) and ratify it again";
+                    let source = &compared.source;
+                    let hint = format!(
+                        "mend the source, or write a draft that fits it (`wayleave propose {source} \
+                         --dataset {name} --fit`) and ratify it"
+                    );
                     let finding = |problem: &Problem| match problem.code.severity() {
                         Severity::Error => {
-                            Finding::problem(about.as_str(), &problem.message, Some(hint))
+                            Finding::problem(about.as_str(), &problem.message, Some(hint.as_str()))
                         }
                         Severity::Warning => {
-                            Finding::warning(about.as_str(), &problem.message, hint)
+                            Finding::warning(about.as_str(), &problem.message, &hint)
                         }
                     };
                     findings.extend(problems.iter().map(finding));

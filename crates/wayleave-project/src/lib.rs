@@ -27,9 +27,11 @@ pub mod render;
 pub mod rendering;
 pub mod review;
 pub mod sanitize;
+pub mod serving_status;
 pub mod settings;
 pub mod source;
 pub mod source_probe;
+pub mod suspension;
 pub mod token_rules;
 pub mod trust;
 

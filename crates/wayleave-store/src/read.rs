@@ -133,6 +133,16 @@ impl Answer {
     }
 }
 
+/// Refuses a plan that reads a suspended stream. Every store asks this first.
+pub fn check_suspension(plan: &AuthorizedPlan) -> Result<(), StoreError> {
+    match plan.suspended() {
+        None => Ok(()),
+        Some(stream) => Err(StoreError::Suspended {
+            stream: stream.to_string(),
+        }),
+    }
+}
+
 /// The error for an answer to another kind of plan.
 const MISMATCH: StoreError = StoreError::Unsupported {
     what: "this kind of plan",

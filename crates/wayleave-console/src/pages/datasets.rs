@@ -98,6 +98,15 @@ pub(super) fn status(status: DatasetStatus) -> Markup {
 fn needs(line: &DatasetLine) -> Option<Vec<Markup>> {
     let (wrong, fix) = if let Some(reason) = &line.refused {
         (reason.clone(), "restore the frozen copy, or ratify again")
+    } else if !line.suspended.is_empty() {
+        let wrong = format!(
+            "suspended, because their source changed: {}",
+            line.suspended.join(", ")
+        );
+        (
+            wrong,
+            "mend the source, or ratify a draft that fits it (`wayleave propose --fit`)",
+        )
     } else if let Some(serving) = line.serving {
         let wrong = format!(
             "`{}` is served on; another was ratified since",

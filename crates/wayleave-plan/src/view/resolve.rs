@@ -31,7 +31,8 @@ pub(super) fn view(world: &ActiveDatasets, package: &Package, key: Option<&MaskK
     for mapping in world.datasets() {
         for index in 0..mapping.connections.len() {
             let withheld = &mut view.withheld;
-            if let Some(connection) = connection(mapping, index, package, key, withheld) {
+            let connection = connection(world, mapping, index, package, key, withheld);
+            if let Some(connection) = connection {
                 view.connections.push(connection);
             }
         }
@@ -81,6 +82,7 @@ impl Grant {
 }
 
 fn connection(
+    world: &ActiveDatasets,
     mapping: &Arc<Ratified<Mapping>>,
     index: usize,
     package: &Package,
@@ -106,7 +108,8 @@ fn connection(
             },
         };
         let masks = Masks::new(stream, granted, grant_id, key);
-        match stream_view(mapping, connection, stream, granted, &masks) {
+        let suspended = world.suspended().contains(&connection.id, &stream.name);
+        match stream_view(mapping, connection, (stream, suspended), granted, &masks) {
             Ok(view) => streams.push(view),
             Err(reason) => withheld.push(Withheld {
                 connection_id: connection.id.value.clone(),
@@ -163,7 +166,7 @@ fn capabilities(
 fn stream_view(
     mapping: &Arc<Ratified<Mapping>>,
     connection: &Connection,
-    stream: &Arc<Stream>,
+    (stream, is_suspended): (&Arc<Stream>, bool),
     granted: Option<&StreamGrant>,
     masks: &Masks,
 ) -> Result<StreamView, String> {
@@ -181,7 +184,10 @@ fn stream_view(
         relations: relations(stream, granted),
         searched: Arc::default(),
         measures: MeasureView::all_of(mapping, stream).collect(),
-        target: Arc::new(target(mapping, connection, stream)),
+        target: Arc::new(Target {
+            suspended: is_suspended.then(|| stream.name.as_str().into()),
+            ..target(mapping, connection, stream)
+        }),
         whole: Arc::default(),
     })
 }
@@ -195,6 +201,7 @@ fn target(mapping: &Ratified<Mapping>, connection: &Connection, stream: &Stream)
         schema: schema.map(|schema| schema.value.clone()),
         table: stream.table.value.clone(),
         mapping: mapping.digest(),
+        suspended: None,
     }
 }
 

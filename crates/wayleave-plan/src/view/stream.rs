@@ -240,6 +240,11 @@ impl StreamView {
         }
     }
 
+    /// Whether it no longer fits its source. It is described, and no store reads it.
+    pub fn is_suspended(&self) -> bool {
+        self.target.suspended.is_some()
+    }
+
     pub(crate) fn target(&self) -> Arc<Target> {
         Arc::clone(&self.target)
     }

@@ -9,6 +9,8 @@ use crate::plan::{Comparison, Predicate, Target};
 use crate::value::Value;
 use crate::view::{FieldView, StreamView};
 
+use super::Assignment;
+
 /// A capability that a grant includes, with all that it needs. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct CapabilityView(Arc<Granted>);
@@ -26,6 +28,8 @@ struct Granted {
     references: Vec<FieldReference>,
     /// Columns that the row filter fixes to one value.
     pinned: Vec<(String, Value)>,
+    /// Where it deletes: a suspended stream whose records may refer to the deleted one.
+    suspended_referrer: Option<Arc<str>>,
 }
 
 /// A relation that the fields of a write decide, and where it leads.
@@ -92,7 +96,14 @@ impl CapabilityView {
                 to: to.clone(),
             });
         }
+        let leads_here = |it: &&StreamView| {
+            let mut relations = it.mapped.relations.iter();
+            relations.any(|it| *it.to.value == *stream.name() && mapping.is_to_one(it))
+        };
+        let is_deletion = *capability.action == Action::Delete;
+        let mut referrers = streams.iter().filter(leads_here).filter(|_| is_deletion);
         let view = Self(Arc::new(Granted {
+            suspended_referrer: referrers.find_map(|it| it.target.suspended.clone()),
             mapping: Arc::clone(mapping),
             index,
             tool: capability.tool_name(&mapping.dataset),
@@ -107,6 +118,15 @@ impl CapabilityView {
         }));
         view.referring_streams_are_whole(streams)?;
         Ok(view)
+    }
+
+    /// A suspended stream that a write refers to, or, where it deletes, one that refers to it.
+    pub(super) fn suspended(&self, set: &[Assignment]) -> Option<&Arc<str>> {
+        let is_set = |name: &String| set.iter().any(|it| it.field == *name);
+        let referred = self.0.references.iter();
+        let referred = referred.filter(|it| it.fields.iter().any(is_set));
+        let mut referred = referred.filter_map(|it| it.to.target.suspended.as_ref());
+        referred.next().or(self.0.suspended_referrer.as_ref())
     }
 
     /// A deletion, where the store lets it be, takes along or strands what refers to the record.

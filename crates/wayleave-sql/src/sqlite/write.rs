@@ -14,6 +14,7 @@ use wayleave_plan::value::Value;
 use wayleave_plan::write::{AuthorizedWrite, StoreRule};
 use wayleave_store::{
     Detail, OnMalformed, Row, StoreError, WriteContext, WriteError, WriteOutcome, Writer,
+    check_suspended_write,
 };
 
 use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn};
@@ -95,6 +96,7 @@ impl Writer for SqliteWriter {
         write: &AuthorizedWrite,
         context: &WriteContext,
     ) -> Result<WriteOutcome, WriteError> {
+        check_suspended_write(write)?;
         let (file, options, session) = (self.file.clone(), self.options, self.session.clone());
         let (write, context) = (write.clone(), context.clone());
         let work = tokio::task::spawn_blocking(move || {

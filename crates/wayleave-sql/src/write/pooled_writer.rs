@@ -9,6 +9,7 @@ use wayleave_plan::plan::{AuthorizedPlan, Column, Target};
 use wayleave_plan::write::AuthorizedWrite;
 use wayleave_store::{
     OnMalformed, Row, Rows, StoreError, WriteContext, WriteError, WriteOutcome, Writer,
+    check_suspended_write,
 };
 
 use super::statements::WriteDialect;
@@ -259,6 +260,7 @@ impl<S: WriteDriver> Writer for PooledWriter<S> {
         write: &AuthorizedWrite,
         context: &WriteContext,
     ) -> Result<WriteOutcome, WriteError> {
+        check_suspended_write(write)?;
         self.try_write(write, context).await
     }
 

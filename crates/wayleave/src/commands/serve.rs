@@ -1,13 +1,14 @@
 //! `wayleave serve`: the project's active datasets, for agents.
 
-use std::{net::SocketAddr, path::Path, process::ExitCode};
+use std::{io::IsTerminal as _, net::SocketAddr, path::Path, process::ExitCode, sync::Arc};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use wayleave_ledger::KeyFingerprint;
 use wayleave_project::{Project, columns, settings::Settings, source::Environment};
 use wayleave_server::{
-    DeployError, Deployment, auth::GivenToken, console::ConsoleSigning, deployment::ServeError,
+    DeployError, Deployment, active_settings::ActiveSettings, auth::GivenToken,
+    console::ConsoleSigning, deployment::ServeError,
 };
 
 use super::console;
@@ -79,6 +80,7 @@ async fn over_stdio(
     stop: CancellationToken,
     output: Output,
 ) -> Result<(), Failure> {
+    deployment.keep_watch().await;
     warn(deployment, output);
     deployment.keep_indexes();
     let served = deployment.serve_stdio(given, stop).await;
@@ -106,6 +108,8 @@ pub(super) async fn over_http(
         }
         None => None,
     };
+    deployment.keep_watch().await;
+    reload_on_signal(Arc::clone(deployment.settings()), stop.clone());
     warn(deployment, output);
     deployment.keep_indexes();
     output.remark(format_args!("listening on {url}"));
@@ -137,6 +141,14 @@ fn warn(deployment: &Deployment, output: Output) {
         output.remark(format_args!("warning: {unknown}"));
         output.remark(format_args!("  hint: {}", unknown.hint()));
     }
+    for it in deployment.suspended() {
+        output.remark(format_args!(
+            "warning: stream `{}` of `{}` is suspended: {}",
+            it.stream,
+            it.connection_id,
+            it.problems.join("; ")
+        ));
+    }
     for withheld in deployment.withheld() {
         let failure = Failure::from_error(&withheld.reason);
         output.remark(format_args!(
@@ -160,6 +172,29 @@ pub(super) fn stop_on_signal() -> CancellationToken {
         std::process::exit(130);
     });
     stop
+}
+
+/// Reads the settings again at every SIGHUP. On a terminal that signal means that the terminal is gone,
+/// and ends the process as usual.
+fn reload_on_signal(settings: Arc<ActiveSettings>, stop: CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    if std::io::stdin().is_terminal() {
+        return;
+    }
+    let Ok(mut hung_up) = signal(SignalKind::hangup()) else {
+        return;
+    };
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                told = hung_up.recv() => match told {
+                    Some(()) => settings.reload(),
+                    None => return,
+                },
+            }
+        }
+    });
 }
 
 async fn signal() {

@@ -53,6 +53,14 @@ impl ProjectFixture {
             .unwrap()
     }
 
+    /// Opens it over another store than its own file.
+    pub(crate) async fn open_over(&self, dsn: &str) -> Deployment {
+        let environment = BTreeMap::from([("STORE_DSN".to_owned(), dsn.to_owned())]);
+        Deployment::open(&self.project, Environment::with(environment))
+            .await
+            .unwrap()
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -68,9 +76,13 @@ impl ProjectFixture {
     }
 
     pub(crate) async fn declare(&self) {
+        self.declare_kind(SourceKind::Sqlite).await;
+    }
+
+    pub(crate) async fn declare_kind(&self, kind: SourceKind) {
         let source = NewSource {
             name: "store".to_owned(),
-            kind: SourceKind::Sqlite,
+            kind,
             env: "STORE_DSN".to_owned(),
         };
         self.other.add_source(source, "ana").await.unwrap();

@@ -63,7 +63,7 @@ fn only(stream: &str, fields: &[&str], rows: Option<Json>) -> StreamScope {
 
 fn told(package: &Package) -> (Json, String) {
     let it = Connected {
-        shares_workup: false,
+        own_tools: OwnTools { live: 1, most: 64 },
         mapping: ratified("crm"),
         revision: 1,
         was_active: false,

@@ -6,6 +6,7 @@
 
 mod fits;
 mod renamed;
+mod writes;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -39,6 +40,7 @@ pub fn drift(mapping: &Mapping, catalogue: &Catalogue) -> Vec<Problem> {
             None => problems.push(missing_table(mapping, stream, catalogue)),
         }
     }
+    problems.extend(writes::unmapped_references(mapping, catalogue));
     problems
 }
 

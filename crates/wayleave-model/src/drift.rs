@@ -6,7 +6,11 @@
 
 mod fits;
 mod renamed;
+<<<<<<< HEAD
 mod streams;
+=======
+mod writes;
+>>>>>>> w-writes
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -41,6 +45,7 @@ pub fn drift(mapping: &Mapping, catalogue: &Catalogue) -> Vec<Problem> {
             None => problems.push(missing_table(mapping, stream, catalogue)),
         }
     }
+    problems.extend(writes::unmapped_references(mapping, catalogue));
     problems
 }
 

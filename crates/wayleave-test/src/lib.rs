@@ -11,6 +11,7 @@
     reason = "makes and fills databases of its own, from scripts of its own"
 )]
 
+pub mod attached;
 pub mod crash;
 mod cut_proxy;
 pub mod fixture;

@@ -109,6 +109,7 @@ codes! {
     KeyNotUnique => "key_not_unique": "Nothing in the source keeps the key's columns unique.",
     ValuesRemoved => "values_removed": "The source no longer allows a value that `one_of` lists.",
     ValuesAdded => "values_added": "The source allows a value that `one_of` does not list.",
+    UnmappedReference => "unmapped_reference": "A capability meets a foreign key that no relation describes.",
 }
 
 impl ProblemCode {
@@ -117,6 +118,8 @@ impl ProblemCode {
         match self {
             // A mapping may list fewer values than the store allows on purpose.
             Self::ValuesAdded => Severity::Warning,
+            // The rest of the capability works, and all of the mapping can be read.
+            Self::UnmappedReference => Severity::Warning,
             _ => Severity::Error,
         }
     }

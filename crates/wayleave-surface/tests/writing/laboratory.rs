@@ -164,7 +164,8 @@ impl Laboratory {
         Self::over(kind, dsn, &mapping(kind))
     }
 
-    fn over(kind: SourceKind, dsn: &str, mapping: &str) -> Self {
+    /// Such a database through another mapping.
+    pub fn over(kind: SourceKind, dsn: &str, mapping: &str) -> Self {
         let options = StoreOptions {
             wait: Duration::from_mins(5),
             ..StoreOptions::default()
@@ -252,6 +253,16 @@ impl Laboratory {
                 next => cursor = Some(next.clone()),
             }
         }
+    }
+
+    /// How many people have a name.
+    pub async fn named(&self, name: &str) -> usize {
+        let given = json!({ "stream": "people", "filter": { "name": name }, "limit": 10 });
+        let given = given.as_object().unwrap().clone();
+        let reply = self.service.query_records(&Package::local(), given).await;
+        assert!(!reply.is_error, "{}", reply.text);
+        let rows = &reply.structured.value()["data"]["rows"];
+        rows.as_array().unwrap().len()
     }
 
     /// Everything that is stored, as one text.

@@ -59,8 +59,16 @@ fn is_too_deep(message: &[u8]) -> bool {
     false
 }
 
-/// A tool's result as the answer to a request, in the request's era.
-pub(crate) fn tool_result(envelope: &Envelope<'_>, result: ToolResult) -> String {
+/// A tool's result as the answer to a request, in the request's era, with an observer's additions
+/// to its `_meta`.
+pub(crate) fn tool_result(
+    envelope: &Envelope<'_>,
+    mut result: ToolResult,
+    added: Map<String, Value>,
+) -> String {
+    if !added.is_empty() {
+        result.meta.get_or_insert_default().extend(added);
+    }
     let mut body = convert::tool_result_json(result);
     if envelope.is_stateless() {
         body.insert("resultType".to_owned(), json!("complete"));

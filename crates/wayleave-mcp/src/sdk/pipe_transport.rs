@@ -15,7 +15,7 @@ use rmcp::{
     service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage},
     transport::Transport,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader},
     sync::Mutex,
@@ -23,7 +23,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{answer, handler::SdkHandler, opening_requests::OpeningRequests};
+use super::{
+    answer,
+    handler::SdkHandler,
+    opening_requests::OpeningRequests,
+    sdk_requests::{self, SdkRequests},
+};
 use crate::{
     Caller, Carrier, Era, RefusalReason, RpcError, StdioError, TurnedAway,
     budget::BudgetExceeded,
@@ -69,6 +74,7 @@ pub(crate) async fn serve(
             discarding: false,
         },
         opening: OpeningRequests::default(),
+        sdk_requests: SdkRequests::default(),
         whole: None,
         calls: PipeCalls::new(session.clone(), write.clone()),
         write,
@@ -104,6 +110,7 @@ struct LineTransport<R, W> {
     peer: StdioPeer,
     reader: LineReader<R>,
     opening: OpeningRequests,
+    sdk_requests: SdkRequests,
     /// A complete line, held until its sender is identified.
     whole: Option<Bytes>,
     calls: PipeCalls<W>,
@@ -195,9 +202,23 @@ where
         self.calls.wait_for_room().await;
     }
 
-    fn refuse(&mut self, error: &RpcError, id: &Value, observed: Option<&Arc<Observation>>) {
-        let line = wire_error::response(error, id).to_string().into_bytes();
+    fn refuse(&mut self, error: RpcError, id: &Value, observed: Option<&Arc<Observation>>) {
+        let added = observed.map(|it| it.take_added()).unwrap_or_default();
+        let error = error.with_meta(added);
+        let line = wire_error::response(&error, id).to_string().into_bytes();
         self.spawn_write(line, id.clone(), observed.cloned());
+    }
+
+    fn refuse_malformed(
+        &mut self,
+        error: RpcError,
+        id: &Value,
+        observed: Option<&Arc<Observation>>,
+    ) {
+        if let Some(observation) = observed {
+            observation.refuse(RefusalReason::Malformed);
+        }
+        self.refuse(error, id, observed);
     }
 
     /// Identifies the sender of the line, and returns its message when it is one for the SDK.
@@ -217,9 +238,11 @@ where
         let message = match identified {
             Ok(()) => self.sdk_message(&line, &envelope, observation),
             Err(TurnedAway { error, hang_up }) => {
-                observation::refuse(observation.as_deref(), RefusalReason::Authorization);
+                if let Some(observation) = &observation {
+                    observation.refuse(RefusalReason::Authorization);
+                }
                 if envelope.is_request() {
-                    self.refuse(&error, &envelope.id, observation.as_ref());
+                    self.refuse(error, &envelope.id, observation.as_ref());
                 }
                 if hang_up {
                     return Err(PeerRejected);
@@ -256,13 +279,12 @@ where
         if let Some(Err(exceeded)) = caller.budget().map(|budget| budget.spend())
             && !envelope.is_one_way()
         {
-            observation::refuse(observed, RefusalReason::Budget);
-            self.refuse_over_budget(exceeded, envelope, observation);
+            let added = observation::refuse(observed, RefusalReason::Budget);
+            self.refuse_over_budget(exceeded, envelope, added, observation);
             return None;
         }
         if envelope.is_request() && envelope.id_is_too_long {
-            observation::refuse(observed, RefusalReason::Malformed);
-            self.refuse(&envelope::id_too_long(), &Value::Null, observation.as_ref());
+            self.refuse_malformed(envelope::id_too_long(), &Value::Null, observation.as_ref());
             return None;
         }
         if let Some(era) = self.era
@@ -279,14 +301,14 @@ where
             self.era?;
             if let Some(id) = envelope.cancelled_request() {
                 self.opening.cancel(&id);
+                self.sdk_requests.cancel(&id);
                 self.calls.cancel(&id);
             }
         }
         let read = serde_json::from_slice::<RxJsonRpcMessage<RoleServer>>(line);
         let Ok(mut message) = read else {
             let (error, id) = wire_error::diagnose(line, envelope);
-            observation::refuse(observed, RefusalReason::Malformed);
-            self.refuse(&error, &id, observation.as_ref());
+            self.refuse_malformed(error, &id, observation.as_ref());
             return None;
         };
         match &mut message {
@@ -335,6 +357,9 @@ where
                 // Before the handshake the SDK answers it without a handler.
                 observation.complete();
             }
+            if let Some(id) = envelope.request_id() {
+                self.sdk_requests.begin(id, Arc::clone(&observation));
+            }
             extensions.insert(observation);
         }
     }
@@ -371,15 +396,17 @@ where
         &mut self,
         exceeded: BudgetExceeded,
         envelope: &Envelope<'_>,
+        added: Map<String, Value>,
         observation: Option<Arc<Observation>>,
     ) {
         let snapshot = self.shared.registry.snapshot();
         let tool = envelope.name().and_then(|it| snapshot.tools.get(it));
         if envelope.is_tool_call() && !tool.is_some_and(|it| it.fails_with_errors) {
-            let answer = wire_error::tool_result(envelope, exceeded.result());
+            let answer = wire_error::tool_result(envelope, exceeded.result(), added);
             self.spawn_write(answer.into_bytes(), envelope.id.clone(), observation);
         } else {
-            self.refuse(&exceeded.error(), &envelope.id, observation.as_ref());
+            let error = exceeded.error().with_meta(added);
+            self.refuse(error, &envelope.id, observation.as_ref());
         }
     }
 
@@ -411,7 +438,12 @@ where
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let write = self.write.clone();
+        let observed = self.sdk_requests.answered(&item);
         async move {
+            let item = match observed {
+                Some(observation) => sdk_requests::recorded(item, &observation).await,
+                None => item,
+            };
             let line = answer::write_message(&item, None);
             pipe_calls::write_line(&write, line).await
         }
@@ -445,9 +477,8 @@ where
                     let observation = self.shared.observe(Carrier::Pipe, self.era);
                     if let Some(observation) = &observation {
                         observation.set_id(id.clone());
-                        observation.refuse(RefusalReason::Malformed);
                     }
-                    self.refuse(&error, &id, observation.as_ref());
+                    self.refuse_malformed(error, &id, observation.as_ref());
                 }
                 Ok(LineEnd::End) => break,
                 Err(error) => {

@@ -6,11 +6,8 @@
 
 mod fits;
 mod renamed;
-<<<<<<< HEAD
 mod streams;
-=======
 mod writes;
->>>>>>> w-writes
 
 use std::collections::BTreeSet;
 use std::ops::Range;

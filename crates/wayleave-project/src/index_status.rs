@@ -8,7 +8,7 @@ use wayleave_plan::{search::SearchableStream, value::Value};
 use wayleave_search::{ANALYZER, Index, IndexError, IndexRoot, IndexState, Spec};
 
 /// Folder of indexes inside the project's private folder.
-const INDEX_FOLDER: &str = "index";
+pub(crate) const INDEX_FOLDER: &str = "index";
 
 /// The folder of a project's indexes.
 pub fn index_root(folder: &Path) -> IndexRoot {

@@ -98,6 +98,11 @@ impl Project {
         })
     }
 
+    /// Opens the project in `folder` and writes nothing to it.
+    pub fn open_read_only(folder: &Path) -> Result<Self, ProjectError> {
+        Self::open_with(folder, Governance::open_read_only)
+    }
+
     fn open_with(
         folder: &Path,
         governance: impl FnOnce(&Path, Arc<dyn Clock>) -> Result<Governance, OpenError>,

@@ -9,6 +9,7 @@
 )]
 
 mod analysis;
+mod backup;
 mod client;
 mod client_crash;
 mod client_told;

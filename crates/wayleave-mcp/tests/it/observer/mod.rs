@@ -2,7 +2,7 @@
 
 mod cases;
 mod client;
-mod recorder;
+pub(crate) mod recorder;
 use std::sync::Arc;
 
 use self::cases::{Case, Expected, ID, WAYS, Way, cases, generated};

@@ -20,9 +20,7 @@ use wayleave_plan::search::{self, Indexed};
 use wayleave_plan::value::Value;
 use wayleave_plan::view::{FieldView, StreamView, View};
 use wayleave_plan::{AuthorizedPlan, active_datasets::ActiveDatasets};
-use wayleave_search::{
-    Analyzer, Change, Document, Feed, Index, IndexDir, IndexError, Spec, Watermark,
-};
+use wayleave_search::{Change, Document, Feed, Index, IndexDir, IndexError, Spec, Watermark};
 use wayleave_store::{CallerKey, OnMalformed, ReadContext, Rows, StoreError};
 
 use crate::call_context::Stores;

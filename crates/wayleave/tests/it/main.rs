@@ -24,6 +24,7 @@ mod guide;
 mod hostile;
 mod index;
 mod json;
+mod languages;
 mod newcomer;
 mod replaced;
 mod same_words;

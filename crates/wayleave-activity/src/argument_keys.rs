@@ -21,7 +21,7 @@ use sha2::Sha256;
 use crate::activity::{ActivityId, SealedArguments, from_hex, to_hex};
 
 /// The file's name in the project's private folder.
-const FILE: &str = "activity.keys";
+pub const ARGUMENT_KEYS_FILE: &str = "activity.keys";
 /// How often the file is looked at for a change by another process.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -113,7 +113,7 @@ fn nonce(id: ActivityId) -> Nonce {
 impl ArgumentKeys {
     /// The keys in a project's private folder, made where there are none.
     pub fn open(private: &Path) -> Result<Self, ArgumentKeyError> {
-        let path = private.join(FILE);
+        let path = private.join(ARGUMENT_KEYS_FILE);
         let key = match read(&path) {
             Ok(key) => key,
             Err(ArgumentKeyError::Disk { cause, .. })

@@ -14,6 +14,7 @@ mod argument_keys;
 mod chain;
 mod codec;
 mod collector;
+mod copy;
 mod error;
 mod filter;
 mod head;
@@ -29,7 +30,7 @@ pub use activity::{
     Activity, ActivityId, Agent, ArgumentRecord, CallOutcome, CallTransport, GrantUse, RecordList,
     SealedArguments, TraceParent,
 };
-pub use argument_keys::{ArgumentKeyError, ArgumentKeys};
+pub use argument_keys::{ARGUMENT_KEYS_FILE, ArgumentKeyError, ArgumentKeys};
 pub use codec::RecordDecodeError;
 pub use collector::{CallCollector, CallSpan, CollectedCall, MAX_LISTED_RECORDS};
 pub use error::{LogError, ReadError};

@@ -37,7 +37,7 @@ pub struct Governance {
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) frozen: FrozenMappings,
     pub(crate) folder: PathBuf,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     halt: WriteHalt,
     is_read_only: bool,
     signer: Option<Arc<dyn Signer>>,

@@ -1,5 +1,6 @@
 //! The port that every ledger implements, be it a file on one machine or a shared server.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -50,6 +51,10 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// At most `limit` entries after the sequence number `after`, in order.
     async fn entries(&self, after: u64, limit: u32) -> Result<Vec<Entry>, LedgerError>;
+
+    /// Copies the ledger with its head into an empty folder, as of one moment, while others write.
+    /// Returns the head of the copy.
+    async fn copy_into(&self, folder: &Path) -> Result<Head, LedgerError>;
 
     /// Walks the whole chain in constant memory and reports the first problem. `anchor` is a head
     /// that the caller kept where nobody else can write.

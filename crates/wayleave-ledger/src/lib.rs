@@ -17,6 +17,7 @@ mod blocking;
 mod canonical;
 mod chain;
 mod clock;
+mod copy;
 mod durable;
 mod error;
 mod event;

@@ -4,6 +4,7 @@
 //! take turns, and readers never wait for them. A process has two connections, one for writing and
 //! one for reading; their work runs on blocking threads.
 
+mod copy;
 mod create;
 mod error_mapping;
 mod rows;
@@ -178,6 +179,17 @@ impl Connections {
         work(&mut *self.reader.lock().map_err(|_| LedgerError::Halted)?)
     }
 
+    /// A session of its own for long work, so that it blocks no one.
+    fn fresh_session(&self) -> Result<Session, LedgerError> {
+        let access = match self.writer {
+            Some(_) => Access::ReadWrite,
+            None => Access::ReadOnly,
+        };
+        let head_file = self.head_file.clone();
+        let opened = Session::open(&self.path, head_file, access, self.anchor);
+        opened.map_err(|error| error.into_ledger_error(&self.path))
+    }
+
     fn with_writer<T>(
         &self,
         work: impl FnOnce(&mut Session) -> Result<T, LedgerError>,
@@ -241,18 +253,14 @@ impl Ledger for SqliteLedger {
         .await
     }
 
+    async fn copy_into(&self, folder: &Path) -> Result<Head, LedgerError> {
+        let folder = folder.to_owned();
+        self.on_thread(move |connections| connections.fresh_session()?.copy_into(&folder))
+            .await
+    }
+
     async fn verify(&self, anchor: Option<Head>) -> Result<VerifyReport, LedgerError> {
-        // On its own connection, so that a long walk blocks no one.
-        self.on_thread(move |connections| {
-            let access = match connections.writer {
-                Some(_) => Access::ReadWrite,
-                None => Access::ReadOnly,
-            };
-            let head_file = connections.head_file.clone();
-            let opened = Session::open(&connections.path, head_file, access, connections.anchor);
-            let session = opened.map_err(|error| error.into_ledger_error(&connections.path))?;
-            session.verify(anchor)
-        })
-        .await
+        self.on_thread(move |connections| connections.fresh_session()?.verify(anchor))
+            .await
     }
 }

@@ -137,6 +137,11 @@ impl Observation {
         });
     }
 
+    /// Forgets what arrived, because its parts are observed instead.
+    pub(crate) fn discard(&self) {
+        let _ = self.settle();
+    }
+
     /// Takes the facts out of the message. A client's answer is no request, and is not observed.
     pub(crate) fn set_message(&self, envelope: &Envelope<'_>) {
         let mut state = self.locked();

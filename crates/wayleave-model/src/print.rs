@@ -67,6 +67,9 @@ fn write_stream(out: &mut String, stream: &Stream) -> fmt::Result {
     if !stream.search.is_empty() {
         line(out, "search", texts(&stream.search))?;
     }
+    if let Some(analyzer) = &stream.analyzer {
+        line(out, "analyzer", text(analyzer.value.as_str()))?;
+    }
     if !stream.unique.is_empty() {
         line(
             out,

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use wayleave_model::digest::Digest;
+use wayleave_model::mapping::SearchAnalyzer;
 
 use crate::active_datasets::ActiveDatasets;
 use crate::filter;
@@ -262,6 +263,8 @@ pub struct Indexed {
     pub digest: Digest,
     /// All fields the mapping has searched, granted or not.
     pub fields: Vec<String>,
+    /// How their words are made.
+    pub analyzer: SearchAnalyzer,
 }
 
 impl Indexed {
@@ -271,6 +274,7 @@ impl Indexed {
         Self {
             digest: stream.mapping.digest(),
             fields: names.iter().map(|name| name.value.clone()).collect(),
+            analyzer: stream.search_analyzer(),
         }
     }
 }

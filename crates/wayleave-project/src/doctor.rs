@@ -32,6 +32,9 @@ use crate::{
 const WRITE_AHEAD_LOG: &str = "where programs write to the file while it is served, give it a write-ahead log \
     (`PRAGMA journal_mode = WAL`); without one, slow reads give way to them";
 
+/// Files that are named one by one.
+const MAX_NAMED_FILES: usize = 6;
+
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -205,19 +208,47 @@ fn private_folder(folder: &Path) -> Option<Finding> {
         let hint = format!("close it: `chmod 700 {FOLDER}`");
         return Some(Finding::problem(FOLDER, message, Some(hint)));
     }
-    let open = ["ledger.db", "ledger.head", keys::FILE, keys::mask::FILE]
-        .into_iter()
-        .filter(|name| mode(&own.join(name)).is_some_and(|it| it & 0o077 != 0))
-        .collect::<Vec<_>>();
+    let open = exposed_files(&own);
     Some(if open.is_empty() {
         Finding::ok(FOLDER, "private to you")
     } else {
-        let message = format!(
-            "other users could read {} if the folder opened",
-            open.join(", ")
-        );
+        let more = open.len().saturating_sub(MAX_NAMED_FILES);
+        let mut names = open;
+        names.truncate(MAX_NAMED_FILES);
+        let mut named = names.join(", ");
+        if more > 0 {
+            named = format!("{named} and {more} more");
+        }
+        let message = format!("other users could read {named} if the folder opened");
         Finding::warning(FOLDER, message, "close them: `chmod 600` each")
     })
+}
+
+/// Files of the private folder that others could read if the folder opened, by their path in it:
+/// whatever is there, except indexes, which hold nothing that their own folder does not guard.
+fn exposed_files(private: &Path) -> Vec<String> {
+    let mut open = Vec::new();
+    let mut folders = vec![private.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let Ok(found) = fs::symlink_metadata(&path) else {
+                continue;
+            };
+            let name = path.strip_prefix(private).unwrap_or(&path);
+            if found.is_dir() {
+                if name != Path::new(index_status::INDEX_FOLDER) {
+                    folders.push(path);
+                }
+            } else if found.is_file() && found.permissions().mode() & 0o077 != 0 {
+                open.push(shown(&name.to_string_lossy()));
+            }
+        }
+    }
+    open.sort();
+    open
 }
 
 /// Checks the keys that seal cursors, without which nothing is served.

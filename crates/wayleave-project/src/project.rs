@@ -123,6 +123,11 @@ impl Project {
         )
     }
 
+    /// Opens the project in `folder` and writes nothing to it.
+    pub fn open_read_only(folder: &Path) -> Result<Self, ProjectError> {
+        Self::open_with(folder, Governance::open_read_only)
+    }
+
     fn open_with(
         folder: &Path,
         trust: &TrustStore,

@@ -6,6 +6,7 @@
 pub mod activation;
 pub mod activity;
 pub mod audit;
+pub mod backup;
 pub mod catalogue;
 pub mod check;
 pub mod datasets;

@@ -89,6 +89,7 @@ fn from_indexed(indexed: Indexed) -> Spec {
     Spec {
         digest: indexed.digest.hex(),
         fields: indexed.fields,
+        analyzer: indexed.analyzer.into(),
     }
 }
 

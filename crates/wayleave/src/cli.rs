@@ -111,6 +111,10 @@ pub(crate) enum Command {
     Keys(commands::keys::Action),
     /// Remove what crashes left behind: temporary files, and frozen mappings that no entry names.
     Gc,
+    /// Copy the project while it is served, into a folder that can be verified and restored.
+    Backup(commands::backup::Arguments),
+    /// Verify a backup and make it a project again, in an empty folder.
+    Restore(commands::restore::Arguments),
     /// Show the calls of agents as they come: rates, latencies, failures, slow calls.
     Top(commands::top::Arguments),
     /// Look at everything the project needs in order to serve.
@@ -133,6 +137,8 @@ impl Command {
             | Self::Token(_)
             | Self::Keys(_)
             | Self::Gc
+            | Self::Backup(_)
+            | Self::Restore(_)
             | Self::Client(_)
             | Self::Top(_)
             | Self::Completions(_) => true,

@@ -22,12 +22,12 @@ use crate::verify::{Problem, TrustAnchor, VerifyReport, Witness, WitnessedHead};
 use crate::walk::{ChainWalk, LinkChecker};
 
 pub(super) struct Session {
-    conn: Connection,
+    pub(super) conn: Connection,
     access: Access,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// The file that `conn` has open.
     file: FileStamp,
-    head_file: HeadFile,
+    pub(super) head_file: HeadFile,
     /// The stamp of the head file that the walk was last compared with; `None` before the first
     /// comparison, or if there was no file.
     checked_head: Option<FileStamp>,
@@ -322,7 +322,7 @@ fn seal_signed(
     }
 }
 
-fn scan_error(path: &Path, error: ScanError) -> LedgerError {
+pub(super) fn scan_error(path: &Path, error: ScanError) -> LedgerError {
     match error {
         ScanError::Database(error) => error_mapping::ledger_error(path)(error),
         ScanError::Problem(problem) => LedgerError::Tampered {

@@ -69,6 +69,9 @@ impl Gate {
         drop(receiving);
         let envelope = Envelope::parse(&message);
         let observation = parts.extensions.get::<Arc<Observation>>().cloned();
+        if envelope.is_batch() && self.takes_batches(&parts.headers, &permits) {
+            return self.post_batch(parts, &message, caller, permits).await;
+        }
         if let Some(observation) = &observation {
             observation.set_message(&envelope);
             if let Some(session) = &permits.session {
@@ -101,7 +104,7 @@ impl Gate {
 
     /// Authenticates the caller again. A caller that sent its request slowly, or waited for its
     /// turn, may have lost its authorization meanwhile or have a new one.
-    async fn reauthenticate(
+    pub(super) async fn reauthenticate(
         &self,
         parts: &mut Parts,
         permits: &mut RequestPermits,
@@ -181,7 +184,7 @@ impl Gate {
         tool.is_ok_and(|tool| tool.input.mirrors_headers())
     }
 
-    fn cached_list(&self, post: &Post<'_>) -> Option<Vec<u8>> {
+    pub(super) fn cached_list(&self, post: &Post<'_>) -> Option<Vec<u8>> {
         let observation = post.parts.extensions.get::<Arc<Observation>>();
         list_cache::answer(
             &self.shared,
@@ -193,7 +196,7 @@ impl Gate {
     }
 
     /// The answer to a message that must not be carried out.
-    fn refuse(&self, post: &Post<'_>) -> Option<Response<ResponseBody>> {
+    pub(super) fn refuse(&self, post: &Post<'_>) -> Option<Response<ResponseBody>> {
         if post.envelope.id_is_too_long {
             let error = envelope::id_too_long();
             return Some(reply::error(StatusCode::BAD_REQUEST, &error, &Value::Null));

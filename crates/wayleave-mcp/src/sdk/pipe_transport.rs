@@ -4,6 +4,7 @@
 //! task of their own, and the SDK is given the rest.
 
 use std::{
+    collections::VecDeque,
     io,
     sync::{Arc, OnceLock},
 };
@@ -30,14 +31,14 @@ use super::{
     sdk_requests::{self, SdkRequests},
 };
 use crate::{
-    Caller, Carrier, Era, RefusalReason, RpcError, StdioError, TurnedAway,
+    Caller, Carrier, Era, RefusalReason, RpcError, StdioError, TurnedAway, batch,
     budget::BudgetExceeded,
     conversation::Conversation,
     dispatch::TurnPolicy,
     envelope::{self, Envelope},
     list_cache,
     observation::{self, Observation},
-    pipe_calls::{self, PipeCalls, PipeSession},
+    pipe_calls::{self, BatchAnswers, PipeCalls, PipeSession},
     request::PlainRequest,
     server::ServerState,
     stdio::FINISH_TIMEOUT,
@@ -75,6 +76,8 @@ pub(crate) async fn serve(
         },
         opening: OpeningRequests::default(),
         sdk_requests: SdkRequests::default(),
+        from_batch: VecDeque::new(),
+        batch: None,
         whole: None,
         calls: PipeCalls::new(session.clone(), write.clone()),
         write,
@@ -111,6 +114,10 @@ struct LineTransport<R, W> {
     reader: LineReader<R>,
     opening: OpeningRequests,
     sdk_requests: SdkRequests,
+    /// Messages of a batch that are for the SDK.
+    from_batch: VecDeque<RxJsonRpcMessage<RoleServer>>,
+    /// Where the answers to the batch go whose messages are being read.
+    batch: Option<Arc<BatchAnswers>>,
     /// A complete line, held until its sender is identified.
     whole: Option<Bytes>,
     calls: PipeCalls<W>,
@@ -180,12 +187,18 @@ where
     /// Writes a line beside the conversation, in its own task: a reader dropped half-way must
     /// not leave half a line behind. A reply is written once its message is recorded.
     fn spawn_write(&mut self, mut line: Vec<u8>, id: Value, observed: Option<Arc<Observation>>) {
-        let write = self.write.clone();
+        let (write, batch) = (self.write.clone(), self.batch.clone());
         self.pending_writes.spawn(async move {
             if let Some(observation) = observed
                 && let Err(error) = observation.recorded().await
             {
                 line = wire_error::response(&error, &id).to_string().into_bytes();
+            }
+            if let Some(batch) = batch {
+                match batch.settle(Some(line)) {
+                    Some(answers) => line = answers,
+                    None => return,
+                }
             }
             if let Err(error) = pipe_calls::write_line(&write, line).await {
                 tracing::debug!(%error, "line not written");
@@ -234,6 +247,16 @@ where
         // Cancel-safe up to here: the line is still stored.
         let identified = self.peer.identify(&envelope).await;
         self.whole = None;
+        let session = self.conversation.session();
+        if identified.is_ok()
+            && envelope.is_batch()
+            && batch::is_agreed(session.map(AsRef::as_ref))
+            && let Ok(members) = batch::members(&line)
+        {
+            self.take_batch(&members);
+            self.recycle(line);
+            return Ok(self.from_batch.pop_front());
+        }
         let observation = self.observe(&envelope);
         let message = match identified {
             Ok(()) => self.sdk_message(&line, &envelope, observation),
@@ -252,6 +275,19 @@ where
         };
         self.recycle(line);
         Ok(message)
+    }
+
+    /// Takes the messages of a batch, and keeps those for the SDK.
+    fn take_batch(&mut self, members: &[&[u8]]) {
+        let envelopes: Vec<Envelope<'_>> = members.iter().map(|it| Envelope::parse(it)).collect();
+        let requests = envelopes.iter().filter(|it| !it.is_one_way()).count();
+        self.batch = Some(Arc::new(BatchAnswers::new(requests)));
+        for (member, envelope) in members.iter().zip(&envelopes) {
+            let observation = self.observe(envelope);
+            let message = self.sdk_message(member, envelope, observation);
+            self.from_batch.extend(message);
+        }
+        self.batch = None;
     }
 
     /// The observation of the message on the line, if an observer is set.
@@ -294,6 +330,11 @@ where
             return None;
         }
         if self.begin_call(envelope, &caller, observation.as_ref()) {
+            return None;
+        }
+        if self.batch.is_some() && envelope.is_request() {
+            observation::refuse(observed, RefusalReason::Malformed);
+            self.refuse(&batch::not_in_batch(), &envelope.id, observation.as_ref());
             return None;
         }
         if envelope.is_notification() {
@@ -388,7 +429,7 @@ where
         if let Some(observation) = observation {
             extensions.insert(Arc::clone(observation));
         }
-        self.calls.begin(plain, extensions)
+        self.calls.begin(plain, extensions, self.batch.clone())
     }
 
     /// Refuses a request of a caller whose budget is spent.
@@ -453,6 +494,9 @@ where
         loop {
             // Each line is answered with at most one line.
             self.wait_for_room().await;
+            if let Some(message) = self.from_batch.pop_front() {
+                return Some(message);
+            }
             if let Some(line) = self.whole.clone() {
                 match self.identify_line(line).await {
                     Ok(Some(message)) => return Some(message),

@@ -1,7 +1,7 @@
 //! The sections of a mapping and their keys.
 
 use super::{Absent, Key, MAX_TITLE, Section, Shape};
-use crate::mapping::{Action, AggregateOp, Datatype, SourceKind};
+use crate::mapping::{Action, AggregateOp, Datatype, SearchAnalyzer, SourceKind};
 use crate::names::NameKind;
 
 /// The words of a vocabulary, at compile time.
@@ -197,6 +197,13 @@ pub(crate) static STREAM: Section = Section {
             Shape::Fields { empty: true },
             "none",
             "The `string` fields full-text search reads.",
+        ),
+        default(
+            "analyzer",
+            Shape::Word(words!(SearchAnalyzer)),
+            "`english`",
+            "The language whose stems full-text search compares, so that one form of a word finds \
+             the others. `none` compares words as they are written, but for case and accents.",
         ),
         default(
             "unique",

@@ -48,6 +48,7 @@ kinds! {
     KeyChanged => "key_changed": "Records are identified by other fields.",
     PartChanged => "part_changed": "`title`, `event_time`, `updated` or `deleted` differs.",
     SearchChanged => "search_changed": "Search reads other fields.",
+    AnalyzerChanged => "analyzer_changed": "Search compares words in another language, or as written.",
     UniqueChanged => "unique_changed": "The sets of unique fields differ.",
     FieldAdded => "field_added": "A field is new.",
     FieldRemoved => "field_removed": "A field is gone.",

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::mapping::{
     Action, AggregateOp, Capability, Connection, Dataset, Datatype, Expression, Field, Join,
-    Mapping, NamedMeasure, Origin, Relation, Scalar, SourceKind, Spanned, Stream,
+    Mapping, NamedMeasure, Origin, Relation, Scalar, SearchAnalyzer, SourceKind, Spanned, Stream,
 };
 use crate::mask::Mask;
 
@@ -229,6 +229,7 @@ fn stream(entry: &Entry<'_, '_>, broken: &mut Broken) -> Stream {
         updated: entry.text("updated"),
         deleted: entry.text("deleted"),
         search: entry.texts("search"),
+        analyzer: entry.word("analyzer", SearchAnalyzer::from_word),
         unique: entry
             .list("unique", |value| match value.get_ref() {
                 DeValue::Array(fields) => Some(Spanned::new(

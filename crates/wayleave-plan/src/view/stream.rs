@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use wayleave_model::mapping::{Datatype, Mapping, Relation, Stream};
+use wayleave_model::mapping::{Datatype, Mapping, Relation, SearchAnalyzer, Stream};
 use wayleave_model::ratify::Ratified;
 
 use super::{FieldView, MeasureView};
@@ -76,6 +76,11 @@ impl StreamView {
     /// The knowledge-graph class of its records.
     pub fn type_name(&self) -> &str {
         &self.mapped.type_name
+    }
+
+    /// How the words of its searched fields are made.
+    pub fn search_analyzer(&self) -> SearchAnalyzer {
+        self.mapped.search_analyzer()
     }
 
     /// The IRI of that class: its name after the dataset's base.

@@ -2,6 +2,7 @@
 
 pub(crate) mod aggregate;
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod client;
 pub(crate) mod completions;
@@ -25,6 +26,7 @@ pub(crate) mod owner;
 pub(crate) mod propose;
 pub(crate) mod query;
 pub(crate) mod ratify;
+pub(crate) mod restore;
 pub(crate) mod retire;
 pub(crate) mod schema;
 pub(crate) mod search;
@@ -82,6 +84,8 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Audit(it) => audit::run(it, project, output).await,
         Command::Keys(it) => keys::run(it, project, output),
         Command::Gc => gc::run(project, output).await,
+        Command::Backup(it) => backup::run(it, project, output).await,
+        Command::Restore(it) => restore::run(it, project, output).await,
         Command::Doctor => doctor::run(project, output).await,
         Command::Client(it) => client::run(it, project, output).await,
         Command::Completions(it) => completions::run(&it, output),

@@ -9,6 +9,7 @@
 )]
 
 mod analysis;
+mod backup;
 mod client;
 mod client_crash;
 mod client_told;
@@ -23,6 +24,7 @@ mod guide;
 mod hostile;
 mod index;
 mod json;
+mod languages;
 mod masks;
 mod newcomer;
 mod replaced;

@@ -2,7 +2,7 @@
 
 mod cases;
 mod client;
-mod recorder;
+pub(crate) mod recorder;
 mod replies;
 use std::sync::Arc;
 

@@ -6,6 +6,7 @@
 
 pub mod activation;
 pub mod activity_log;
+pub mod call_summary;
 pub mod change_triggers;
 pub mod check;
 pub mod columns;

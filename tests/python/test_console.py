@@ -13,174 +13,53 @@ python tests/python/test_console.py [-v] [NAME ...]
 
 from __future__ import annotations
 
-import asyncio
-import http.client
+import http.server
 import json
 import os
 import re
-import shutil
-import sqlite3
-import time
+import threading
 import unittest
-from contextlib import asynccontextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-import serving
 from axe_playwright_python.async_playwright import Axe
-from mcp import MCPError
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
-from playwright.async_api import async_playwright
-from serving import MODERN, PATIENCE, Calls, listening, text_of, unwrapped
+from console_case import ATTACK, CANARY, ConsoleCase, browser
+from serving import MODERN, text_of, unwrapped
 
-UNAUTHENTICATED, SCOPE_DENIED = -32001, -32004
-CANARY = "canary-7f3a"
-ATTACK = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]
 MODES = {
     "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
     "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
     "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
 }
-OPERATIONS = {
-    "wayleave_meta_ping", "wayleave_meta_source_list", "wayleave_meta_source_introspect",
-    "wayleave_meta_gen_mapping", "wayleave_meta_gen_shape", "wayleave_meta_mapping_read",
-    "wayleave_meta_mapping_check", "wayleave_meta_mapping_diff", "wayleave_meta_mapping_propose",
-    "wayleave_meta_mapping_status", "wayleave_meta_drift_report",
-}
+@contextmanager
+def other_port():
+    """A page of somebody else, on another port of this machine."""
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = b"<!doctype html><title>other</title><body>"
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
-def chromium() -> str | None:
-    return os.environ.get("WAYLEAVE_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-
-
-class Shop(serving.Project):
-    """A project with one declared source, of which nothing is ratified."""
-
-    def __init__(self) -> None:
-        super().__init__('[project]\nname = "record-shop"\n\n[serve]\nhttp = "127.0.0.1:0"\ntokens = true\n')
-        with sqlite3.connect(self.path / "shop.db") as connection:
-            connection.executescript(
-                f"""
-                CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT, city TEXT);
-                CREATE TABLE invoice (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL
-                    REFERENCES customer (id), total DECIMAL(10,2) NOT NULL, at DATETIME);
-                INSERT INTO customer VALUES (1, '{CANARY} Ann', 'ann@example.org', 'Oslo'),
-                    (2, 'Bo {ATTACK.replace("'", "''")}', NULL, 'Porto');
-                INSERT INTO invoice VALUES (1, 1, 12.50, '2026-01-02T03:04:05Z');
-                """
-            )
-        connection.close()
-        self.add_source("shop", self.path / "shop.db")
-        self.builder = self.token("--scope", "builder", "--label", "analyst's agent")
-        self.runtime = self.token("--label", "reader")
-
-    def token(self, *words: str) -> str:
-        return json.loads(self.run("token", "create", *words, "--json"))["secret"]
-
-    def with_console(self) -> Served:
-        command = [
-            serving.program(), "serve", "--http", "127.0.0.1:0", "--console", "127.0.0.1:0",
-            "--project", str(self.path),
-        ]
-        return Served(*command, env=self.env)
-
-
-class Served(serving.HttpServer):
-    """A server with a console beside it."""
-
-    def link(self) -> str:
-        """The link that the terminal shows."""
-        began = time.monotonic()
-        while time.monotonic() - began < PATIENCE:
-            for line in list(self.log):
-                if found := re.search(r"sign in as .*: (http://\S+)", line):
-                    return found.group(1)
-            time.sleep(0.02)
-        raise RuntimeError(f"no link was shown: {self.log}")
-
-
-@asynccontextmanager
-async def browser():
-    async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        try:
-            yield opened
-        finally:
-            await opened.close()
-
-
-class Console(Calls, unittest.IsolatedAsyncioTestCase):
+class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
     """What agents and a person do together."""
-
-    maxDiff = None
-
-    def setUp(self) -> None:
-        if not chromium():
-            self.skipTest("no Chromium here; install the package `chromium`")
-        self.project = Shop()
-        self.addCleanup(self.project.close)
-        self.server = self.project.with_console()
-        self.addCleanup(lambda: self.server.process.poll() is None and self.server.stop())
-
-    async def client(self, token: str, mode: str, stack):
-        web = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
-        await stack.enter_async_context(web)
-        transport = streamable_http_client(self.server.url, http_client=web)
-        return await listening(transport, mode, stack)
-
-    async def propose(self, client) -> dict:
-        """From a declared source to a waiting proposal, by structured errors alone where it errs."""
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        self.assertLessEqual(OPERATIONS, set(tools))
-        sources = (await self.good(client, "wayleave_meta_source_list")).structured_content["sources"]
-        self.assertEqual([source["name"] for source in sources], ["shop"])
-        wrong = await self.meta_refused(client, "wayleave_meta_source_introspect", source="shp")
-        self.assertEqual((wrong["code"], wrong["allowed"]), ("unknown_source", ["shop"]))
-        seen = await self.good(client, "wayleave_meta_source_introspect", source=wrong["allowed"][0])
-        self.assertEqual({it["name"] for it in seen.structured_content["tables"]}, {"customer", "invoice"})
-        made = (await self.good(client, "wayleave_meta_gen_mapping", source="shop")).structured_content
-        # A field that is not there, which the errors name with line, column and fix.
-        shaped = await self.good(
-            client, "wayleave_meta_gen_shape", dataset="shop", unified=made["diff"]["unified"],
-            stream="customer", set={"title": "nam", "description": "Everyone who buys."},
-        )
-        problem = shaped.structured_content["problems"][0]
-        self.assertTrue(problem["line"] > 1 and "did you mean `name`" in problem["hint"], problem)
-        refused = await self.meta_refused(
-            client, "wayleave_meta_mapping_propose", dataset="shop",
-            unified=shaped.structured_content["diff"]["unified"], reason="x",
-        )
-        self.assertEqual(refused["code"], "mapping_problems")
-        shaped = await self.good(
-            client, "wayleave_meta_gen_shape", dataset="shop", unified=made["diff"]["unified"],
-            stream="customer", set={"title": "name", "description": "Everyone who buys."},
-        )
-        diff = shaped.structured_content["diff"]
-        proposed = await self.good(
-            client, "wayleave_meta_mapping_propose", dataset="shop", unified=diff["unified"],
-            reason=f"To write to customers about late invoices. {ATTACK}",
-        )
-        answer = proposed.structured_content
-        self.assertEqual(answer["diff"], diff)
-        self.assertEqual(answer["proposal"]["status"], "waiting")
-        return answer["proposal"]
-
-    async def meta_refused(self, client, tool: str, **arguments) -> dict:
-        result = await client.call_tool(tool, arguments)
-        self.assertTrue(result.is_error, text_of(result))
-        self.assertEqual(json.loads(text_of(result)), result.structured_content["error"])
-        return result.structured_content["error"]
-
-    async def sign_in(self, context):
-        page = await context.new_page()
-        await page.goto(self.server.link())
-        await page.get_by_role("button", name="Sign in as").click()
-        await page.wait_for_url("**/inbox")
-        return page
 
     async def whole_way(self, mode: str) -> None:
         async with unwrapped() as stack, browser() as chrome:
@@ -248,60 +127,6 @@ class Console(Calls, unittest.IsolatedAsyncioTestCase):
             again = await self.propose(builder)
             self.assertEqual(again["follows"], proposal["id"])
 
-    async def test_only_builders_author_and_every_tool_says_its_kind(self) -> None:
-        async with unwrapped() as stack:
-            reader, _ = await self.client(self.project.runtime, MODERN, stack)
-            tools = {tool.name for tool in (await reader.list_tools()).tools}
-            self.assertFalse(tools & OPERATIONS)
-            for tool in OPERATIONS:
-                with self.assertRaises(MCPError) as caught:
-                    await reader.call_tool(tool, {})
-                error = caught.exception.error
-                self.assertEqual(error.code, SCOPE_DENIED)
-                self.assertEqual(
-                    error.data,
-                    {"tool": tool, "required_scope": "builder", "caller_scopes": ["runtime"]},
-                )
-            builder, _ = await self.client(self.project.builder, MODERN, stack)
-            for tool in (await builder.list_tools()).tools:
-                mark = tool.meta["io.wayleave/tool"]
-                if tool.name not in OPERATIONS:
-                    self.assertEqual(mark, {"kind": "runtime"})
-                    continue
-                self.assertEqual((mark["kind"], mark["scope"], mark["idempotent"]), ("meta", "builder", True))
-                parts = [part for part in (mark["namespace"], mark["op"]) if part]
-                self.assertEqual("wayleave_meta_" + "_".join(parts), tool.name)
-
-    async def test_the_same_bytes_over_mcp_and_on_the_command_line(self) -> None:
-        async with unwrapped() as stack:
-            builder, _ = await self.client(self.project.builder, MODERN, stack)
-            made = (await self.good(builder, "wayleave_meta_gen_mapping", source="shop")).structured_content
-            full = bool(os.environ.get("WAYLEAVE_FULL"))
-            kinds = ["string", "integer", "decimal", "boolean", "date"]
-            for n in range(200 if full else 20):
-                change = {
-                    "dataset": "shop", "unified": made["diff"]["unified"], "stream": f"customer{n % 3 or ''}",
-                    "set": {
-                        "table": "customer", "type": f"T{n}", "key": ["id"],
-                        "fields": {f"f{n % 7}": {"column": "name", "datatype": kinds[n % 5], "description": f"ä {n}"},
-                                   "sum": {"compute": f"id + {n}", "datatype": "integer"}},
-                        "relations": {f"r{n % 4}": {"to": "invoice", "on": {"id": "customer_id"}}},
-                        "measures": {f"m{n}": "count()"},
-                    },
-                    "remove": ["fields.sum"] if n % 2 else [],
-                }
-                over_mcp = (await self.good(builder, "wayleave_meta_gen_shape", **change)).structured_content
-                command = self.command("meta", "gen", "shape", "--json", "--input", json.dumps(change))
-                self.assertEqual(command["diff"], over_mcp["diff"])
-
-    def command(self, *words: str) -> dict:
-        import subprocess
-        ran = subprocess.run(
-            [serving.program(), *words, "--project", str(self.project.path)],
-            env=self.project.env, capture_output=True, text=True,
-        )
-        return json.loads(ran.stdout)
-
     async def test_every_page_is_whole_in_light_dark_and_on_a_phone(self) -> None:
         shots = os.environ.get("WAYLEAVE_SHOTS")
         async with unwrapped() as stack, browser() as chrome:
@@ -320,7 +145,8 @@ class Console(Calls, unittest.IsolatedAsyncioTestCase):
                 builder, "wayleave_meta_mapping_propose", dataset="shop", before_sha256=read["sha256"],
                 unified=shaped.structured_content["diff"]["unified"], reason=f"To write to customers. {ATTACK}",
             )
-            self.project.token("--all-of", "shop", "--label", "support <b>desk</b>")
+            self.desk = self.project.token("--all-of", "shop", "--label", "support <b>desk</b>")
+            call = await self.some_calls(stack)
             listed = json.loads(self.project.run("grant", "list", "--json"))["grants"]
             tokens = json.loads(self.project.run("token", "list", "--json"))["tokens"]
             first = await chrome.new_context()
@@ -332,6 +158,7 @@ class Console(Calls, unittest.IsolatedAsyncioTestCase):
                 "datasets": "/datasets", "dataset": "/datasets/shop", "grants": "/grants",
                 "grant": f"/grants/{listed[0]['id']}", "grant-new": "/grants/new", "token": f"/tokens/{tokens[0]['id']}",
                 "token-new": "/tokens/new", "decisions": "/decisions", "connect": "/connect", "missing": "/nowhere",
+                "activity": "/activity", "call": f"/activity/{call}", "nothing": "/activity?outcome=failed",
                 "try": "/try?" + urlencode({"as": "", "tool": "query_records", "stream": "customer", "args": '{"limit": 5}'}),
             }
             axe = Axe()
@@ -394,32 +221,6 @@ class Console(Calls, unittest.IsolatedAsyncioTestCase):
             await page.get_by_role("heading", name="shop is ratified and live").wait_for()
 
     # --- attacks -----------------------------------------------------------------------------------
-
-    def ask(self, method: str, path: str, headers: dict | None = None, form: dict | None = None):
-        """A request that no browser would make; returns status, headers and body."""
-        where = urlsplit(self.server.link())
-        connection = http.client.HTTPConnection("127.0.0.1", where.port, timeout=PATIENCE)
-        body = urlencode(form) if form is not None else None
-        given = {"Host": where.netloc, **(headers or {})}
-        if body is not None:
-            given["Content-Type"] = "application/x-www-form-urlencoded"
-        connection.request(method, path, body=body, headers=given)
-        answer = connection.getresponse()
-        read = answer.read().decode()
-        connection.close()
-        return answer.status, dict(answer.getheaders()), read
-
-    def log_in(self) -> tuple[str, str, str]:
-        """The session's cookie, the text of its forms, and the origin."""
-        where = urlsplit(self.server.link())
-        origin = f"http://{where.netloc}"
-        code = where.query.removeprefix("code=")
-        status, headers, _ = self.ask("POST", "/login", {"Origin": origin}, {"code": code})
-        self.assertEqual(status, 303)
-        cookie = headers["set-cookie"].split(";")[0]
-        _, _, page = self.ask("GET", "/inbox", {"Cookie": cookie})
-        csrf = re.search(r'name="csrf" value="([^"]+)"', page).group(1)
-        return cookie, csrf, origin
 
     def test_a_link_signs_in_once_and_its_page_does_not_use_it_up(self) -> None:
         where = urlsplit(self.server.link())
@@ -493,6 +294,59 @@ class Console(Calls, unittest.IsolatedAsyncioTestCase):
             self.assertEqual(len(re.findall(r"<script(?! src=)", page)), 0)
             self.assertEqual(len(re.findall(r"\son\w+=|\sstyle=", page)), 0)
 
+    async def test_a_page_on_another_port_of_this_machine_gets_nothing_and_does_nothing(self) -> None:
+        """Browsers send cookies to every port; a page there must neither read, use nor plant one."""
+        async with browser() as chrome:
+            context = await chrome.new_context()
+            signed = await self.sign_in(context)
+            root = signed.url.removesuffix("/inbox")
+            cookie = next(it for it in await context.cookies() if it["name"].startswith("wayleave_console_"))
+            self.assertTrue(cookie["httpOnly"] and cookie["sameSite"] == "Strict")
+            before = len(json.loads(self.project.run("token", "list", "--json"))["tokens"])
+            with other_port() as other:
+                page = await context.new_page()
+                await page.goto(other)
+                self.assertNotIn(cookie["value"], await page.evaluate("document.cookie"))
+                for how in ["cors", "no-cors"]:
+                    read = await page.evaluate(
+                        """async ([url, mode]) => {
+                            try { return await (await fetch(url, {credentials: "include", mode})).text(); }
+                            catch (error) { return "refused: " + error; }
+                        }""",
+                        [f"{root}/inbox", how],
+                    )
+                    self.assertTrue(read == "" or read.startswith("refused"), read)
+                await page.evaluate(
+                    """(url) => {
+                        const frame = document.createElement("iframe");
+                        frame.src = url + "/inbox"; frame.name = "framed"; document.body.append(frame);
+                    }""",
+                    root,
+                )
+                await page.wait_for_function("window.frames.length === 1")
+                framed = page.frame("framed")
+                await framed.wait_for_load_state()
+                self.assertNotIn("Waiting for a person", await framed.content())
+                async with page.expect_navigation():
+                    await page.evaluate(
+                        """(url) => {
+                            const form = document.createElement("form");
+                            form.method = "post"; form.action = url + "/tokens/new";
+                            form.innerHTML = '<input name=label value=stolen><input name=ends value=never>';
+                            document.body.append(form); form.submit();
+                        }""",
+                        root,
+                    )
+                self.assertIn("Nothing you sent was done", await page.inner_text("main"))
+                self.assertEqual(len(json.loads(self.project.run("token", "list", "--json"))["tokens"]), before)
+                # A cookie planted there never becomes a session, and the person's own is not replaced.
+                await page.goto(other)
+                await page.evaluate("(name) => { document.cookie = `${name}=planted; path=/inbox`; }", cookie["name"])
+                answer = await signed.goto(f"{root}/inbox")
+                self.assertEqual(answer.status, 403)
+                answer = await signed.goto(f"{root}/datasets")
+                self.assertEqual(answer.status, 200)
+
     def test_a_signed_out_session_is_over(self) -> None:
         cookie, csrf, origin = self.log_in()
         self.assertEqual(self.ask("POST", "/logout", {"Cookie": cookie, "Origin": origin}, {"csrf": csrf})[0], 200)
@@ -506,6 +360,12 @@ class Console(Calls, unittest.IsolatedAsyncioTestCase):
                 builder, "wayleave_meta_mapping_propose", dataset="shop", text=huge, reason=""
             )
             self.assertEqual(error["code"], "too_large")
+            # Ten megabytes are more than any call may have, and nothing of them is kept.
+            with self.assertRaises(Exception):
+                await builder.call_tool(
+                    "wayleave_meta_mapping_propose", {"dataset": "shop", "text": huge * 10, "reason": ""}
+                )
+        self.assertEqual(json.loads(self.project.run("inbox", "list", "--json"))["proposals"], [])
         cookie, csrf, origin = self.log_in()
         form = {"csrf": csrf, "label": "x" * (10 * 1024 * 1024)}
         try:

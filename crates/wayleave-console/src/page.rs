@@ -12,16 +12,18 @@ pub(crate) enum NavSection {
     Inbox,
     Datasets,
     Grants,
+    Activity,
     Decisions,
     Try,
     Connect,
     Outside,
 }
 
-const SECTIONS: [(NavSection, &str, &str); 6] = [
+const SECTIONS: [(NavSection, &str, &str); 7] = [
     (NavSection::Inbox, "/inbox", "Inbox"),
     (NavSection::Datasets, "/datasets", "Datasets"),
     (NavSection::Grants, "/grants", "Grants"),
+    (NavSection::Activity, "/activity", "Activity"),
     (NavSection::Decisions, "/decisions", "Decisions"),
     (NavSection::Try, "/try", "Try"),
     (NavSection::Connect, "/connect", "Connect"),
@@ -47,7 +49,11 @@ pub(crate) struct ConsolePage {
 impl Frame<'_> {
     /// The whole document.
     pub(crate) fn render(&self, page: &ConsolePage) -> String {
-        let events = self.session.map(|_| "/events");
+        let events = self.session.map(|_| match page.section {
+            // Calls are counted from the time of the page on.
+            NavSection::Activity => format!("/events?calls={}", self.now),
+            _ => "/events".to_owned(),
+        });
         html! {
             (DOCTYPE)
             html lang="en" {

@@ -13,6 +13,7 @@ python tests/python/test_console.py [-v] [NAME ...]
 
 from __future__ import annotations
 
+import hashlib
 import http.server
 import json
 import os
@@ -25,6 +26,7 @@ from urllib.parse import urlencode, urlsplit
 
 from axe_playwright_python.async_playwright import Axe
 from console_case import ATTACK, CANARY, ConsoleCase, browser
+from mcp import MCPError
 from serving import MODERN, text_of, unwrapped
 
 MODES = {
@@ -32,6 +34,87 @@ MODES = {
     "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
     "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
 }
+class Look:
+    """A person who looks at every page, in one light and on one screen."""
+
+    def __init__(self, case: unittest.TestCase, context, mode: str) -> None:
+        self.case, self.context, self.mode = case, context, mode
+        self.axe, self.shots = Axe(), os.environ.get("WAYLEAVE_SHOTS")
+        self.refused: list[str] = []
+        self.requests: list[str] = []
+
+    async def begin(self) -> None:
+        self.page = await self.context.new_page()
+        # A policy that is broken is reported on the console of the browser.
+        self.page.on("console", lambda message: self.report(message.text))
+        self.page.on("pageerror", lambda error: self.refused.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def report(self, text: str) -> None:
+        if "Content Security Policy" in text or "Refused" in text:
+            self.refused.append(text)
+
+    async def at(self, name: str, url: str) -> None:
+        self.requests.clear()
+        answer = await self.page.goto(url)
+        self.case.assertLessEqual(len(await answer.body()), 60 * 1024, name)
+        await self.here(name)
+        # The page, the stylesheet, and one more.
+        files = [url for url in self.requests if "/assets/" in url]
+        self.case.assertLessEqual(len(files), 2, files)
+        others = [url for url in self.requests if "/assets/" not in url and "/events" not in url]
+        self.case.assertLessEqual(len(others), 2, others)
+
+    async def here(self, name: str) -> None:
+        """Checks the page that is shown, and takes its picture."""
+        page, where = self.page, f"{name} in {self.mode}"
+        await page.wait_for_load_state("load")
+        self.case.assertLessEqual(len((await page.content()).encode()), 60 * 1024, where)
+        wide = await page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        self.case.assertLessEqual(wide, 0, f"{where} is too wide")
+        found = (await self.axe.run(page)).response["violations"]
+        serious = [it for it in found if it["impact"] in ("serious", "critical")]
+        told = [(it["id"], [node["html"][:200] for node in it["nodes"]][:3]) for it in serious]
+        self.case.assertEqual(told, [], where)
+        # Markup in data is text: nothing of it ran, and nothing became an element.
+        self.case.assertNotEqual(await page.title(), "1")
+        self.case.assertEqual(await page.locator("img, main b b, main script").count(), 0, where)
+        if self.mode == "light":
+            await self.by_keyboard(where)
+        if self.shots:
+            Path(self.shots).mkdir(parents=True, exist_ok=True)
+            await page.screenshot(path=f"{self.shots}/{name}.{self.mode}.png", full_page=True)
+
+
+    async def by_keyboard(self, where: str) -> None:
+        """Everything that can be done on the page is reached with Tab, in view and with a ring."""
+        many = await self.page.evaluate(
+            """() => {
+                const all = document.querySelectorAll(
+                    "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']");
+                const seen = [...all].filter((it) => it.checkVisibility() && !it.disabled);
+                seen.forEach((it, n) => { it.dataset.reach = n; });
+                document.activeElement?.blur();
+                window.getSelection()?.removeAllRanges();
+                return seen.length;
+            }"""
+        )
+        reached = set()
+        for _ in range(many + 3):
+            await self.page.keyboard.press("Tab")
+            at = await self.page.evaluate(
+                """() => {
+                    const it = document.activeElement, style = getComputedStyle(it);
+                    const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+                    return [it.dataset.reach ?? null, ring, it.outerHTML.slice(0, 120)];
+                }"""
+            )
+            if at[0] is not None:
+                self.case.assertTrue(at[1], f"{where}: no ring on {at[2]}")
+                reached.add(int(at[0]))
+        self.case.assertEqual(reached, set(range(many)), f"{where}: not reached by keyboard")
+
+
 @contextmanager
 def other_port():
     """A page of somebody else, on another port of this machine."""
@@ -128,70 +211,110 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
             self.assertEqual(again["follows"], proposal["id"])
 
     async def test_every_page_is_whole_in_light_dark_and_on_a_phone(self) -> None:
-        shots = os.environ.get("WAYLEAVE_SHOTS")
         async with unwrapped() as stack, browser() as chrome:
             builder, _ = await self.client(self.project.builder, MODERN, stack)
-            await self.propose(builder)
-            self.project.run("inbox", "ratify", "1", "--yes", "--note", "a first look")
-            self.project.run("connect", "shop")
-            read = (await self.good(builder, "wayleave_meta_mapping_read", dataset="shop")).structured_content
-            shaped = await self.good(
-                builder, "wayleave_meta_gen_shape", dataset="shop", before_sha256=read["sha256"],
-                stream="customer", remove=["fields.city"],
-                set={"title": "email", "search": ["name", "email"], "description": "Everyone who buys, and how to reach them.",
-                     "fields": {"shout": {"compute": "name || '!'", "datatype": "string"}}},
-            )
-            await self.good(
-                builder, "wayleave_meta_mapping_propose", dataset="shop", before_sha256=read["sha256"],
-                unified=shaped.structured_content["diff"]["unified"], reason=f"To write to customers. {ATTACK}",
-            )
-            self.desk = self.project.token("--all-of", "shop", "--label", "support <b>desk</b>")
-            call = await self.some_calls(stack)
-            listed = json.loads(self.project.run("grant", "list", "--json"))["grants"]
-            tokens = json.loads(self.project.run("token", "list", "--json"))["tokens"]
             first = await chrome.new_context()
             signed = await self.sign_in(first)
             state = await first.storage_state()
+            looks = [Look(self, await chrome.new_context(storage_state=state, **options), mode)
+                     for mode, options in MODES.items()]
             root = signed.url.removesuffix("/inbox")
-            pages = {
-                "login": "/login", "inbox": "/inbox", "proposal": "/inbox/2", "decided": "/inbox/1",
-                "datasets": "/datasets", "dataset": "/datasets/shop", "grants": "/grants",
-                "grant": f"/grants/{listed[0]['id']}", "grant-new": "/grants/new", "token": f"/tokens/{tokens[0]['id']}",
-                "token-new": "/tokens/new", "decisions": "/decisions", "connect": "/connect", "missing": "/nowhere",
-                "activity": "/activity", "call": f"/activity/{call}", "nothing": "/activity?outcome=failed",
-                "try": "/try?" + urlencode({"as": "", "tool": "query_records", "stream": "customer", "args": '{"limit": 5}'}),
-            }
-            axe = Axe()
-            for mode, options in MODES.items():
-                context = await chrome.new_context(storage_state=state, **options)
-                page = await context.new_page()
-                # A policy that is broken is reported on the console of the browser.
-                reports: list[str] = []
-                page.on("console", lambda message: reports.append(message.text))
-                page.on("pageerror", lambda error: reports.append(str(error)))
-                requests: list[str] = []
-                page.on("request", lambda request: requests.append(request.url))
+            for look in looks:
+                await look.begin()
+                for name in ["inbox", "datasets", "grants", "activity"]:
+                    await look.at(f"empty-{name}", f"{root}/{name}")
+            await self.propose(builder)
+            self.project.run("inbox", "ratify", "1", "--yes", "--note", "a first look")
+            self.project.run("connect", "shop")
+            desk = self.project.token("--all-of", "shop", "--label", "support <b>desk</b>")
+            call = await self.some_calls(desk, stack)
+            listed = json.loads(self.project.run("grant", "list", "--json"))["grants"]
+            tokens = json.loads(self.project.run("token", "list", "--json"))["tokens"]
+            for look in looks:
+                waiting = await self.propose_another(builder, look.mode)
+                blocked = self.spoil(waiting)
+                link = self.project.run("console", "link").split()[-1]
+                pages = {
+                    "login": link.removeprefix(root), "signed-out": "/login", "inbox": "/inbox",
+                    "proposal": f"/inbox/{waiting}", "blocked": f"/inbox/{blocked}", "decided": "/inbox/1",
+                    "datasets": "/datasets", "dataset": "/datasets/shop", "grants": "/grants",
+                    "grant": f"/grants/{listed[0]['id']}", "grant-new": "/grants/new", "token": f"/tokens/{tokens[0]['id']}",
+                    "token-new": "/tokens/new", "decisions": "/decisions", "connect": "/connect", "missing": "/nowhere",
+                    "activity": "/activity", "call": f"/activity/{call}", "nothing": "/activity?outcome=failed",
+                    "try": "/try?" + urlencode(
+                        {"as": tokens[0]["id"], "tool": "query_records", "stream": "customer", "args": '{"limit": 5}'}
+                    ),
+                    "try-refused": "/try?" + urlencode(
+                        {"as": "", "tool": "query_records", "stream": "customer", "args": '{"fields": ["salary"]}'}
+                    ),
+                }
                 for name, path in pages.items():
-                    requests.clear()
-                    answer = await page.goto(root + path)
-                    self.assertLessEqual(len(await answer.body()), 60 * 1024, name)
-                    await page.wait_for_load_state("load")
-                    files = [url for url in requests if "/assets/" in url]
-                    self.assertLessEqual(len(files), 2, files)
-                    wide = await page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-                    self.assertLessEqual(wide, 0, f"{name} in {mode} is too wide")
-                    found = (await axe.run(page)).response["violations"]
-                    serious = [it for it in found if it["impact"] in ("serious", "critical")]
-                    told = [(it["id"], [node["html"][:200] for node in it["nodes"]][:3]) for it in serious]
-                    self.assertEqual(told, [], f"{name} in {mode}")
-                    # Markup in data is text: nothing of it ran, and nothing became an element.
-                    self.assertNotEqual(await page.title(), "1")
-                    self.assertEqual(await page.locator("img").count(), 0)
-                    if shots:
-                        Path(shots).mkdir(parents=True, exist_ok=True)
-                        await page.screenshot(path=f"{shots}/{name}.{mode}.png", full_page=True)
-                refused = [it for it in reports if "Content Security Policy" in it or "Refused" in it]
-                self.assertEqual(refused, [])
+                    await look.at(name, root + path)
+                await self.answers(look, root, waiting, listed[0]["id"])
+                self.assertEqual(look.refused, [])
+
+    async def answers(self, look: Look, root: str, waiting: int, grant: str) -> None:
+        """The pages that forms are answered with."""
+        page = look.page
+        await page.goto(f"{root}/grants/{grant}")
+        await page.locator("input[value='customer.email']").uncheck()
+        await page.get_by_role("button", name="Show what is lost").click()
+        await look.here("grant-lost")
+        await page.goto(f"{root}/tokens/new")
+        await page.fill("#label", "month-end")
+        await page.get_by_role("button", name="Issue the token").click()
+        await look.here("token-issued")
+        await page.goto(f"{root}/inbox/{waiting}")
+        await page.get_by_role("button", name="Show 5 rows of customer").click()
+        await look.here("proposal-rows")
+        for tick in await page.locator("#weighed input").all():
+            await tick.check()
+        await page.fill("#note", f"agreed {ATTACK}")
+        await page.fill("#name", "shpo")
+        await page.get_by_role("button", name="Ratify shop").click()
+        await look.here("proposal-refused")
+        await page.fill("#name", "shop")
+        await page.get_by_role("button", name="Ratify shop").click()
+        await look.here("ratified")
+
+    async def propose_another(self, builder, mode: str) -> int:
+        read = (await self.good(builder, "wayleave_meta_mapping_read", dataset="shop")).structured_content
+        shaped = await self.good(
+            builder, "wayleave_meta_gen_shape", dataset="shop", before_sha256=read["sha256"],
+            stream="customer", remove=["fields.city"] if mode == "light" else [],
+            set={"title": "email" if mode == "light" else "name", "search": ["name", "email"],
+                 "description": f"Everyone who buys, and how to reach them ({mode}).",
+                 "fields": {f"shout_{mode}": {"compute": "name || '!'", "datatype": "string"}}},
+        )
+        proposed = await self.good(
+            builder, "wayleave_meta_mapping_propose", dataset="shop", before_sha256=read["sha256"],
+            unified=shaped.structured_content["diff"]["unified"], reason=f"To write to customers. {ATTACK}",
+        )
+        return proposed.structured_content["proposal"]["id"]
+
+    def spoil(self, waiting: int) -> int:
+        """A proposal that no longer checks, as one that came before a rule was made."""
+        folder = self.project.path / ".wayleave/inbox"
+        kept = json.loads((folder / f"{waiting}.json").read_text())
+        kept["text"] += "\n[streams.odd]\ntable = \"<b>odd</b>\"\nkey = [\"n\\u200bo\"]\n"
+        kept["digest"] = "sha256:" + hashlib.sha256(kept["text"].encode()).hexdigest()
+        kept["id"] = 900 + waiting
+        kept["dataset"] = "shop"
+        (folder / f"{kept['id']}.json").write_text(json.dumps(kept))
+        return kept["id"]
+
+    async def some_calls(self, token: str, stack) -> str:
+        """Some calls on record, by a client whose name is markup; the id of one that read rows."""
+        client, _ = await self.client(token, MODERN, stack)
+        for _ in range(4):
+            await self.good(client, "query_records", stream="customer", fields=["name"])
+        read = await self.good(client, "fetch", id="shop/customer:1")
+        for wrong in ["salary", ATTACK]:
+            await self.refused(client, "query_records", stream="customer", fields=[wrong])
+        with self.assertRaises(MCPError):
+            await client.call_tool(ATTACK, {})
+        await self.good(client, "schema")
+        return read.meta["io.wayleave/activity"].removeprefix("urn:uuid:")
 
     async def test_a_person_ratifies_by_keyboard_alone_and_without_a_script(self) -> None:
         async with unwrapped() as stack, browser() as chrome:

@@ -66,7 +66,8 @@ impl Console {
         let mut comparison = MappingComparison::new(self.backend.probe(), state);
         let compared = comparison.compare(mapping, &text, &|_| {}).await;
         let name = &mapping.dataset.name.value;
-        self.comparisons.put(name, self.now(), ComparedState::new(&compared));
+        self.comparisons
+            .put(name, self.now(), ComparedState::new(&compared));
         compared
     }
 

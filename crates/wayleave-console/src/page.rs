@@ -13,18 +13,16 @@ pub(crate) enum NavSection {
     Datasets,
     Grants,
     Activity,
-    Decisions,
     Try,
     Connect,
     Outside,
 }
 
-const SECTIONS: [(NavSection, &str, &str); 7] = [
+const SECTIONS: [(NavSection, &str, &str); 6] = [
     (NavSection::Inbox, "/inbox", "Inbox"),
     (NavSection::Datasets, "/datasets", "Datasets"),
     (NavSection::Grants, "/grants", "Grants"),
     (NavSection::Activity, "/activity", "Activity"),
-    (NavSection::Decisions, "/decisions", "Decisions"),
     (NavSection::Try, "/try", "Try"),
     (NavSection::Connect, "/connect", "Connect"),
 ];
@@ -119,7 +117,7 @@ impl Frame<'_> {
             footer.foot {
                 span { "Wayleave " (env!("CARGO_PKG_VERSION")) }
                 @if let Some((entries, head)) = &self.ledger {
-                    span { "Ledger: " (entries) " entries" }
+                    span { "Ledger: " a href="/decisions" { (entries) " entries" } }
                     span { "Head " code { (head) } }
                 }
                 span { "Console on " code { "127.0.0.1:" (self.port) } ", this machine only" }

@@ -5,7 +5,9 @@ use std::{
     collections::{BTreeMap, BTreeSet, BinaryHeap},
 };
 
-use wayleave_activity::{Activity, ActivityFilter, ActivityId, ActivityReader, CallOutcome, ReadError};
+use wayleave_activity::{
+    Activity, ActivityFilter, ActivityId, ActivityReader, CallOutcome, ReadError,
+};
 
 /// Calls that one summary reads at most, the newest; a page is not worth more of a server's time.
 pub const MAX_SUMMARIZED: usize = 200_000;
@@ -186,7 +188,11 @@ pub fn summarize(reader: &ActivityReader, query: &CallQuery) -> Result<CallSumma
     let (mut summary, mut latencies) = (CallSummary::default(), Latencies::default());
     let mut newest = Newest::new(query.before);
     summary.is_whole = reader.recent(&query.filter, MAX_SUMMARIZED, |activity| {
-        if let Some(target) = activity.target.as_ref().filter(|_| activity.method == "tools/call") {
+        if let Some(target) = activity
+            .target
+            .as_ref()
+            .filter(|_| activity.method == "tools/call")
+        {
             summary.tools.insert(target.clone());
         }
         let verdict = CallVerdict::from(&activity.outcome);
@@ -316,10 +322,16 @@ mod tests {
         Activity {
             id: ActivityId::now(),
             micros,
-            transport: CallTransport { http: true, session: false },
+            transport: CallTransport {
+                http: true,
+                session: false,
+            },
             method: "tools/call".into(),
             target: Some(target.into()),
-            agent: Agent { token: "t_abcd".into(), ..Agent::default() },
+            agent: Agent {
+                token: "t_abcd".into(),
+                ..Agent::default()
+            },
             grants: Vec::new(),
             streams: Vec::new(),
             arguments: ArgumentRecord::default(),
@@ -343,10 +355,24 @@ mod tests {
         for percent in [1, 50, 95, 99, 100] {
             let wanted = exact[exact.len() * percent / 100 - 1];
             let found = latencies.percentile(percent as u64).unwrap();
-            assert!(found >= wanted && found <= wanted + wanted / 16 + 1, "{percent}: {found} {wanted}");
+            assert!(
+                found >= wanted && found <= wanted + wanted / 16 + 1,
+                "{percent}: {found} {wanted}"
+            );
         }
         assert_eq!(Latencies::default().percentile(50), None);
-        for micros in [0, 1, 31, 32, 63, 64, 65, 1_000, 999_999, u64::from(u32::MAX)] {
+        for micros in [
+            0,
+            1,
+            31,
+            32,
+            63,
+            64,
+            65,
+            1_000,
+            999_999,
+            u64::from(u32::MAX),
+        ] {
             let end = upper_end(step(micros));
             assert!(end >= micros && step(end) == step(micros), "{micros} {end}");
         }
@@ -359,8 +385,12 @@ mod tests {
         let mut ids = Vec::new();
         for n in 0..120 {
             let outcome = match n % 10 {
-                0 => CallOutcome::Refused { reason: "budget".into() },
-                1 => CallOutcome::ToolError { code: Some("unknown_field".into()) },
+                0 => CallOutcome::Refused {
+                    reason: "budget".into(),
+                },
+                1 => CallOutcome::ToolError {
+                    code: Some("unknown_field".into()),
+                },
                 2 => CallOutcome::Failed { code: -32603 },
                 _ => CallOutcome::Completed,
             };
@@ -372,16 +402,25 @@ mod tests {
         let reader = ActivityReader::new(folder.path());
         let since = ids[119].started_ms();
         let mut query = CallQuery {
-            filter: ActivityFilter { since_ms: Some(since), ..ActivityFilter::default() },
+            filter: ActivityFilter {
+                since_ms: Some(since),
+                ..ActivityFilter::default()
+            },
             bar_ms: 3_600_000,
             bars: 24,
             ..CallQuery::default()
         };
         let summary = summarize(&reader, &query).unwrap();
-        assert_eq!((summary.calls, summary.in_vain, summary.is_whole), (120, 36, true));
+        assert_eq!(
+            (summary.calls, summary.in_vain, summary.is_whole),
+            (120, 36, true)
+        );
         assert_eq!((summary.bars[0].calls, summary.bars[1].calls), (120, 0));
         assert_eq!(summary.bars[0].median, summary.median);
-        assert_eq!(summary.tools, BTreeSet::from(["fetch".to_owned(), "search".to_owned()]));
+        assert_eq!(
+            summary.tools,
+            BTreeSet::from(["fetch".to_owned(), "search".to_owned()])
+        );
         let mut walked: Vec<ActivityId> = Vec::new();
         loop {
             let page = summarize(&reader, &query).unwrap();
@@ -401,7 +440,11 @@ mod tests {
             (CallVerdict::Ended, 0),
         ] {
             query.verdict = Some(verdict);
-            assert_eq!(summarize(&reader, &query).unwrap().calls, many, "{verdict:?}");
+            assert_eq!(
+                summarize(&reader, &query).unwrap().calls,
+                many,
+                "{verdict:?}"
+            );
             assert_eq!(CallVerdict::parse(verdict.as_str()), Some(verdict));
         }
         let used = recent_use(&reader, since, 10_000).unwrap();

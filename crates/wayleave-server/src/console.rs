@@ -84,7 +84,9 @@ impl ConsoleServer {
             unauthenticated: MAX_CONNECTIONS,
             ..Limits::default()
         };
-        let compared = stop.clone().run_until_cancelled_owned(compare(Arc::clone(&self.console)));
+        let compared = stop
+            .clone()
+            .run_until_cancelled_owned(compare(Arc::clone(&self.console)));
         let service = Arc::new(ConsoleService::new(self.console));
         let served = http::serve_http(service, self.listener, limits, None, stop);
         tokio::join!(served, compared);

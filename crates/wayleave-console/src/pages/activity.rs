@@ -27,7 +27,14 @@ use crate::{
 };
 
 /// Tools that are offered to filter by, whether or not they were called.
-const TOOLS: [&str; 6] = ["schema", "query_records", "aggregate", "search", "fetch", "workup"];
+const TOOLS: [&str; 6] = [
+    "schema",
+    "query_records",
+    "aggregate",
+    "search",
+    "fetch",
+    "workup",
+];
 /// Most tools in the list.
 const MAX_TOOLS: usize = 60;
 /// Longest name of a tool, client or stream in a cell, in characters.
@@ -75,7 +82,8 @@ async fn page(visit: &Visit<'_>, told: Option<Markup>) -> PageAnswer {
         Err(why) => return PageAnswer::failed(NavSection::Activity, &why),
     };
     let body = html! {
-        div.title { h1 { "Activity" } }
+        h1 { "Activity" }
+        p.by { "What agents called. What people decided is in " a href="/decisions" { "the ledger" } "." }
         @if let Some(told) = told { (told) }
         (filters(visit, &asked, &found))
         (sentence(visit, &asked, &found))
@@ -113,7 +121,9 @@ fn filters(visit: &Visit<'_>, asked: &ActivityQuery, found: &CallSummary) -> Mar
     let tokens: Vec<_> = tokens.filter(|it| it.kind == TokenKind::Client).collect();
     let mut tools: Vec<&str> = TOOLS.to_vec();
     let seen = found.tools.iter().map(String::as_str).take(MAX_TOOLS);
-    let chosen = [asked.tool.as_str()].into_iter().filter(|it| !it.is_empty());
+    let chosen = [asked.tool.as_str()]
+        .into_iter()
+        .filter(|it| !it.is_empty());
     for tool in seen.chain(chosen) {
         if !tools.contains(&tool) {
             tools.push(tool);
@@ -328,7 +338,12 @@ fn looks_of_people(visit: &Visit<'_>) -> Markup {
 fn exact(call: &Activity) -> String {
     let ms = call.id.started_ms() % 86_400_000;
     let (seconds, ms) = (ms / 1000, ms % 1000);
-    format!("{:02}:{:02}:{:02}.{ms:03}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+    format!(
+        "{:02}:{:02}:{:02}.{ms:03}",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
 }
 
 fn started_day(call: &Activity) -> String {
@@ -367,7 +382,12 @@ mod tests {
 
     #[test]
     fn durations_are_told_as_people_read_them() {
-        for (micros, told) in [(412, "0.4 ms"), (9_900, "9.9 ms"), (44_000, "44 ms"), (1_250_000, "1.2 s")] {
+        for (micros, told) in [
+            (412, "0.4 ms"),
+            (9_900, "9.9 ms"),
+            (44_000, "44 ms"),
+            (1_250_000, "1.2 s"),
+        ] {
             assert_eq!(took(micros), told);
         }
     }

@@ -5,11 +5,8 @@ use maud::{Markup, html};
 use wayleave_ledger::{Dataset, Validity};
 use wayleave_model::{mapping::Mapping, ratify::Ratified};
 use wayleave_project::{
-    Explanation,
-    index_status::IndexStatus,
-    overview::DatasetStatus,
+    Explanation, columns::thousands, index_status::IndexStatus, overview::DatasetStatus,
     source_probe::ConnectionDrift,
-    columns::thousands,
 };
 
 use super::datasets::{as_of, size, status};

@@ -92,7 +92,10 @@ pub(super) async fn compare(visit: &Visit<'_>) -> PageAnswer {
 
 /// How a live dataset compared with its sources last, and when.
 fn compared(visit: &Visit<'_>, line: &DatasetLine) -> Markup {
-    let last = line.name.as_ref().filter(|_| line.state == DatasetStatus::Active);
+    let last = line
+        .name
+        .as_ref()
+        .filter(|_| line.state == DatasetStatus::Active);
     let last = last.map(|it| visit.console.comparisons.get(it));
     html! { @match last {
         None => "",
@@ -142,15 +145,24 @@ pub(super) fn status(status: DatasetStatus) -> Markup {
 }
 
 fn needs(visit: &Visit<'_>, line: &DatasetLine) -> Option<Vec<Markup>> {
-    let compared = line.name.as_ref().and_then(|it| visit.console.comparisons.get(it));
+    let compared = line
+        .name
+        .as_ref()
+        .and_then(|it| visit.console.comparisons.get(it));
     let compared = compared.filter(|_| line.state == DatasetStatus::Active);
     let (wrong, fix) = if let Some(reason) = &line.refused {
         (reason.clone(), "restore the frozen copy, or ratify again")
     } else if let Some((_, ComparedState::Drifted(first))) = compared {
         let wrong = format!("its source is not what the mapping says: {first}");
-        (wrong, "`wayleave propose` writes the mapping that fits; read it here, or ratify it there")
+        (
+            wrong,
+            "`wayleave propose` writes the mapping that fits; read it here, or ratify it there",
+        )
     } else if let Some((_, ComparedState::NoAnswer(why))) = compared {
-        (why, "`wayleave doctor` says what it needs; then compare again")
+        (
+            why,
+            "`wayleave doctor` says what it needs; then compare again",
+        )
     } else if let Some(serving) = line.serving {
         let wrong = format!(
             "`{}` is served on; another was ratified since",

@@ -122,7 +122,9 @@ fn sideways(mapping: &Ratified<Mapping>, grant: &GrantEntry) -> Markup {
     let streams = &grant.terms.streams;
     let is_held = |name: &str| streams.get(name).is_some_and(|it| it.rows.is_some());
     let open = mapping.streams.iter().filter(|stream| {
-        streams.get(stream.name.as_str()).is_some_and(|it| it.rows.is_none())
+        streams
+            .get(stream.name.as_str())
+            .is_some_and(|it| it.rows.is_none())
     });
     let leaks: Vec<_> = open
         .filter_map(|stream| {

@@ -248,7 +248,8 @@ impl Authority {
             });
         }
         let holders = self.tokens.values_mut();
-        let is_held = |it: &&mut Arc<TokenEntry>| it.revoked.is_none() && it.grants.contains(replaces);
+        let is_held =
+            |it: &&mut Arc<TokenEntry>| it.revoked.is_none() && it.grants.contains(replaces);
         for token in holders.filter(is_held) {
             let token = Arc::make_mut(token);
             token.grants.remove(replaces);

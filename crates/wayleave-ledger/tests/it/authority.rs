@@ -203,16 +203,25 @@ async fn a_narrower_grant_takes_the_place_of_another_in_one_act() {
         assert!(matches!(refused, Refusal::NotNarrower { .. }), "{refused}");
     }
     assert_eq!(governance.ledger().epoch().await.unwrap(), entries);
-    let narrow = governance.narrow_grant(&wide, request.clone(), "bo").await.unwrap();
+    let narrow = governance
+        .narrow_grant(&wide, request.clone(), "bo")
+        .await
+        .unwrap();
     assert_eq!(governance.ledger().epoch().await.unwrap(), entries + 1);
     drop(governance);
     let after = crate::project::governance(dir.path());
     let state = after.ledger().state().await.unwrap();
     let ended = state.grant(&wide).unwrap();
     assert_eq!(ended.validity(NOW), Validity::Revoked);
-    assert_eq!(ended.revoked.as_ref().unwrap().note, format!("narrowed to {narrow}"));
+    assert_eq!(
+        ended.revoked.as_ref().unwrap().note,
+        format!("narrowed to {narrow}")
+    );
     assert_eq!(state.grant(&narrow).unwrap().terms, request.terms);
-    assert_eq!(state.tokens()[&token.id].grants, BTreeSet::from([narrow.clone()]));
+    assert_eq!(
+        state.tokens()[&token.id].grants,
+        BTreeSet::from([narrow.clone()])
+    );
     // What has ended is narrowed no more, and a longer life is not narrower.
     let again = refusal(after.narrow_grant(&wide, request.clone(), "bo").await);
     assert!(matches!(again, Refusal::GrantRevoked { .. }), "{again}");

@@ -172,7 +172,10 @@ mod tests {
             connection: "crm".into(),
             mapping: Digest::from_bytes(b"one"),
             streams: BTreeMap::from([
-                ("people".to_owned(), stream(&["id", "name", "level"], Some(r#"{"level": {"gte": 2}}"#))),
+                (
+                    "people".to_owned(),
+                    stream(&["id", "name", "level"], Some(r#"{"level": {"gte": 2}}"#)),
+                ),
                 ("orgs".to_owned(), stream(&["id"], None)),
             ]),
             capabilities: BTreeSet::new(),
@@ -195,18 +198,32 @@ mod tests {
         let terms = narrowing.terms(&wide(), &mapping()).unwrap();
         assert!(terms.is_within(&wide()) && terms != wide());
         let people = &terms.streams["people"];
-        assert_eq!(people.fields, BTreeSet::from(["id".to_owned(), "name".to_owned()]));
+        assert_eq!(
+            people.fields,
+            BTreeSet::from(["id".to_owned(), "name".to_owned()])
+        );
         let rows = people.rows.as_ref().unwrap().as_str();
-        assert_eq!(rows, r#"{"level": {"gte": 2}, "any": [{"level": {"lte": 5}}]}"#);
+        assert_eq!(
+            rows,
+            r#"{"level": {"gte": 2}, "any": [{"level": {"lte": 5}}]}"#
+        );
         assert!(!terms.streams.contains_key("orgs"));
-        assert_eq!(GrantNarrowing::default().terms(&wide(), &mapping()).unwrap(), wide());
+        assert_eq!(
+            GrantNarrowing::default()
+                .terms(&wide(), &mapping())
+                .unwrap(),
+            wide()
+        );
     }
 
     #[test]
     fn everything_that_is_not_in_the_grant_is_told_at_once() {
         let narrowing = GrantNarrowing {
             streams: BTreeMap::from([
-                ("people".to_owned(), Some(BTreeSet::from(["nam".to_owned()]))),
+                (
+                    "people".to_owned(),
+                    Some(BTreeSet::from(["nam".to_owned()])),
+                ),
                 ("invoices".to_owned(), None),
             ]),
             rows: BTreeMap::from([

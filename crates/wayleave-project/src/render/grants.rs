@@ -172,7 +172,11 @@ pub fn losses(wider: &Terms, narrower: &Terms) -> Vec<String> {
         };
         let fields = before.fields.difference(&after.fields);
         lost.extend(fields.map(|field| format!("field `{name}.{field}`")));
-        if let Some(rows) = after.rows.as_ref().filter(|it| before.rows.as_ref() != Some(*it)) {
+        if let Some(rows) = after
+            .rows
+            .as_ref()
+            .filter(|it| before.rows.as_ref() != Some(*it))
+        {
             lost.push(format!("rows of `{name}` other than `{}`", rows.as_str()));
         }
     }

@@ -186,9 +186,8 @@ impl ConsoleBackend for DeploymentBackend {
     async fn recent_use(&self) -> RecentUse {
         let now = u64::try_from(SystemClock.now()).unwrap_or(0);
         let since = now.saturating_sub(RECENT_MS);
-        let read = self.read_calls(move |reader| {
-            call_summary::recent_use(reader, since, MAX_RECENT_CALLS)
-        });
+        let read = self
+            .read_calls(move |reader| call_summary::recent_use(reader, since, MAX_RECENT_CALLS));
         read.await.unwrap_or_default()
     }
 

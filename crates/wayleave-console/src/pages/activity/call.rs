@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use wayleave_activity::{Activity, RecordList, prov_document};
 use wayleave_project::columns::thousands;
 
-use super::{exact, of, outcome, result, started, tool, took, who};
+use super::{exact, of, outcome, result, started, took, tool, who};
 use crate::{
     form::encode,
     names::{Plain, code},
@@ -19,7 +19,8 @@ pub(in crate::pages) async fn show(visit: &Visit<'_>, id: &str, as_prov: bool) -
     let found = match visit.console.backend.call(id).await {
         Ok(Some(found)) => found,
         Ok(None) => {
-            let what = html! { "No call " (code(id)) " is on record. " a href="/activity" { "Activity" } };
+            let what =
+                html! { "No call " (code(id)) " is on record. " a href="/activity" { "Activity" } };
             return PageAnswer::missing(NavSection::Activity, &what);
         }
         Err(why) => return PageAnswer::failed(NavSection::Activity, &why),
@@ -27,7 +28,11 @@ pub(in crate::pages) async fn show(visit: &Visit<'_>, id: &str, as_prov: bool) -
     if as_prov {
         return PageAnswer::Text(format!("{:#}", prov_document([&found])));
     }
-    PageAnswer::page(NavSection::Activity, format!("Call at {}", exact(&found)), page(visit, &found))
+    PageAnswer::page(
+        NavSection::Activity,
+        format!("Call at {}", exact(&found)),
+        page(visit, &found),
+    )
 }
 
 fn page(visit: &Visit<'_>, call: &Activity) -> Markup {

@@ -16,7 +16,13 @@ const LABELS: usize = 8;
 
 pub(super) fn figure(bars: &[CallBar], asked: &ActivityQuery) -> Markup {
     let most = nice(bars.iter().map(|it| it.calls).max().unwrap_or(0));
-    let slowest = nice(bars.iter().filter_map(|it| it.p95).max().unwrap_or(0).div_ceil(1000));
+    let slowest = nice(
+        bars.iter()
+            .filter_map(|it| it.p95)
+            .max()
+            .unwrap_or(0)
+            .div_ceil(1000),
+    );
     let each = asked.span.bar_words;
     let is_days = asked.span.bar_ms >= 6 * 3_600_000;
     html! { figure aria-labelledby="ch" {
@@ -65,7 +71,11 @@ fn labels(bars: &[CallBar], is_days: bool) -> Vec<String> {
         let at = started_at(bar.from_ms);
         let whole = day(at);
         let short = whole.rsplit_once(' ').map(|(it, _)| it.to_owned());
-        if is_days { short.unwrap_or(whole) } else { clock(at) }
+        if is_days {
+            short.unwrap_or(whole)
+        } else {
+            clock(at)
+        }
     };
     let mut labels: Vec<String> = bars.iter().step_by(step).map(short).collect();
     labels.push("now".to_owned());
@@ -101,7 +111,9 @@ fn calls(bars: &[CallBar], most: u64, each: &str, is_days: bool) -> Markup {
         let in_vain: u64 = bars.iter().map(|it| it.in_vain).sum();
         format!(
             "Calls {each}: most at {} UTC, {}; {} not answered in all.",
-            name(it, is_days), thousands(it.calls), thousands(in_vain)
+            name(it, is_days),
+            thousands(it.calls),
+            thousands(in_vain)
         )
     });
     html! { svg viewBox="0 0 720 100" preserveAspectRatio="none" role="img" aria-label=(told) {
@@ -129,7 +141,8 @@ fn latencies(bars: &[CallBar], slowest: u64) -> Markup {
     let best = bars.iter().filter_map(|it| it.median).min().unwrap_or(0);
     let told = format!(
         "Time to answer: the median is at best {}; p95 is at worst {}.",
-        took(best), took(worst)
+        took(best),
+        took(worst)
     );
     html! { svg viewBox="0 0 720 100" preserveAspectRatio="none" role="img" aria-label=(told) {
         title { "Time to answer" }
@@ -161,7 +174,9 @@ fn runs(bars: &[CallBar], slowest: u64, value: impl Fn(&CallBar) -> Option<u64>)
         // A single bar has no line to the next: it is drawn as wide as the bar.
         [(x, y, half)] => format!("{},{y:.1} {},{y:.1}", px(x - half), px(x + half)),
         points => {
-            let points = points.iter().map(|(x, y, _)| format!("{},{}", px(*x), px(*y)));
+            let points = points
+                .iter()
+                .map(|(x, y, _)| format!("{},{}", px(*x), px(*y)));
             points.collect::<Vec<_>>().join(" ")
         }
     };
@@ -204,7 +219,15 @@ mod tests {
 
     #[test]
     fn scales_are_round_and_never_too_small() {
-        for (most, round) in [(0, 2), (2, 2), (3, 4), (7, 10), (11, 20), (110, 200), (999, 1000)] {
+        for (most, round) in [
+            (0, 2),
+            (2, 2),
+            (3, 4),
+            (7, 10),
+            (11, 20),
+            (110, 200),
+            (999, 1000),
+        ] {
             assert_eq!(nice(most), round);
         }
         assert!(nice(u64::MAX) == u64::MAX);
@@ -212,7 +235,11 @@ mod tests {
 
     #[test]
     fn a_lonely_bar_has_a_line_and_gaps_break_it() {
-        let bar = |median| CallBar { median, calls: 1, ..CallBar::default() };
+        let bar = |median| CallBar {
+            median,
+            calls: 1,
+            ..CallBar::default()
+        };
         let bars = [bar(Some(1000)), bar(None), bar(Some(1000)), bar(Some(2000))];
         let lines = runs(&bars, 2, |it| it.median);
         assert_eq!(lines, ["14.4,50.0 165.6,50.0", "450.0,50.0 630.0,0.0"]);

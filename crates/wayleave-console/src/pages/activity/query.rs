@@ -6,11 +6,7 @@ use wayleave_ledger::rfc3339;
 use wayleave_project::call_summary::{CallQuery, CallVerdict};
 
 use super::{label, started_at};
-use crate::{
-    form::encode,
-    names::code,
-    respond::Visit,
-};
+use crate::{form::encode, names::code, respond::Visit};
 
 /// A time to look back, and the bars it is drawn in.
 #[derive(Debug, Clone, Copy)]
@@ -28,10 +24,34 @@ const HOUR: u64 = 60 * MINUTE;
 
 /// The times that are offered; the first unless another is asked for.
 pub(super) const SPANS: [TimeSpan; 4] = [
-    TimeSpan { name: "24h", words: "24 hours", bar_words: "an hour", bar_ms: HOUR, bars: 24 },
-    TimeSpan { name: "1h", words: "1 hour", bar_words: "in 2 minutes", bar_ms: 2 * MINUTE, bars: 30 },
-    TimeSpan { name: "7d", words: "7 days", bar_words: "in 6 hours", bar_ms: 6 * HOUR, bars: 28 },
-    TimeSpan { name: "30d", words: "30 days", bar_words: "a day", bar_ms: 24 * HOUR, bars: 30 },
+    TimeSpan {
+        name: "24h",
+        words: "24 hours",
+        bar_words: "an hour",
+        bar_ms: HOUR,
+        bars: 24,
+    },
+    TimeSpan {
+        name: "1h",
+        words: "1 hour",
+        bar_words: "in 2 minutes",
+        bar_ms: 2 * MINUTE,
+        bars: 30,
+    },
+    TimeSpan {
+        name: "7d",
+        words: "7 days",
+        bar_words: "in 6 hours",
+        bar_ms: 6 * HOUR,
+        bars: 28,
+    },
+    TimeSpan {
+        name: "30d",
+        words: "30 days",
+        bar_words: "a day",
+        bar_ms: 24 * HOUR,
+        bars: 30,
+    },
 ];
 
 /// What a person asks for.
@@ -117,7 +137,10 @@ impl ActivityQuery {
 
     /// The address of this selection, with more.
     pub(super) fn link(&self, more: &[(&'static str, &str)]) -> String {
-        address("/activity", self.pairs().into_iter().chain(more.iter().copied()))
+        address(
+            "/activity",
+            self.pairs().into_iter().chain(more.iter().copied()),
+        )
     }
 
     pub(super) fn prov_link(&self) -> String {
@@ -135,7 +158,10 @@ impl ActivityQuery {
     /// The same filters over a longer time.
     pub(super) fn longer_link(&self) -> Option<String> {
         let longest = SPANS.last()?.name;
-        let others = self.pairs().into_iter().filter(|(name, _)| *name != "since");
+        let others = self
+            .pairs()
+            .into_iter()
+            .filter(|(name, _)| *name != "since");
         (self.span.name != longest)
             .then(|| address("/activity", others.chain([("since", longest)])))
     }
@@ -179,6 +205,8 @@ impl ActivityQuery {
 }
 
 fn address<'a>(path: &str, pairs: impl Iterator<Item = (&'static str, &'a str)>) -> String {
-    let pairs: Vec<String> = pairs.map(|(name, value)| format!("{name}={}", encode(value))).collect();
+    let pairs: Vec<String> = pairs
+        .map(|(name, value)| format!("{name}={}", encode(value)))
+        .collect();
     format!("{path}?{}", pairs.join("&"))
 }

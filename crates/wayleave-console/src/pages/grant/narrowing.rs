@@ -48,7 +48,10 @@ pub(in crate::pages) async fn narrow(visit: &Visit<'_>, id: &str, only_look: boo
         Ok((_, lost)) if only_look => page(visit, id, None, Some(&lost)).await,
         Ok((request, _)) => {
             let governance = visit.console.project.governance();
-            match governance.narrow_grant(id, request, &visit.session.who).await {
+            match governance
+                .narrow_grant(id, request, &visit.session.who)
+                .await
+            {
                 Ok(narrower) => PageAnswer::SeeOther(format!("/grants/{narrower}")),
                 Err(error) => refused(error.into()).await,
             }
@@ -76,7 +79,8 @@ async fn request(visit: &Visit<'_>, grant: &GrantEntry) -> Result<GrantRequest, 
         ..GrantNarrowing::default()
     };
     for stream in form.all("s") {
-        wish.streams.insert(stream.to_owned(), Some(BTreeSet::new()));
+        wish.streams
+            .insert(stream.to_owned(), Some(BTreeSet::new()));
         let text = form.get(&format!("rows.{stream}")).trim();
         if !text.is_empty() {
             let filter = text.parse();
@@ -115,7 +119,10 @@ fn sooner(visit: &Visit<'_>, grant: &GrantEntry) -> Option<Millis> {
         return grant.expires;
     }
     let now = visit.state.now(visit.console.now());
-    [end_of(word, now), grant.expires].into_iter().flatten().min()
+    [end_of(word, now), grant.expires]
+        .into_iter()
+        .flatten()
+        .min()
 }
 
 pub(super) fn form(
@@ -185,17 +192,18 @@ impl Ticks {
     }
 }
 
-fn stream(
-    name: &str,
-    terms: &StreamTerms,
-    mapping: &Mapping,
-    asked: Option<&Ticks>,
-) -> Markup {
+fn stream(name: &str, terms: &StreamTerms, mapping: &Mapping, asked: Option<&Ticks>) -> Markup {
     let key = mapping.stream(name).map(|it| it.key.as_slice());
     let key = key.unwrap_or_default();
     let is_key = |field: &str| key.iter().any(|it| it == field);
-    let rows = asked.and_then(|it| it.rows.get(name)).map_or("", String::as_str);
-    let purpose = if terms.rows.is_some() { "added to what is there" } else { "leave empty for all" };
+    let rows = asked
+        .and_then(|it| it.rows.get(name))
+        .map_or("", String::as_str);
+    let purpose = if terms.rows.is_some() {
+        "added to what is there"
+    } else {
+        "leave empty for all"
+    };
     html! { div {
         label.tick {
             input type="checkbox" name="s" value=(name) checked[asked.is_none_or(|it| it.streams.contains(name))];

@@ -117,7 +117,10 @@ async fn t3_in_production_an_operation_for_developers_is_hidden_and_denied() {
         // A token of every scope, as far as the deployment lets one be used.
         let caller = Caller::new("tok_1").with_view("dev").with(Access {
             package: Arc::new(Package::local()),
-            scopes: Scope::ALL.into_iter().collect::<Scopes>().intersection(fixture.scopes()),
+            scopes: Scope::ALL
+                .into_iter()
+                .collect::<Scopes>()
+                .intersection(fixture.scopes()),
             authenticated: true,
         });
         let mut client = Client::with(&deployment, caller).await;

@@ -160,7 +160,9 @@ async fn by_default_seventy_datasets_are_worked_up_through_one_tool_and_the_list
     let before = walk(&mut client, "tools").await;
     assert_eq!((before.len(), own(&before)), (5 + 5 + 11 + 64, 64));
     for number in 64..70 {
-        let connected = client.call("connect_dataset", json!({ "name": name(number) })).await;
+        let connected = client
+            .call("connect_dataset", json!({ "name": name(number) }))
+            .await;
         assert_eq!(connected["structuredContent"]["data"]["tool"], "workup");
     }
     let tools = walk(&mut client, "tools").await;
@@ -173,7 +175,9 @@ async fn by_default_seventy_datasets_are_worked_up_through_one_tool_and_the_list
             page["after"] = after.clone();
         }
         let answer = client.call("list_datasets", page).await;
-        let rows = answer["structuredContent"]["data"]["rows"].as_array().unwrap();
+        let rows = answer["structuredContent"]["data"]["rows"]
+            .as_array()
+            .unwrap();
         assert!(rows.iter().all(|row| row[6] == "workup"), "{rows:?}");
         listed += rows.len();
         after = answer["structuredContent"]["meta"]["next_after"].clone();

@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     /// A capability that stays [default: all that can still be called].
     #[arg(long = "capability", value_name = "NAME")]
     capabilities: Vec<String>,
-    /// When it ends, no later than now: `12h`, `30d`, `6w`, a date or a time [default: as before].
+    /// When it ends, no later than before: `12h`, `30d`, `6w`, a date or a time [default: as before].
     #[arg(long, value_name = "WHEN", value_parser = expiry::parse)]
     expires: Option<Expiry>,
     /// What it is for, in your words; kept for ever [default: as before].

@@ -34,7 +34,7 @@ class Activity(ConsoleCase, unittest.IsolatedAsyncioTestCase):
 
     async def calls(self, client) -> None:
         """One call that is answered, one that is refused, one of a record."""
-        await self.good(client, "query_records", stream="customer", where={"name": {"contains": VALUE}})
+        await self.good(client, "query_records", stream="customer", filter={"name": {"contains": VALUE}})
         await self.refused(client, "query_records", stream="customer", fields=["salary"])
         await self.good(client, "fetch", id="shop/customer:1")
 

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use wayleave_activity::{Activity, RecordList, prov_document};
+use wayleave_model::digest::Digest;
 use wayleave_project::columns::thousands;
 
 use super::{exact, of, outcome, result, started, took, tool, who};
@@ -89,7 +90,7 @@ fn page(visit: &Visit<'_>, call: &Activity) -> Markup {
 
 fn grants(call: &Activity) -> Markup {
     let rows = call.grants.iter().map(|grant| {
-        let mapping: String = grant.mapping.iter().take(6).map(|it| format!("{it:02x}")).collect();
+        let mapping = Digest::from_raw(grant.mapping).short();
         let is_grant = grant.grant.starts_with("g_");
         vec![
             html! { @if is_grant { a href={ "/grants/" (grant.grant) } { (code(&grant.grant)) } } @else { (code(&grant.grant)) } },

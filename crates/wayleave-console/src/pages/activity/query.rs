@@ -185,9 +185,10 @@ impl ActivityQuery {
     pub(super) fn command(&self) -> String {
         let since = rfc3339(started_at(self.since_ms));
         let mut command = format!("wayleave audit list --since {since}");
-        let (stream, record) = match self.of.contains(':') {
-            true => ("", self.of.as_str()),
-            false => (self.of.as_str(), ""),
+        let (stream, record) = if self.of.contains(':') {
+            ("", self.of.as_str())
+        } else {
+            (self.of.as_str(), "")
         };
         for (option, value) in [
             ("token", self.who.as_str()),

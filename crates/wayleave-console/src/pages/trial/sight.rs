@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
-use wayleave_ledger::{GrantEntry, Validity};
+use wayleave_ledger::Validity;
 use wayleave_model::{mapping::Mapping, ratify::Ratified};
 
 use crate::{
@@ -57,7 +57,7 @@ pub(super) async fn sees(visit: &Visit<'_>, token: Option<&str>, stream: &str) -
         &token.label
     };
     let grants = token.grants.iter().filter_map(|id| visit.state.grant(id));
-    let granted: Vec<&GrantEntry> = grants
+    let granted: Vec<_> = grants
         .filter(|it| it.validity(now) == Validity::Live && it.terms.dataset == dataset)
         .filter(|it| it.terms.streams.contains_key(stream))
         .collect();

@@ -1,6 +1,6 @@
 //! `wayleave grant narrow`: puts a narrower grant in the place of another.
 
-use std::{collections::BTreeSet, path::Path, process::ExitCode};
+use std::{collections::BTreeSet, fmt::Write as _, path::Path, process::ExitCode};
 
 use serde_json::json;
 use wayleave_ledger::GrantRequest;
@@ -94,7 +94,7 @@ pub(super) async fn run(
         render::grants::streams(&terms),
     );
     if !lost.is_empty() {
-        text.push_str(&format!("\ntaken: {}", lost.join(", ")));
+        let _ = write!(text, "\ntaken: {}", lost.join(", "));
     }
     output.answer(&document, text);
     Ok(ExitCode::SUCCESS)

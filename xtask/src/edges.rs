@@ -75,6 +75,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-plan",
             "wayleave-store",
             "wayleave-ledger",
+            "wayleave-activity",
             "wayleave-project",
         ],
     ),

@@ -37,6 +37,6 @@ pub use error::{LogError, ReadError};
 pub use filter::ActivityFilter;
 pub use log::{ActivityLog, Appended, LogOptions, SealObserver, SegmentSeal};
 pub use prov::{PROV_CONTEXT, prov_document, prov_node};
-pub use reader::ActivityReader;
+pub use reader::{ActivityReader, LogStamp};
 pub use shape::{argument_shape, public_text};
 pub use verify::{LogDamage, LogReport, WriterReport};

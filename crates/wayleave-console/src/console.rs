@@ -7,6 +7,7 @@ use wayleave_project::Project;
 
 use crate::{
     backend::ConsoleBackend,
+    comparisons::ComparisonTable,
     links::{LinkError, LoginLinks},
     session::SessionTable,
     signing::ConsoleSigning,
@@ -27,6 +28,7 @@ pub struct Console {
     pub(crate) backend: Arc<dyn ConsoleBackend>,
     pub(crate) sessions: SessionTable,
     pub(crate) links: LoginLinks,
+    pub(crate) comparisons: ComparisonTable,
     pub(crate) port: u16,
     pub(crate) signing: ConsoleSigning,
 }
@@ -43,6 +45,7 @@ impl Console {
             project,
             backend,
             sessions: SessionTable::default(),
+            comparisons: ComparisonTable::default(),
             port: options.port,
             signing: options.signing,
         }

@@ -6,6 +6,7 @@
 
 mod assets;
 mod backend;
+mod comparisons;
 mod console;
 mod form;
 mod links;

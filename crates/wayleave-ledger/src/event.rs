@@ -91,6 +91,13 @@ pub enum Event {
     },
     /// A human granted access to part of a dataset.
     GrantCreated(NewGrant),
+    /// A human put a narrower grant in the place of another, for every token that has it.
+    GrantNarrowed {
+        /// The grant that ends.
+        replaces: String,
+        /// The narrower one.
+        narrower: NewGrant,
+    },
     /// A human revoked a grant.
     GrantRevoked {
         /// The grant.
@@ -226,6 +233,7 @@ impl Event {
             | Self::SourceAdded { .. }
             | Self::SourceRemoved { .. }
             | Self::GrantCreated(_)
+            | Self::GrantNarrowed { .. }
             | Self::GrantRevoked { .. }
             | Self::TokenIssued(_)
             | Self::TokenRevoked { .. }
@@ -267,7 +275,7 @@ impl Event {
                 text::source(name)?;
                 text::who(who)
             }
-            Self::GrantCreated(new) => {
+            Self::GrantCreated(new) | Self::GrantNarrowed { narrower: new, .. } => {
                 text::who(&new.who)?;
                 text::purpose(&new.purpose)?;
                 text::grant(&new.grant)?;

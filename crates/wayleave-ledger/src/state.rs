@@ -269,6 +269,9 @@ impl State {
                 same(dataset, checked, Some(self.must_digest(dataset)?))?;
                 self.authority.admit_grant(&new.grant)
             }
+            Event::GrantNarrowed { replaces, narrower } => {
+                self.authority.admit_narrowing(replaces, narrower)
+            }
             Event::TokenIssued(new) => self.authority.admit_token(new),
             Event::GrantRevoked { grant, .. } => self.authority.unrevoked_grant(grant).map(drop),
             Event::TokenRevoked { token, .. } => self.authority.unrevoked_token(token).map(drop),
@@ -352,6 +355,7 @@ impl State {
                 self.sources.remove(&name);
             }
             event @ (Event::GrantCreated(_)
+            | Event::GrantNarrowed { .. }
             | Event::GrantRevoked { .. }
             | Event::TokenIssued(_)
             | Event::TokenRevoked { .. }) => self.authority.apply(seq, at, event),

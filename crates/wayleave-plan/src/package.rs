@@ -1,6 +1,7 @@
 //! What one credential may read: one grant per connection.
 
 mod grant_selection;
+mod narrowing;
 mod terms;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +12,7 @@ use serde_json::Value as Json;
 use wayleave_model::mask::Mask;
 
 pub use grant_selection::{GrantSelection, Unfit};
+pub use narrowing::GrantNarrowing;
 pub use terms::LeftOut;
 
 /// The grants behind one token.

@@ -3,7 +3,7 @@
 mod backend;
 mod service;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,8 @@ use service::ConsoleService;
 
 /// Most connections to the console: a few browsers.
 const MAX_CONNECTIONS: usize = 128;
+/// How often live datasets are compared with their sources.
+const COMPARE_INTERVAL: Duration = Duration::from_secs(300);
 
 /// A console that listens.
 pub struct ConsoleServer {
@@ -58,6 +60,14 @@ impl Deployment {
     }
 }
 
+/// Compares live datasets with their sources now and then, so that no page has to wait for one.
+async fn compare(console: Arc<Console>) {
+    loop {
+        console.compare_live().await;
+        tokio::time::sleep(COMPARE_INTERVAL).await;
+    }
+}
+
 impl ConsoleServer {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
@@ -76,7 +86,11 @@ impl ConsoleServer {
             unauthenticated: MAX_CONNECTIONS,
             ..Limits::default()
         };
+        let compared = stop
+            .clone()
+            .run_until_cancelled_owned(compare(Arc::clone(&self.console)));
         let service = Arc::new(ConsoleService::new(self.console));
-        http::serve_http(service, self.listener, limits, None, stop).await;
+        let served = http::serve_http(service, self.listener, limits, None, stop);
+        tokio::join!(served, compared);
     }
 }

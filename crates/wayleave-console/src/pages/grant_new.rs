@@ -156,7 +156,7 @@ fn form(
     } }
 }
 
-fn risk(name: &str) -> Markup {
+pub(super) fn risk(name: &str) -> Markup {
     html! {
         @if sensitive::looks_secret(name).is_some() { " " (state("bad", "looks secret")) }
         @else if weigh::personal(name).is_some() { " " (state("weigh", "personal data")) }

@@ -68,6 +68,29 @@ impl Governance {
         Ok(grant)
     }
 
+    /// Puts a narrower grant in the place of another, for every token that has it, in one act.
+    /// Returns its id.
+    pub async fn narrow_grant(
+        &self,
+        replaces: &str,
+        request: GrantRequest,
+        who: &str,
+    ) -> Result<String, GovernanceError> {
+        let grant = format!("g_{}", random_id()?);
+        let event = Event::GrantNarrowed {
+            replaces: replaces.to_owned(),
+            narrower: NewGrant {
+                grant: grant.clone(),
+                terms: request.terms,
+                expires: request.expires,
+                purpose: request.purpose,
+                who: who.to_owned(),
+            },
+        };
+        self.append(event).await?;
+        Ok(grant)
+    }
+
     /// Revokes a grant, for every token that has it.
     pub async fn revoke_grant(
         &self,

@@ -77,6 +77,12 @@ pub enum Refusal {
         /// The grant.
         id: String,
     },
+    /// What would take a grant's place allows something that it does not.
+    #[error("that is not narrower than grant `{id}`")]
+    NotNarrower {
+        /// The grant.
+        id: String,
+    },
     /// Two grants of a package are for one connection, so it would be ambiguous which applies.
     #[error("grants `{first}` and `{second}` are both of connection `{connection}`")]
     OneGrantAConnection {

@@ -73,8 +73,9 @@ fn small() -> Vec<SealedEntry> {
             expires: Some(7),
             who: "b".into(),
         }),
+        narrowed(digest),
         Event::GrantRevoked {
-            grant: "g_abcd".into(),
+            grant: "g_efgh".into(),
             who: "b".into(),
             note: "n".into(),
         },
@@ -106,6 +107,19 @@ fn grant(mapping: Digest) -> Event {
         purpose: "p".into(),
         who: "b".into(),
     })
+}
+
+fn narrowed(mapping: Digest) -> Event {
+    let Event::GrantCreated(mut narrower) = grant(mapping) else {
+        unreachable!("a grant is made");
+    };
+    narrower.grant = "g_efgh".into();
+    narrower.expires = Some(9);
+    narrower.terms.capabilities.clear();
+    Event::GrantNarrowed {
+        replaces: "g_abcd".into(),
+        narrower,
+    }
 }
 
 /// Walks a chain against a known last entry, as `verify` does.

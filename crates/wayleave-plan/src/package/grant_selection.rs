@@ -125,7 +125,7 @@ fn list(names: &[String]) -> String {
     quoted.join(", ")
 }
 
-fn unknown<'a>(
+pub(super) fn unknown<'a>(
     what: &'static str,
     place: String,
     name: &str,
@@ -266,7 +266,7 @@ impl GrantSelection {
 }
 
 /// Whether a grant of these streams lets a capability be called.
-fn callable(
+pub(super) fn callable(
     mapping: &Mapping,
     capability: &Capability,
     connection: Option<&str>,
@@ -380,7 +380,7 @@ fn relations(stream: &Stream) -> BTreeSet<String> {
 }
 
 /// Checks that a row filter fits, whatever values its claims will have.
-fn fits(stream: &Stream, filter: &RowFilter) -> Result<(), String> {
+pub(super) fn fits(stream: &Stream, filter: &RowFilter) -> Result<(), String> {
     let mut filter = filter.to_map().ok_or("it is not a JSON object")?;
     grant::visit_operands(&mut filter, &mut |name, operand| {
         if grant::claim_of(operand).is_some()

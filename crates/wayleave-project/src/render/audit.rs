@@ -111,6 +111,11 @@ pub fn words(event: &Event) -> (String, &str, &str) {
                 &new.purpose,
             )
         }
+        Event::GrantNarrowed { replaces, narrower } => (
+            format!("narrowed {replaces} to {}", narrower.grant),
+            &narrower.who,
+            &narrower.purpose,
+        ),
         Event::GrantRevoked { grant, who, note } => (format!("revoked {grant}"), who, note),
         Event::TokenIssued(new) => {
             let id = &new.token;

@@ -173,6 +173,29 @@ fn details(grant: &GrantEntry, now: Millis, gone: &[String], tokens: &[String]) 
     text
 }
 
+/// What narrower terms take from their holders, one phrase each.
+pub fn losses(wider: &Terms, narrower: &Terms) -> Vec<String> {
+    let mut lost = Vec::new();
+    for (name, before) in &wider.streams {
+        let Some(after) = narrower.streams.get(name) else {
+            lost.push(format!("stream `{name}`"));
+            continue;
+        };
+        let fields = before.fields.difference(&after.fields);
+        lost.extend(fields.map(|field| format!("field `{name}.{field}`")));
+        if let Some(rows) = after
+            .rows
+            .as_ref()
+            .filter(|it| before.rows.as_ref() != Some(*it))
+        {
+            lost.push(format!("rows of `{name}` other than `{}`", rows.as_str()));
+        }
+    }
+    let capabilities = wider.capabilities.difference(&narrower.capabilities);
+    lost.extend(capabilities.map(|name| format!("capability `{name}`")));
+    lost
+}
+
 /// Parts of the terms that the mapping no longer has.
 fn missing_parts(terms: &Terms, mapping: &Mapping) -> Vec<String> {
     let mut gone = Vec::new();

@@ -3,6 +3,7 @@
 pub(super) mod create;
 pub(super) mod expiry;
 mod file;
+mod narrow;
 
 use std::{path::Path, process::ExitCode};
 
@@ -35,6 +36,8 @@ pub(crate) enum Action {
         #[arg(value_name = "GRANT")]
         grant: String,
     },
+    /// Put a narrower grant in the place of one, for every token that has it, in one act.
+    Narrow(narrow::Arguments),
     /// Take a grant back, from every token that has it.
     Revoke {
         /// The grant.
@@ -55,6 +58,7 @@ pub(crate) async fn run(
     match action {
         Action::Create(it) => create::run(it, project, output).await,
         Action::List { all } => list(all, project, output).await,
+        Action::Narrow(it) => narrow::run(it, project, output).await,
         Action::Show { grant } => show(&grant, project, output).await,
         Action::Revoke {
             grant,
@@ -144,6 +148,7 @@ pub(super) fn refused(error: GovernanceError) -> Failure {
             Refusal::UnknownGrant { .. } | Refusal::GrantRevoked { .. } => {
                 "`wayleave grant list --all` shows them"
             }
+            Refusal::NotNarrower { .. } => "make another grant for what it does not allow",
             Refusal::UnknownToken { .. } | Refusal::TokenRevoked { .. } => {
                 "`wayleave token list --all` shows them"
             }

@@ -6,6 +6,7 @@ use std::path::Path;
 use tempfile::TempDir;
 use wayleave_ledger::{Governance, NewSource, RatifyRequest, SystemClock};
 use wayleave_model::digest::Digest;
+use wayleave_model::grant::Scopes;
 use wayleave_model::mapping::{Mapping, SourceKind};
 use wayleave_model::ratify::{Draft, Ratified};
 use wayleave_project::Project;
@@ -59,6 +60,11 @@ impl ProjectFixture {
         Deployment::open(&self.project, Environment::with(environment))
             .await
             .unwrap()
+    }
+
+    /// The scopes that its settings let be used.
+    pub(crate) fn scopes(&self) -> Scopes {
+        self.project.settings().scopes
     }
 
     pub(crate) fn folder(&self) -> &Path {

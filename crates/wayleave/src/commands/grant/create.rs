@@ -75,7 +75,7 @@ pub(crate) struct Arguments {
 }
 
 /// Parses `people`, or `people=full_name,status`.
-fn stream(word: &str) -> Result<(String, Option<BTreeSet<String>>), String> {
+pub(super) fn stream(word: &str) -> Result<(String, Option<BTreeSet<String>>), String> {
     let (name, fields) = match word.split_once('=') {
         None => (word, None),
         Some((name, fields)) => (name, Some(fields)),
@@ -92,7 +92,7 @@ fn stream(word: &str) -> Result<(String, Option<BTreeSet<String>>), String> {
 }
 
 /// Parses `people={"region": "eu"}`.
-fn rows(word: &str) -> Result<(String, RowFilter), String> {
+pub(super) fn rows(word: &str) -> Result<(String, RowFilter), String> {
     let form = "write it as `people={\"region\": \"eu\"}`";
     let (stream, filter) = word.split_once('=').ok_or(form)?;
     let filter = filter.parse().map_err(|error| format!("{error}; {form}"))?;
@@ -198,15 +198,20 @@ pub(in crate::commands) fn fit(
     wish: &GrantSelection,
     mapping: &Ratified<Mapping>,
 ) -> Result<Terms, Failure> {
-    wish.terms(mapping).map_err(|unfit| match unfit.as_slice() {
+    wish.terms(mapping)
+        .map_err(|unfit| unfitting(&unfit, &format!("`{}`", mapping.dataset.name)))
+}
+
+/// Everything that does not fit, with what would.
+pub(super) fn unfitting(unfit: &[Unfit], what: &str) -> Failure {
+    match unfit {
         [only] => Failure::from_error(only).maybe_hint(only.hint()),
         many => {
-            let dataset = &mapping.dataset.name;
-            let mut failure = Failure::usage(format!("the grant does not fit `{dataset}`"));
+            let mut failure = Failure::usage(format!("the grant does not fit {what}"));
             failure.why.causes = many.iter().map(with_hint).collect();
             failure.hint("nothing was granted; mend these and run it again")
         }
-    })
+    }
 }
 
 fn with_hint(unfit: &Unfit) -> String {

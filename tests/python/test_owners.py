@@ -208,7 +208,7 @@ class Human:
 
     def trusts(self, owner_pin: bool) -> dict[str, dict[str, str]]:
         """The environments of those who serve the project."""
-        nobody = self.env | {"HOME": "/nonexistent"}
+        nobody = {name: value for name, value in self.env.items() if name != "HOME"}
         named = nobody | {"WAYLEAVE_TRUST_OWNER": self.fingerprint}
         trusts = {
             "the person": self.env,
@@ -289,7 +289,8 @@ def refused(done: subprocess.CompletedProcess, reason: str = ASKS) -> None:
     said = done.stdout + done.stderr
     assert done.returncode != 0, said
     assert re.search(reason, said), said
-    assert "--yes" not in done.stderr.replace("'--yes'", ""), said
+    # No message teaches a way around.
+    assert "--yes" in done.args or "--yes" not in said, said
 
 
 @way("ratify without a terminal")
@@ -476,6 +477,9 @@ def _(agent: Agent) -> None:
 
 # --- ways that change files ----------------------------------------------------------------------
 
+# Which of these is found first depends on what is known from elsewhere.
+REBUILT = "first owner has the key|has no owner|was rewritten|its tail was cut"
+
 
 @way("edit the frozen mapping", audit="the frozen mapping .* is refused")
 def _(agent: Agent) -> None:
@@ -634,12 +638,12 @@ def _(agent: Agent) -> None:
     chain.write()
 
 
-@way("a project of its own, with its own owner, copied over", audit="first owner has the key")
+@way("a project of its own, with its own owner, copied over", audit=REBUILT)
 def _(agent: Agent) -> None:
     agent.replace(agent.owned / ".wayleave")
 
 
-@way("a project of its own, without owners, copied over", audit="has no owner")
+@way("a project of its own, without owners, copied over", audit=REBUILT)
 def _(agent: Agent) -> None:
     agent.replace(agent.unowned / ".wayleave")
 
@@ -649,20 +653,22 @@ def _(agent: Agent) -> None:
     agent.replace(agent.human.other / ".wayleave")
 
 
-@way("a link in place of the project folder", audit="has the key|has no owner")
+@way("a link in place of the project folder", audit=REBUILT)
 def _(agent: Agent) -> None:
     agent.folder.rename(agent.folder.with_name("away"))
     agent.folder.symlink_to(agent.owned)
 
 
-@way("a link in place of the ledger's folder", audit="has the key|has no owner")
+@way("a link in place of the ledger's folder", audit=REBUILT)
 def _(agent: Agent) -> None:
     shutil.rmtree(agent.folder / ".wayleave")
     (agent.folder / ".wayleave").symlink_to(agent.owned / ".wayleave")
 
 
-@way("the ledger deleted, and the mapping ratified anew on its own terminal", audit="has no owner")
+@way("the ledger deleted, and the mapping ratified anew on its own terminal", audit=REBUILT)
 def _(agent: Agent) -> None:
+    # Its own record knows the owner too.
+    shutil.rmtree(agent.home / ".config")
     shutil.rmtree(agent.folder / ".wayleave")
     agent.want()
     agent.ok("source", "add", "shop", "--kind", "sqlite", "--env", "SHOP_DSN")
@@ -742,6 +748,12 @@ class Owners(unittest.TestCase):
             shutil.rmtree(folder)
         shutil.copytree(self.backup, folder)
 
+    def go_back(self) -> None:
+        """Restores the backup, as a person does who knows that entries are lost: without the record."""
+        shutil.rmtree(self.human.home / ".config")
+        self.restore()
+        self.human.run("owner", "list")
+
     def calls(self, env: dict[str, str]) -> str:
         """What a server over standard input and output says to a client that asks for the payroll."""
         about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
@@ -774,7 +786,7 @@ class Owners(unittest.TestCase):
 
     def test_the_way_in_that_is_tried_would_work_with_the_key(self) -> None:
         """The canary is there to be found: whoever has the key serves it by the same steps."""
-        self.addCleanup(self.restore)
+        self.addCleanup(self.go_back)
         self.agent.want()
         self.human.ratify(self.human.folder)
         for env in self.human.trusts(True).values():
@@ -849,7 +861,7 @@ class Owners(unittest.TestCase):
                     self.restore()
 
     def test_owners_come_and_go_by_signature_alone(self) -> None:
-        self.addCleanup(self.restore)
+        self.addCleanup(self.go_back)
         human, public = self.human, f"{self.agent.ssh_key}.pub"
         human.run("owner", "add", "ben", "--public-key", public, *human.signing)
         socket = self.root / "ben.sock"
@@ -875,7 +887,7 @@ class Owners(unittest.TestCase):
         verified = good(wayleave("audit", "--verify", "--owner", human.fingerprint, *folder, env=human.env))
         self.assertIn("signed; the first owner's key is", verified.stdout)
         doctor = good(wayleave("doctor", *folder, env=human.env))
-        self.assertRegex(doctor.stdout, r"owners +decisions are signed, by ana")
+        self.assertRegex(doctor.stdout, r"owners +decisions are signed, by `ana`")
 
 
 if __name__ == "__main__":

@@ -217,6 +217,21 @@ impl LedgerError {
                 "restore the `.wayleave` folder whole as it last was; only a restart serves from another state of it",
             ),
             Self::Tampered {
+                problem:
+                    Problem::Truncated {
+                        witness: Witness::Record,
+                        ..
+                    }
+                    | Problem::Rewritten {
+                        witness: Witness::Record,
+                        ..
+                    },
+                ..
+            } => Some(
+                "if you restored an older backup yourself, remove your record of the project from \
+                 `~/.config/wayleave/projects`; else keep the `.wayleave` folder as evidence",
+            ),
+            Self::Tampered {
                 problem: Problem::Owner { .. },
                 ..
             } => Some(

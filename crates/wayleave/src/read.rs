@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 use wayleave_plan::package::Package;
-use wayleave_project::{Project, columns, source::Environment};
+use wayleave_project::{columns, source::Environment};
 use wayleave_server::Deployment;
 use wayleave_surface::Reply;
 

@@ -22,8 +22,9 @@ pub struct EntrySignature {
 }
 
 /// A text that is not a signature in its one spelling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SignatureSyntax;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not the signature of an entry")]
+pub struct SignatureSyntax;
 
 impl EntrySignature {
     /// Signs the message of an entry.

@@ -405,6 +405,7 @@ fn verify(
             .flatten()
             .try_for_each(|known| known.check_at(sealed.head()))
     })?;
+    trust.check_owner(walk.state().first_owner())?;
     known
         .iter()
         .flatten()
@@ -412,7 +413,6 @@ fn verify(
     if walk.seq() == 0 {
         return Err(Problem::Empty.into());
     }
-    trust.check_owner(walk.state().first_owner())?;
     record?;
     Ok(())
 }

@@ -11,8 +11,10 @@ use serde_json::{Map, Value as Json};
 use crate::digest::Digest;
 use crate::mask::Mask;
 
-/// What may be read of one connection of one dataset.
+/// What may be read of one connection of one dataset. Terms with a part that is not known here are not
+/// read: it may narrow them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Terms {
     /// The dataset.
     pub dataset: String,
@@ -28,6 +30,7 @@ pub struct Terms {
 
 /// What may be read of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StreamTerms {
     /// The fields that may be seen.
     pub fields: BTreeSet<String>,

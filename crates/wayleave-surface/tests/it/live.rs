@@ -4,6 +4,7 @@
 mod changes;
 mod cost;
 mod large;
+mod masked;
 mod recovery;
 mod twins;
 

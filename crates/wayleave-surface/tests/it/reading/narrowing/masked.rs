@@ -145,7 +145,12 @@ impl Twins {
         let ours = unsealed(first);
         let theirs = unsealed(second);
         if tokens(&ours).is_empty() && !given.to_string().contains('@') {
-            assert_eq!(first, second, "{why}");
+            // A cursor of a search is bound to the indexes of its deployment.
+            if tool == "search" {
+                assert_eq!(ours, theirs, "{why}");
+            } else {
+                assert_eq!(first, second, "{why}");
+            }
             return;
         }
         let grouped = tool == "aggregate" && !first.is_error;
@@ -446,4 +451,26 @@ async fn every_mask_shows_what_it_says_and_the_schema_tells_which() {
         "{}",
         schema.text
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_text_is_masked_whole() {
+    let twins = Twins::new(SourceKind::Sqlite, &Sight::typical(), 7).await;
+    let long = "(SELECT replace(hex(zeroblob(100000)), '00', 'x') || 'wxyz')";
+    let sql = format!("UPDATE patients SET phone = {long}, email = {long} WHERE id < 30;");
+    twins.databases[0].execute(&sql).await;
+    let given = json!({ "stream": "patients", "fields": ["phone", "email"], "limit": 100 });
+    let reply = good(&twins.one, &twins.package, "query_records", given).await;
+    let shown = rows(&reply);
+    // Their size is hidden as well: the page holds all records.
+    assert_eq!(shown.len(), PATIENTS);
+    assert_eq!(shown[0][1], "****wxyz");
+    let token = shown[0][2].as_str().unwrap();
+    assert!(token.len() < 100 && shown[1][2] == token, "{token}");
+    let given = json!({ "stream": "patients", "filter": { "email": token } });
+    let error = refused(&twins.one, &twins.package, "query_records", given).await;
+    assert_eq!(error["code"], "invalid_filter");
+    let given = json!({ "stream": "patients", "group_by": ["email"], "metrics": ["count"] });
+    let groups = rows(&good(&twins.one, &twins.package, "aggregate", given).await);
+    assert_eq!((&groups[0][0], &groups[0][1]), (&json!(token), &json!(29)));
 }

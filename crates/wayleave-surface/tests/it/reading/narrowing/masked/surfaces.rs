@@ -63,7 +63,6 @@ fn asked() -> Vec<(&'static str, Json)> {
         "canary name amber 2",
         "remark amber",
         "[redacted]",
-        "@0",
     ] {
         let arguments = json!({ "entity": entity });
         asked.push((

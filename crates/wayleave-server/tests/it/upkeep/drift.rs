@@ -102,7 +102,7 @@ async fn each_way(kind: SourceKind, shop: Shop, dsn: &str) {
     for way in ways(kind) {
         let stream = way.stream;
         shop.execute(&way.breaks).await;
-        let took = until(&format!("{stream} is suspended"), async || {
+        let took = until(stream, async || {
             let suspended = deployment.suspended();
             suspended.iter().any(|it| it.stream == stream)
         });
@@ -117,9 +117,7 @@ async fn each_way(kind: SourceKind, shop: Shop, dsn: &str) {
             assert!(!it.problems.is_empty());
         }
         shop.execute(&way.mends).await;
-        let took = until(&format!("{stream} resumes"), async || {
-            deployment.suspended().is_empty()
-        });
+        let took = until(stream, async || deployment.suspended().is_empty());
         slowest = slowest.max(took.await);
         let again = read(&mut client, stream).await;
         assert_eq!(again.as_ref(), Ok(&right[stream]), "{stream}");

@@ -13,7 +13,7 @@ use wayleave_ledger::{GrantRequest, TokenRequest};
 use wayleave_model::grant::{Claims, Scope, TokenKind};
 use wayleave_plan::package::GrantSelection;
 use wayleave_project::Rendering;
-use wayleave_project::meta::MetaOperation;
+use wayleave_project::meta::{MetaContext, MetaOperation, MetaResult};
 use wayleave_server::Deployment;
 
 use crate::auth::wire::Http;
@@ -24,6 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
+
+async fn ping(_: MetaContext, _: Nothing) -> MetaResult {
+    Ok(Rendering::new(json!({}), String::new()))
+}
 
 /// A project served over HTTP to one token, which has every scope and sees the one dataset.
 struct Served {
@@ -50,14 +54,13 @@ impl Served {
             scopes: [Scope::Runtime, Scope::Builder, Scope::Dev]
                 .into_iter()
                 .collect(),
-            grants: BTreeSet::from([grant.id]),
+            grants: BTreeSet::from([grant]),
             claims: Claims::new(),
             label: String::new(),
             expires: None,
         };
         let token = fixture.other.issue(token, "ana").await.unwrap();
         let deployment = fixture.open().await;
-        let ping = |_, Nothing {}| async { Ok(Rendering::new(json!({}), String::new())) };
         let operation =
             MetaOperation::new("wayleave.meta.test.dev", Scope::Dev, "For authors.", ping);
         deployment.register_operation(operation.unwrap()).unwrap();

@@ -123,7 +123,7 @@ async fn fill(
     })?;
     let verified = verify(&copied, head).await;
     verified.map_err(|reason| BackupError::Unsound { reason })?;
-    let manifest = Manifest::of_folder(to, SystemClock.now(), head)?;
+    let manifest = Manifest::from_folder(to, SystemClock.now(), head)?;
     let text = manifest.text();
     copy::write_file(&to.join(MANIFEST), text.as_bytes(), copy::PRIVATE_FILE)?;
     Ok(FinishedBackup {

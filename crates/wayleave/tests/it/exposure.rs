@@ -131,7 +131,7 @@ fn doctor_looks_at_every_private_file_and_at_the_keys_of_cursors() {
         let name = file.strip_prefix(session.here().join(".wayleave"));
         let name = name.unwrap().to_str().unwrap();
         let examined = session.run(&["doctor"]).exits(0);
-        let examined = examined.says(&format!("other users could read {name}"));
+        let examined = examined.says(&format!("other users could read `{name}`"));
         assert!(!examined.all().contains("private to you"));
         mode(file, 0o600);
     }

@@ -147,7 +147,7 @@ impl Behind {
             .iter()
             .flatten()
             .filter_map(|value| match value {
-                Value::String(name) => Some(name.to_string()),
+                Value::Text(name) => Some(name.to_string()),
                 _ => None,
             })
             .collect();

@@ -15,6 +15,7 @@ import tempfile
 import termios
 import threading
 import unittest
+import uuid
 from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -103,6 +104,12 @@ def on_terminal(command: list[str], lines: list[str], env: dict[str, str] | None
         terminal.close()
 
 
+def keep(kind: str, text: str) -> None:
+    """Keeps a log or an export for the last step of the test suite, which searches them for secrets."""
+    if folder := os.environ.get("WAYLEAVE_KEEP"):
+        Path(folder, f"{os.getpid()}-{kind}-{uuid.uuid4().hex}").write_text(text)
+
+
 class HttpServer:
     """A command that serves over HTTP and says where. A person at a terminal started it."""
 
@@ -124,6 +131,7 @@ class HttpServer:
 
     def _read(self) -> None:
         self.log.extend(self.process.stderr)
+        keep("log", "".join(self.log))
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> int:
         """Asks the server to end, as a person or a service manager would, for its exit code."""
@@ -159,6 +167,9 @@ class Project:
             done = subprocess.run(command, env=self.env, capture_output=True, text=True)
         if (done.returncode != 0) != fails:
             raise RuntimeError(f"{words} ended with {done.returncode}: {done.stderr}")
+        # Arguments are opened for the operator, who may see them.
+        if words[0] == "audit" and "--arguments" not in words:
+            keep("export", done.stdout + done.stderr)
         return done.stdout
 
     def _asked(self, words: tuple[str, ...]) -> str | None:

@@ -100,7 +100,7 @@ class Look:
             }"""
         )
         reached = set()
-        for _ in range(many + 3):
+        for _ in range(many + 10):
             await self.page.keyboard.press("Tab")
             at = await self.page.evaluate(
                 """() => {
@@ -299,7 +299,7 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
         kept["text"] += "\n[streams.odd]\ntable = \"<b>odd</b>\"\nkey = [\"n\\u200bo\"]\n"
         kept["digest"] = "sha256:" + hashlib.sha256(kept["text"].encode()).hexdigest()
         kept["id"] = 900 + waiting
-        kept["dataset"] = "shop"
+        kept["proposer"] = {"token": "t_another123", "name": "another <b>agent</b>"}
         (folder / f"{kept['id']}.json").write_text(json.dumps(kept))
         return kept["id"]
 

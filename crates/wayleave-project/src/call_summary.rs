@@ -12,7 +12,7 @@ use wayleave_activity::{
 /// Calls that one summary reads at most, the newest; a page is not worth more of a server's time.
 pub const MAX_SUMMARIZED: usize = 200_000;
 /// Calls on one page of the list.
-pub const PAGE_CALLS: usize = 50;
+pub const PAGE_CALLS: usize = 30;
 /// Exact counts below this many microseconds, and this many steps for each doubling above.
 const STEPS: u64 = 32;
 

@@ -9,6 +9,7 @@ use crate::durable;
 use crate::error::{GovernanceError, OpenError};
 use crate::frozen_mappings::{self, FrozenMappings};
 use crate::governance::{FOLDER, Governance};
+use crate::TrustAnchor;
 
 impl Governance {
     /// Copies the ledger and the frozen mappings it names into `project`, which has no private
@@ -20,7 +21,10 @@ impl Governance {
         durable::private_folder(&folder).map_err(unusable)?;
         let head = self.ledger.copy_into(&folder).await?;
         let to = FrozenMappings::open(folder.join("mappings")).map_err(unusable)?;
-        let copy = Self::open_read_only(project, Arc::clone(&self.clock)).map_err(unusable)?;
+        // A copy of what was opened as trusted.
+        let trusted = TrustAnchor::default();
+        let copy = Self::open_read_only(project, Arc::clone(&self.clock), trusted);
+        let copy = copy.map_err(unusable)?;
         let (named, from) = (copy.ratified_ever().await?, self.frozen.clone());
         let copied = blocking::run(move || {
             named.into_iter().try_for_each(|(digest, dataset)| {

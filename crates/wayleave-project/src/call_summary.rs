@@ -396,7 +396,7 @@ mod tests {
             };
             let activity = call(if n < 60 { "fetch" } else { "search" }, 1_000, outcome);
             ids.push(activity.id);
-            log.append(activity).wait_blocking().unwrap();
+            log.append(&activity).wait_blocking().unwrap();
         }
         ids.reverse();
         let reader = ActivityReader::new(folder.path());

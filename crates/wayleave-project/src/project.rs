@@ -125,7 +125,7 @@ impl Project {
 
     /// Opens the project in `folder` and writes nothing to it.
     pub fn open_read_only(folder: &Path) -> Result<Self, ProjectError> {
-        Self::open_with(folder, Governance::open_read_only)
+        Self::open_with(folder, &TrustStore::default(), Governance::open_read_only)
     }
 
     fn open_with(

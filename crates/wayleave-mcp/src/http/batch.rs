@@ -107,11 +107,11 @@ impl Gate {
         if let Err(exceeded) = charge(caller, lifetime, &mut permits).await
             && !envelope.is_one_way()
         {
-            observation::refuse(observation.as_deref(), RefusalReason::Budget);
+            let added = observation::refuse(observation.as_deref(), RefusalReason::Budget);
             let snapshot = self.shared.registry.snapshot();
             let tool = envelope.name().and_then(|it| snapshot.tools.get(it));
             let as_error = tool.is_some_and(|it| it.fails_with_errors);
-            return reply::over_budget(exceeded, envelope, as_error);
+            return reply::over_budget(exceeded, envelope, as_error, added);
         }
         let message = Bytes::copy_from_slice(member);
         let post = Post {

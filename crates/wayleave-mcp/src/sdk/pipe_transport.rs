@@ -333,8 +333,7 @@ where
             return None;
         }
         if self.batch.is_some() && envelope.is_request() {
-            observation::refuse(observed, RefusalReason::Malformed);
-            self.refuse(&batch::not_in_batch(), &envelope.id, observation.as_ref());
+            self.refuse_malformed(batch::not_in_batch(), &envelope.id, observation.as_ref());
             return None;
         }
         if envelope.is_notification() {

@@ -159,7 +159,7 @@ fn owners(state: &State, trust: &TrustStore) -> Finding {
     let Some(first) = state.first_owner() else {
         return Finding::warning(
             about,
-            "none: ratifications are unsigned, and whoever can write the folder can make one",
+            "none, so ratifications are unsigned",
             "register your key with `wayleave owner add`",
         );
     };

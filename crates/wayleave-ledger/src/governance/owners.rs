@@ -53,11 +53,11 @@ impl Governance {
         at: Millis,
         event: Event,
     ) -> Result<Entry, GovernanceError> {
+        if !event.is_signed_decision() {
+            return Ok(self.ledger.append(at, event).await?);
+        }
         for _ in 0..MAX_ATTEMPTS {
-            let state = match event.is_signed_decision() {
-                true => self.ledger.state().await?,
-                false => return Ok(self.ledger.append(at, event).await?),
-            };
+            let state = self.ledger.state().await?;
             if !state.needs_signature(&event) {
                 return Ok(self.ledger.append(at, event).await?);
             }

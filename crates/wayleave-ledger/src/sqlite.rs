@@ -23,8 +23,9 @@ use crate::error::{LedgerError, OpenError};
 use crate::event::{Entry, Event};
 use crate::head::{HeadFile, HeadRecord};
 use crate::ledger::Ledger;
+use crate::signing::EntrySignature;
 use crate::state::State;
-use crate::verify::VerifyReport;
+use crate::verify::{TrustAnchor, VerifyReport};
 use create::Access;
 use session::Session;
 
@@ -42,6 +43,7 @@ struct Connections {
     halt: WriteHalt,
     path: std::path::PathBuf,
     head_file: HeadFile,
+    anchor: TrustAnchor,
 }
 
 impl std::fmt::Debug for SqliteLedger {
@@ -58,13 +60,14 @@ impl SqliteLedger {
     /// A damaged ledger opens: `verify` then reports the problem, and everything else fails. A file
     /// that is not a ledger does not open, and is left unchanged.
     pub fn open(folder: &Path, clock: &dyn Clock) -> Result<Self, OpenError> {
-        Self::open_with(folder, clock, WriteHalt::default())
+        Self::open_with(folder, clock, WriteHalt::default(), TrustAnchor::default())
     }
 
     pub(crate) fn open_with(
         folder: &Path,
         clock: &dyn Clock,
         halt: WriteHalt,
+        anchor: TrustAnchor,
     ) -> Result<Self, OpenError> {
         durable::private_folder(folder)?;
         let path = folder.join("ledger.db");
@@ -76,8 +79,8 @@ impl SqliteLedger {
             }
             create::create(&path, clock.now())?;
         }
-        let reader = Session::open(&path, head_file.clone(), Access::ReadWrite)?;
-        let mut writer = Session::open(&path, head_file.clone(), Access::ReadWrite)?;
+        let reader = Session::open(&path, head_file.clone(), Access::ReadWrite, anchor)?;
+        let mut writer = Session::open(&path, head_file.clone(), Access::ReadWrite, anchor)?;
         remove_leftovers(folder);
         // A lagging head file is tolerated; a disk that cannot sync is not.
         if let Err(error) = writer.repair_head()
@@ -91,25 +94,34 @@ impl SqliteLedger {
             halt,
             path,
             head_file,
+            anchor,
         ))
     }
 
     /// Opens the ledger in a folder that cannot be written, such as a copy or another user's. It
     /// can be read and verified, but nothing can be recorded.
     pub fn open_read_only(folder: &Path) -> Result<Self, OpenError> {
+        Self::open_read_only_with(folder, TrustAnchor::default())
+    }
+
+    pub(crate) fn open_read_only_with(
+        folder: &Path,
+        anchor: TrustAnchor,
+    ) -> Result<Self, OpenError> {
         durable::check_private(folder)?;
         let path = folder.join("ledger.db");
         let head_file = HeadFile::in_folder(folder);
         if !path.exists() && head_file.read()? != HeadRecord::Missing {
             return Err(OpenError::Missing { path });
         }
-        let reader = Session::open(&path, head_file.clone(), Access::ReadOnly)?;
+        let reader = Session::open(&path, head_file.clone(), Access::ReadOnly, anchor)?;
         Ok(Self::from_sessions(
             reader,
             None,
             WriteHalt::default(),
             path,
             head_file,
+            anchor,
         ))
     }
 
@@ -119,6 +131,7 @@ impl SqliteLedger {
         halt: WriteHalt,
         path: std::path::PathBuf,
         head_file: HeadFile,
+        anchor: TrustAnchor,
     ) -> Self {
         Self {
             connections: Arc::new(Connections {
@@ -127,6 +140,7 @@ impl SqliteLedger {
                 halt,
                 path,
                 head_file,
+                anchor,
             }),
         }
     }
@@ -180,9 +194,27 @@ impl Connections {
 impl Ledger for SqliteLedger {
     async fn append(&self, at: Millis, event: Event) -> Result<Entry, LedgerError> {
         self.on_thread(move |connections| {
-            connections.with_writer(|session| session.append(at, &event))
+            connections.with_writer(|session| session.append(at, &event, None))
         })
         .await
+    }
+
+    async fn append_signed(
+        &self,
+        at: Millis,
+        event: Event,
+        after: Option<Head>,
+        signature: EntrySignature,
+    ) -> Result<Entry, LedgerError> {
+        self.on_thread(move |connections| {
+            let signed = Some((after, signature));
+            connections.with_writer(|session| session.append(at, &event, signed))
+        })
+        .await
+    }
+
+    fn state_blocking(&self) -> Result<Arc<State>, LedgerError> {
+        self.connections.with_reader(Session::state)
     }
 
     async fn state(&self) -> Result<Arc<State>, LedgerError> {
@@ -216,7 +248,8 @@ impl Ledger for SqliteLedger {
                 Some(_) => Access::ReadWrite,
                 None => Access::ReadOnly,
             };
-            let opened = Session::open(&connections.path, connections.head_file.clone(), access);
+            let head_file = connections.head_file.clone();
+            let opened = Session::open(&connections.path, head_file, access, connections.anchor);
             let session = opened.map_err(|error| error.into_ledger_error(&connections.path))?;
             session.verify(anchor)
         })

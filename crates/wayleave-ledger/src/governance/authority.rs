@@ -98,7 +98,9 @@ impl Governance {
     pub async fn may_issue(&self, request: TokenRequest, who: &str) -> Result<(), GovernanceError> {
         let (event, _) = new_token(request, who)?;
         event.check_text().map_err(Refusal::from)?;
-        Ok(self.ledger.state().await?.admit(&event)?)
+        let state = self.ledger.state().await?;
+        state.admit(&event)?;
+        self.check_signer(&state, &event).await
     }
 
     /// Revokes a token.

@@ -73,6 +73,7 @@ fn entry(seq: u64, event: Event) -> Entry {
         at: 0,
         event,
         hash: crate::chain::EntryHash::NONE,
+        signature: None,
     }
 }
 

@@ -168,6 +168,8 @@ async fn a_ledger_of_the_time_before_grants_is_brought_up_to_date() {
     let (dir, open, digest) = ratified().await;
     drop(open);
     tamper(&dir.path().join(".wayleave"), |conn| {
+        conn.execute("ALTER TABLE entries DROP COLUMN signature", [])
+            .unwrap();
         conn.pragma_update(None, "user_version", 1).unwrap();
     });
     let governance = governance(dir.path());
@@ -178,5 +180,5 @@ async fn a_ledger_of_the_time_before_grants_is_brought_up_to_date() {
     let version: i64 = conn
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 3, "the latest");
+    assert_eq!(version, 4, "the latest");
 }

@@ -24,6 +24,7 @@ use crate::{
     settings::{self, Settings},
     source_probe::{MappingComparison, SourceProbe},
     token_rules::{self, UnknownGrant},
+    trust::{OWNER_VARIABLE, TrustStore},
 };
 
 /// Hint for a SQLite file that is locked against writers while it is read.
@@ -99,10 +100,20 @@ impl Finding {
 
 /// Examines the project in `folder`.
 pub async fn examine(folder: &Path, probe: &SourceProbe, progress: Progress<'_>) -> Vec<Finding> {
+    examine_trusting(folder, &TrustStore::default(), probe, progress).await
+}
+
+/// The same, of a project that must fit what is trusted of it.
+pub async fn examine_trusting(
+    folder: &Path,
+    trust: &TrustStore,
+    probe: &SourceProbe,
+    progress: Progress<'_>,
+) -> Vec<Finding> {
     let mut findings = vec![settings_of(folder)];
     findings.extend(private_folder(folder));
     findings.extend(cursor_keys(folder));
-    let project = match Project::open_to_read(folder) {
+    let project = match Project::open_to_read_trusting(folder, trust) {
         Ok(project) => project,
         // Already reported.
         Err(ProjectError::None { .. } | ProjectError::Settings(_)) => return findings,
@@ -126,6 +137,7 @@ pub async fn examine(folder: &Path, probe: &SourceProbe, progress: Progress<'_>)
     findings.push(activity(&project));
     findings.extend(drafts(&project));
     if let Some(state) = state {
+        findings.push(owners(&state, trust));
         findings.extend(token_rules(project.settings(), &state));
         findings.extend(listener(project.settings(), &state));
         findings.extend(clock(&state));
@@ -134,6 +146,31 @@ pub async fn examine(folder: &Path, probe: &SourceProbe, progress: Progress<'_>)
         findings.extend(indexes(&project, &state).await);
     }
     findings
+}
+
+/// Who signs decisions, if anyone does.
+fn owners(state: &State, trust: &TrustStore) -> Finding {
+    let about = "owners";
+    let Some(first) = state.first_owner() else {
+        return Finding::warning(
+            about,
+            "none, so ratifications are unsigned",
+            "register your key with `wayleave owner add`",
+        );
+    };
+    let present = state.owners().values().filter(|it| it.removed.is_none());
+    let names: Vec<_> = present.map(|it| it.name.as_str()).collect();
+    let signed = format!("decisions are signed, by {}", shown(&names.join(", ")));
+    if trust.names_owner() {
+        return Finding::ok(about, format!("{signed}; {first} is trusted by name"));
+    }
+    Finding {
+        hint: Some(format!(
+            "set `{OWNER_VARIABLE}` to {first} where the server is started, out of reach of whoever \
+             can write the folder"
+        )),
+        ..Finding::ok(about, signed)
+    }
 }
 
 fn settings_of(folder: &Path) -> Finding {

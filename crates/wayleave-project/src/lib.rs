@@ -31,6 +31,7 @@ pub mod settings;
 pub mod source;
 pub mod source_probe;
 pub mod token_rules;
+pub mod trust;
 
 pub use explanation::Explanation;
 pub use project::{Project, ProjectError};

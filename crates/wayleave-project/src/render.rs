@@ -14,6 +14,7 @@ pub mod grants;
 pub mod inbox;
 pub mod indexes;
 mod listing;
+pub mod owners;
 pub mod proposal;
 pub mod review;
 pub mod sources;

@@ -1,7 +1,10 @@
 //! What the console requires of the program it runs in.
 
+use std::path::PathBuf;
+
 use async_trait::async_trait;
 use serde_json::{Map, Value};
+use wayleave_ledger::{KeyFileError, SecretString, UnlockedKey};
 use wayleave_model::ratify::Proposed;
 use wayleave_project::{
     Explanation, Rendering, index_status::IndexStatus, source_probe::SourceProbe,
@@ -55,6 +58,13 @@ pub trait ConsoleBackend: Send + Sync + 'static {
 
     /// The address agents connect to, where this program serves one.
     fn agents_url(&self) -> Option<String>;
+
+    /// Opens an owner's key file, away from the threads that answer.
+    async fn unlock(
+        &self,
+        path: PathBuf,
+        passphrase: SecretString,
+    ) -> Result<UnlockedKey, KeyFileError>;
 
     /// How many clients listen for changes now.
     fn listening(&self) -> usize;

@@ -9,13 +9,16 @@ use crate::{
     backend::ConsoleBackend,
     links::{LinkError, LoginLinks},
     session::SessionTable,
+    signing::ConsoleSigning,
 };
 
-/// How a console is reached.
-#[derive(Debug, Clone, Copy)]
+/// How a console is reached, and how its decisions are signed.
+#[derive(Debug, Clone)]
 pub struct ConsoleOptions {
     /// The port it listens on, of this machine alone.
     pub port: u16,
+    /// How decisions are signed.
+    pub signing: ConsoleSigning,
 }
 
 /// Answers the requests of a project's console.
@@ -25,6 +28,7 @@ pub struct Console {
     pub(crate) sessions: SessionTable,
     pub(crate) links: LoginLinks,
     pub(crate) port: u16,
+    pub(crate) signing: ConsoleSigning,
 }
 
 impl Console {
@@ -40,6 +44,7 @@ impl Console {
             backend,
             sessions: SessionTable::default(),
             port: options.port,
+            signing: options.signing,
         }
     }
 

@@ -8,7 +8,7 @@ use std::{net::SocketAddr, sync::Arc};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use wayleave_console::{Console, ConsoleOptions};
-pub use wayleave_console::{LinkError, LoginLinks, console_address};
+pub use wayleave_console::{ConsoleSigning, LinkError, LoginLinks, console_address};
 use wayleave_mcp::http::{self, Limits};
 
 use crate::deployment::{DeployError, Deployment};
@@ -31,6 +31,7 @@ impl Deployment {
         &self,
         address: SocketAddr,
         agents_url: Option<String>,
+        signing: ConsoleSigning,
     ) -> Result<ConsoleServer, DeployError> {
         if !address.ip().is_loopback() {
             return Err(DeployError::ConsoleExposed);
@@ -46,6 +47,7 @@ impl Deployment {
         };
         let options = ConsoleOptions {
             port: address.port(),
+            signing,
         };
         let console = Console::new(self.project().clone(), Arc::new(backend), options);
         Ok(ConsoleServer {

@@ -16,6 +16,7 @@ use crate::{
     names::{Plain, code},
     page::{CardTable, NavSection, csrf, failed, moment, on_command_line, state},
     respond::{PageAnswer, Visit},
+    signing::{DecisionKind, passphrase_field},
     words::{count, sentence},
 };
 
@@ -34,16 +35,7 @@ pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> PageAnswer 
         "retire" if visit.form.get("name") != name => {
             Err(Explanation::new("the name typed is not the dataset’s"))
         }
-        "retire" => {
-            let note = visit.form.get("note");
-            let retired = visit
-                .console
-                .project
-                .governance()
-                .retire(name, who, note)
-                .await;
-            retired.map(drop).map_err(Explanation::from)
-        }
+        "retire" => retire(visit, name).await,
         "compare" => Ok(()),
         _ => Err(Explanation::new("there is no such act")),
     };
@@ -54,6 +46,13 @@ pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> PageAnswer 
             answer.with_status(StatusCode::UNPROCESSABLE_ENTITY)
         }
     }
+}
+
+async fn retire(visit: &Visit<'_>, name: &str) -> Result<(), Explanation> {
+    let project = visit.deciding(DecisionKind::Mapping).await?;
+    let (who, note) = (&visit.session.who, visit.form.get("note"));
+    project.governance().retire(name, who, note).await?;
+    Ok(())
 }
 
 async fn page(visit: &Visit<'_>, name: &str, alert: Option<Markup>) -> PageAnswer {
@@ -292,6 +291,7 @@ fn out_of_service(visit: &Visit<'_>, name: &str, known: &Dataset) -> Markup {
                     autocomplete="off" required;
             }
             div.field { label for="rw" { "Why" } input id="rw" name="note" autocomplete="off" required; }
+            (passphrase_field(visit, "rp"))
             button.danger { "Retire " (Plain(name)) }
         }
     } }

@@ -3,12 +3,14 @@
 use http::StatusCode;
 use maud::{Markup, html};
 use wayleave_ledger::{GrantEntry, Validity};
+use wayleave_project::Explanation;
 
 use super::grants::ends;
 use crate::{
     names::{Plain, code},
     page::{CardTable, NavSection, csrf, failed, moment, on_command_line, state},
     respond::{PageAnswer, Visit},
+    signing::{DecisionKind, passphrase_field},
     words::count,
 };
 
@@ -17,16 +19,21 @@ pub(super) async fn show(visit: &Visit<'_>, id: &str) -> PageAnswer {
 }
 
 pub(super) async fn revoke(visit: &Visit<'_>, id: &str) -> PageAnswer {
-    let governance = visit.console.project.governance();
-    let note = visit.form.get("note");
-    match governance.revoke_grant(id, &visit.session.who, note).await {
-        Ok(_) => PageAnswer::SeeOther("/grants".to_owned()),
-        Err(error) => {
-            let alert = failed("Nothing was revoked.", &error.into());
+    match revoked(visit, id).await {
+        Ok(()) => PageAnswer::SeeOther("/grants".to_owned()),
+        Err(why) => {
+            let alert = failed("Nothing was revoked.", &why);
             let answer = page(visit, id, Some(alert)).await;
             answer.with_status(StatusCode::UNPROCESSABLE_ENTITY)
         }
     }
+}
+
+async fn revoked(visit: &Visit<'_>, id: &str) -> Result<(), Explanation> {
+    let project = visit.deciding(DecisionKind::Access).await?;
+    let (who, note) = (&visit.session.who, visit.form.get("note"));
+    project.governance().revoke_grant(id, who, note).await?;
+    Ok(())
 }
 
 async fn page(visit: &Visit<'_>, id: &str, alert: Option<Markup>) -> PageAnswer {
@@ -83,6 +90,7 @@ async fn page(visit: &Visit<'_>, id: &str, alert: Option<Markup>) -> PageAnswer 
                     div.row {
                         div.field { label for="rw" { "Why" }
                             input id="rw" name="note" required autocomplete="off"; }
+                        (passphrase_field(visit, "rp"))
                         button.danger { "Revoke " (Plain(id)) }
                     }
                 }

@@ -1,11 +1,11 @@
 //! What the console does through a deployment: compare, connect, and read where a person asked.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use wayleave_console::{ConsoleBackend, ReadTrial, SampleRows};
-use wayleave_ledger::{Clock as _, FOLDER, SystemClock};
+use wayleave_console::{ConsoleBackend, ReadTrial, SampleRows, unlock};
+use wayleave_ledger::{Clock as _, FOLDER, KeyFileError, SecretString, SystemClock, UnlockedKey};
 use wayleave_model::ratify::{self, Proposed, Ratification};
 use wayleave_plan::{active_datasets::ActiveDatasets, package::Package, search};
 use wayleave_project::{
@@ -149,6 +149,22 @@ impl ConsoleBackend for DeploymentBackend {
 
     fn agents_url(&self) -> Option<String> {
         self.agents_url.clone()
+    }
+
+    async fn unlock(
+        &self,
+        path: PathBuf,
+        passphrase: SecretString,
+    ) -> Result<UnlockedKey, KeyFileError> {
+        let named = path.clone();
+        let unlocked = tokio::task::spawn_blocking(move || unlock(&path, &passphrase));
+        unlocked.await.unwrap_or_else(|cause| {
+            Err(KeyFileError::Disk {
+                path: named,
+                doing: "opened",
+                source: std::io::Error::other(cause),
+            })
+        })
     }
 
     fn listening(&self) -> usize {

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import functools
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
 import tempfile
+import termios
 import threading
 import unittest
 from collections import Counter
@@ -64,11 +67,48 @@ def plugin_host() -> str:
     )
 
 
+class Terminal:
+    """A terminal for one command, with a person at it who types what they are told to."""
+
+    def __init__(self) -> None:
+        self.ours, self._theirs = pty.openpty()
+
+    def popen(self, command: list[str] | tuple[str, ...], **options) -> subprocess.Popen:
+        """Starts a command that this terminal belongs to. Its output goes wherever it is sent."""
+        # Until the last copy of its side is closed, nobody is told that a terminal has gone.
+        try:
+            return subprocess.Popen(
+                command, stdin=self._theirs, start_new_session=True,
+                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **options,
+            )
+        finally:
+            os.close(self._theirs)
+
+    def type(self, *lines: str) -> None:
+        os.write(self.ours, "".join(f"{line}\n" for line in lines).encode())
+
+    def close(self) -> None:
+        os.close(self.ours)
+
+
+def on_terminal(command: list[str], lines: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+    """Runs a command on a terminal of its own, where a person types these lines."""
+    terminal = Terminal()
+    try:
+        running = terminal.popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        terminal.type(*lines)
+        stdout, stderr = running.communicate(timeout=PATIENCE * 4)
+        return subprocess.CompletedProcess(command, running.returncode, stdout, stderr)
+    finally:
+        terminal.close()
+
+
 class HttpServer:
-    """A command that serves over HTTP and says where."""
+    """A command that serves over HTTP and says where. A person at a terminal started it."""
 
     def __init__(self, *command: str, env: dict[str, str] | None = None) -> None:
-        self.process = subprocess.Popen(
+        self._terminal = Terminal()
+        self.process = self._terminal.popen(
             command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
         self.log: list[str] = []
@@ -95,6 +135,7 @@ class HttpServer:
             raise
         self._reading.join()
         self.process.stderr.close()
+        self._terminal.close()
         return code
 
 
@@ -109,11 +150,25 @@ class Project:
         (self.path / "wayleave.toml").write_text(settings)
 
     def run(self, *words: str, fails: bool = False) -> str:
+        # There is no `--yes`: where a person is asked, one answers.
+        words = tuple(word for word in words if word != "--yes")
         command = [program(), *words, "--project", str(self.path)]
-        done = subprocess.run(command, env=self.env, capture_output=True, text=True)
+        if (name := self._asked(words)) and "--key" not in words:
+            done = on_terminal(command, [name], self.env)
+        else:
+            done = subprocess.run(command, env=self.env, capture_output=True, text=True)
         if (done.returncode != 0) != fails:
             raise RuntimeError(f"{words} ended with {done.returncode}: {done.stderr}")
         return done.stdout
+
+    def _asked(self, words: tuple[str, ...]) -> str | None:
+        """The name that a person must type for a command to be carried out."""
+        match words:
+            case ("ratify" | "retire", name, *_):
+                return name
+            case ("inbox", "ratify", number, *_):
+                return json.loads(self.run("inbox", "show", number, "--json"))["proposal"]["dataset"]
+        return None
 
     def add_source(self, name: str, file: Path) -> None:
         """Declares a SQLite file as a source."""

@@ -307,7 +307,7 @@ class Console(Calls, unittest.IsolatedAsyncioTestCase):
         async with unwrapped() as stack, browser() as chrome:
             builder, _ = await self.client(self.project.builder, MODERN, stack)
             await self.propose(builder)
-            self.project.run("inbox", "ratify", "1", "--yes", "--note", "a first look")
+            self.project.run("inbox", "ratify", "1", "--note", "a first look")
             self.project.run("connect", "shop")
             read = (await self.good(builder, "wayleave_meta_mapping_read", dataset="shop")).structured_content
             shaped = await self.good(

@@ -80,7 +80,7 @@ class Project(serving.Project):
         connection.close()
         self.add_source("work", file)
         self.draft("work").write_text(MAPPING)
-        self.run("ratify", "work", "--yes")
+        self.run("ratify", "work")
         self.run("connect", "work")
         self.reader = self.token()
         self.builder = self.token("--scope", "builder")

@@ -159,7 +159,7 @@ class Project(serving.Project):
         self.add_source("crm_rw", self.file)
         self.sql(self.run("source", "prepare", "crm_rw"))
         self.draft("crm").write_text(MAPPING)
-        self.run("ratify", "crm", "--yes")
+        self.run("ratify", "crm")
         self.run("connect", "crm")
         self.reader = self.token("--all-of", "crm")
         self.writer = self.granted(

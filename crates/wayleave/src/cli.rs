@@ -95,6 +95,9 @@ pub(crate) enum Command {
     /// Look at the full-text indexes, or make them again.
     #[command(subcommand)]
     Index(commands::index::Action),
+    /// Register the people whose keys sign decisions.
+    #[command(subcommand)]
+    Owner(commands::owner::Action),
     /// Say what may be read: make, list, show and take back grants.
     #[command(subcommand)]
     Grant(commands::grant::Action),
@@ -125,6 +128,7 @@ impl Command {
             | Self::Retire(_)
             | Self::Datasets
             | Self::Disconnect(_)
+            | Self::Owner(_)
             | Self::Grant(_)
             | Self::Token(_)
             | Self::Keys(_)

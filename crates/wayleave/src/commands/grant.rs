@@ -16,6 +16,7 @@ use crate::{
     actor::ActorArgs,
     failure::{Failure, Status},
     output::Output,
+    signing::SigningArgs,
 };
 
 #[derive(Debug, Subcommand)]
@@ -41,6 +42,8 @@ pub(crate) enum Action {
         grant: String,
         #[command(flatten)]
         act: ActorArgs,
+        #[command(flatten)]
+        signing: SigningArgs,
     },
 }
 
@@ -53,7 +56,11 @@ pub(crate) async fn run(
         Action::Create(it) => create::run(it, project, output).await,
         Action::List { all } => list(all, project, output).await,
         Action::Show { grant } => show(&grant, project, output).await,
-        Action::Revoke { grant, act } => revoke(&grant, &act, project, output).await,
+        Action::Revoke {
+            grant,
+            act,
+            signing,
+        } => revoke(&grant, &act, &signing, project, output).await,
     }
 }
 
@@ -78,10 +85,11 @@ async fn show(id: &str, project: Option<&Path>, output: Output) -> Result<ExitCo
 async fn revoke(
     id: &str,
     act: &ActorArgs,
+    signing: &SigningArgs,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let project = super::open(project)?;
+    let project = signing.sign(super::open(project)?).await?;
     let governance = project.governance();
     let state = governance.ledger().state().await?;
     let who = act.who();

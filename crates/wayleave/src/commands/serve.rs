@@ -4,8 +4,11 @@ use std::{net::SocketAddr, path::Path, process::ExitCode};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use wayleave_ledger::KeyFingerprint;
 use wayleave_project::{Project, columns, settings::Settings, source::Environment};
-use wayleave_server::{DeployError, Deployment, auth::GivenToken, deployment::ServeError};
+use wayleave_server::{
+    DeployError, Deployment, auth::GivenToken, console::ConsoleSigning, deployment::ServeError,
+};
 
 use super::console;
 use crate::{arguments, client, failure::Failure, output::Output};
@@ -26,6 +29,12 @@ pub(crate) struct Arguments {
     /// the settings].
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = arguments::address, conflicts_with = "stdio")]
     console: Option<SocketAddr>,
+    /// The key of the project's first owner. A ledger that does not begin with it is not served
+    /// [default: `WAYLEAVE_TRUST_OWNER`, else the owner this user saw first].
+    #[arg(long, value_name = "FINGERPRINT")]
+    owner: Option<KeyFingerprint>,
+    #[command(flatten)]
+    console_key: console::ConsoleKeyArgs,
 }
 
 pub(crate) async fn run(
@@ -39,7 +48,8 @@ pub(crate) async fn run(
     if arguments.require_token {
         given = given.required();
     }
-    let project = Project::open(project.unwrap_or(Path::new(".")))?;
+    let trust = super::trust()?.with_owner(arguments.owner);
+    let project = Project::open_trusting(project.unwrap_or(Path::new(".")), &trust)?;
     let deployment = Deployment::open(&project, Environment::process()).await?;
     let stop = stop_on_signal();
     if !project.settings().audit.required {
@@ -55,7 +65,9 @@ pub(crate) async fn run(
         let address = arguments.http.unwrap_or(project.settings().http);
         let console = arguments.console.or(project.settings().console);
         let addresses = (address, console);
-        over_http(&deployment, project.settings(), addresses, stop, output).await?;
+        let signing = arguments.console_key.signing();
+        let settings = project.settings();
+        over_http(&deployment, settings, addresses, signing, stop, output).await?;
     }
     deployment.close().await;
     Ok(ExitCode::SUCCESS)
@@ -81,13 +93,17 @@ pub(super) async fn over_http(
     deployment: &Deployment,
     settings: &Settings,
     (address, console): (SocketAddr, Option<SocketAddr>),
+    signing: ConsoleSigning,
     stop: CancellationToken,
     output: Output,
 ) -> Result<(), Failure> {
     let http = deployment.bind(address).await?;
     let url = deployment.url(http.local_addr());
     let console = match console {
-        Some(address) => Some(deployment.bind_console(address, Some(url.clone())).await?),
+        Some(address) => {
+            let bound = deployment.bind_console(address, Some(url.clone()), signing);
+            Some(bound.await?)
+        }
         None => None,
     };
     warn(deployment, output);

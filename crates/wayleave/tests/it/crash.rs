@@ -1,4 +1,4 @@
-//! Killing and starving `wayleave ratify` at its system calls.
+//! Killing and starving `wayleave ratify`, signed by an owner, at its system calls.
 //!
 //! A run of the suite takes a share of the points; `WAYLEAVE_FULL=1` takes all.
 
@@ -27,6 +27,7 @@ struct Case {
 impl Case {
     fn new(live: bool) -> Self {
         let session = Session::with_dataset();
+        session.add_owner();
         let old = session.read("mappings/music.toml");
         let new = format!("{old}# and one line more\n");
         session.write("mappings/music.toml", &new);
@@ -54,8 +55,9 @@ impl Disturbed for Case {
         self.session
             .command(line[0])
             .args(&line[1..])
-            .args(["ratify", "music", "--yes", "--project"])
+            .args(["ratify", "music", "--project"])
             .arg(project)
+            .args(self.session.signing())
             .args((!self.live).then_some("--offline"))
             .output()
     }

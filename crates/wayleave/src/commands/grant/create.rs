@@ -20,7 +20,7 @@ use super::{
     expiry::{self, Expiry},
     file::{self, GrantDraft},
 };
-use crate::{actor, arguments, failure::Failure, output::Output};
+use crate::{actor, arguments, failure::Failure, output::Output, signing::SigningArgs};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -65,6 +65,8 @@ pub(crate) struct Arguments {
     /// Who you are [default: the user of this machine].
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
+    #[command(flatten)]
+    signing: SigningArgs,
 }
 
 /// Parses `people`, or `people=full_name,status`.
@@ -134,6 +136,8 @@ pub(super) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let project = crate::commands::open(project)?;
+    let signing = std::mem::take(&mut arguments.signing);
+    let project = signing.sign(project).await?;
     let who = arguments.who.take().unwrap_or_else(actor::os_user);
     let written = arguments.written()?;
     let governance = project.governance();

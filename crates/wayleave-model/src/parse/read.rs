@@ -12,7 +12,7 @@ use crate::mapping::{
     Action, AggregateOp, Capability, Connection, Dataset, Datatype, Expression, Field, Join,
     Mapping, NamedMeasure, Origin, Relation, Scalar, SearchAnalyzer, SourceKind, Spanned, Stream,
 };
-use crate::mask::Mask;
+use crate::mask::{Mask, NotAMask};
 
 /// A table of the document under its name.
 pub(crate) struct Entry<'t, 'a> {
@@ -274,22 +274,21 @@ fn field(entry: &Entry<'_, '_>) -> Option<Field> {
         aggregate: aggregates(entry).unwrap_or_else(|| {
             entry.at(Field::default_aggregate(plain.datatype.value, many.value))
         }),
-        mask: mask(entry)?,
+        mask: mask(entry).ok()?,
         many,
         name: plain.name,
         datatype: plain.datatype,
     })
 }
 
-/// What every grant shows of it at most; `None` where that cannot be read: a field whose mask is
-/// unclear is no field.
-fn mask(entry: &Entry<'_, '_>) -> Option<Option<Spanned<Mask>>> {
+/// What every grant shows of it at most. A field whose mask cannot be read is no field.
+fn mask(entry: &Entry<'_, '_>) -> Result<Option<Spanned<Mask>>, NotAMask> {
     if entry.get("mask").is_none() {
-        return Some(None);
+        return Ok(None);
     }
-    let word = entry.text("mask")?;
-    let mask = word.parse().ok()?;
-    Some(Some(Spanned::new(mask, word.span)))
+    let word = entry.text("mask").ok_or(NotAMask)?;
+    let mask = word.parse()?;
+    Ok(Some(Spanned::new(mask, word.span)))
 }
 
 /// Where the values come from; `None` where that cannot be read.

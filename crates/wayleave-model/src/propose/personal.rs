@@ -97,7 +97,7 @@ pub(super) fn note(table: &Table, column: &Column) -> Option<&'static str> {
         words.iter().any(|it| it == wanted) || words.windows(2).any(|it| it.concat() == **wanted)
     };
     let mut kinds = WORDS.iter();
-    let by_word = kinds.find(|(_, names)| names.iter().any(|it| has(it)));
+    let by_word = kinds.find(|(_, names)| names.iter().any(&has));
     let kind = by_word.map(|(kind, _)| *kind);
     let kind = kind.or_else(|| person::is_name(table, &column.name).then_some(Personal::Name))?;
     let is_time = matches!(column.datatype, Datatype::Date | Datatype::Datetime);

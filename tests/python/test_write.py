@@ -520,7 +520,8 @@ class Rules:
         ]:
             async with self.client(token) as client:
                 told = await client.call_tool("schema", {"stream": "people", "detail": "full"})
-                self.assertEqual(told.structured_content["data"].get("writes", []), tools)
+                [source] = told.structured_content["data"]["sources"]
+                self.assertEqual(source.get("writes", []), tools)
                 told = await client.call_tool("schema", {"stream": "people"})
                 lines = [line for line in text_of(told).splitlines() if line.startswith("writes:")]
                 self.assertEqual(lines, [f"writes: {' '.join(tools)}"] if tools else [])
@@ -641,11 +642,15 @@ class Checked(unittest.TestCase):
         self.assertIn("lets agents set `pay` of `people`", told)
         self.assertIn("a grant may let agents write this", told)
 
-    def test_a_capability_is_recorded_in_the_ledger(self) -> None:
-        told = self.project.run("audit", "list", "--json")
-        self.assertIn("ratif", told)
-        shown = self.project.run("diff", "crm")
-        self.assertNotIn("lets agents", shown)
+    def test_a_capability_is_in_the_ledger_with_its_mapping_and_its_grants(self) -> None:
+        entries = json.loads(self.project.run("audit", "--json"))["entries"]
+        kinds = [entry["kind"] for entry in entries]
+        self.assertIn("source_added", kinds)
+        granted = [entry["body"] for entry in entries if "grant" in entry["kind"]]
+        named = [json.dumps(body) for body in granted if "hire" in json.dumps(body)]
+        self.assertEqual(len(named), 1, granted)
+        self.assertIn("ratified crm", self.project.run("audit"))
+        self.assertNotIn("lets agents", self.project.run("diff", "crm"))
 
     def test_a_source_that_is_read_from_cannot_be_written_to(self) -> None:
         self.project.draft("crm").write_text(MAPPING.replace('source = "crm_rw"', 'source = "crm"'))

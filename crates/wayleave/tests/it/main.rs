@@ -36,3 +36,4 @@ mod stores;
 mod tamper;
 mod terminal;
 mod upkeep;
+mod write_crash;

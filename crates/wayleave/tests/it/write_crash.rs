@@ -203,6 +203,24 @@ impl HttpServer {
     }
 }
 
+// A server ends with its test, however that ends.
+impl Drop for PipeServer {
+    fn drop(&mut self) {
+        end(&mut self.process);
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        end(&mut self.process);
+    }
+}
+
+fn end(process: &mut Child) {
+    let _ = process.kill();
+    let _ = process.wait();
+}
+
 /// A server that is to be killed.
 trait Victim {
     fn begin(session: &Session) -> Self;
@@ -265,7 +283,7 @@ async fn killed_while_it_writes<V: Victim>(dialect: Dialect) {
     let tracer = Tracer::recording(victim.process().id(), &log);
     assert!(victim.acknowledges("recorded"));
     drop(tracer);
-    end(&mut victim);
+    drop(victim);
     let points = points(&log);
     let taken = taken(&points, 10);
     let (mut kills, mut written) = (0, 0);
@@ -275,29 +293,22 @@ async fn killed_while_it_writes<V: Victim>(dialect: Dialect) {
         let tracer = Tracer::killing(victim.process().id(), (call, *nth));
         let is_acknowledged = victim.acknowledges(&name);
         kills += usize::from(!is_acknowledged);
-        end(&mut victim);
+        drop(victim);
         drop(tracer);
-        let after_kill = named(&witness, &name);
-        assert!(after_kill <= 1, "{} {name}", kind(dialect));
+        // Whether it was written is told by its key, which is kept with it: a SQLite file whose writer was
+        // killed can be read again only after somebody has written to it.
+        let again = witness.call(&hire(&name)).expect("the witness lives");
+        assert!(is_written(&again), "{again}");
+        let is_replayed = again["result"]["structuredContent"]["meta"]["replayed"] == true;
         assert!(
-            !is_acknowledged || after_kill == 1,
+            !is_acknowledged || is_replayed,
             "{} {name}: lost",
             kind(dialect)
         );
-        written += after_kill;
-        let again = witness.call(&hire(&name)).expect("the witness lives");
-        assert!(is_written(&again), "{again}");
-        let is_replayed = &again["result"]["structuredContent"]["meta"]["replayed"];
-        assert_eq!(
-            *is_replayed,
-            json!(after_kill == 1),
-            "{} {name}",
-            kind(dialect)
-        );
+        written += usize::from(is_replayed);
         assert_eq!(named(&witness, &name), 1, "{} {name}", kind(dialect));
     }
-    let mut witness = witness;
-    end(&mut witness);
+    drop(witness);
     eprintln!(
         "{}: {kills} unanswered of {} kills at {} points, {written} written before",
         kind(dialect),
@@ -308,12 +319,6 @@ async fn killed_while_it_writes<V: Victim>(dialect: Dialect) {
     assert!(kills * 3 >= taken.len(), "{kills}");
     // The record of calls outlives it all.
     session.run(&["audit", "verify"]).exits(0);
-}
-
-fn end(victim: &mut impl Victim) {
-    let process = victim.process();
-    let _ = process.kill();
-    process.wait().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,21 +17,12 @@ pub(crate) fn is_agreed(session: Option<&ClientSession>) -> bool {
     client.is_some_and(|client| client.protocol_version == ProtocolVersion::V_2025_03_26)
 }
 
-/// The messages of a batch.
-pub(crate) fn members(batch: &[u8]) -> Result<Vec<&[u8]>, RpcError> {
-    let invalid = |why: String| RpcError::new(RpcError::INVALID_REQUEST, why);
-    let members: Vec<&RawValue> =
-        serde_json::from_slice(batch).map_err(|_| invalid("not a batch of messages".to_owned()))?;
-    match members.len() {
-        0 => Err(invalid("a batch has at least one message".to_owned())),
-        1..=MAX_BATCH_MESSAGES => {
-            let members = members.into_iter();
-            Ok(members.map(|member| member.get().as_bytes()).collect())
-        }
-        _ => Err(invalid(format!(
-            "a batch has at most {MAX_BATCH_MESSAGES} messages"
-        ))),
-    }
+/// The messages of a batch; none if it has none, or too many.
+pub(crate) fn members(batch: &[u8]) -> Option<Vec<&[u8]>> {
+    let members: Vec<&RawValue> = serde_json::from_slice(batch).ok()?;
+    let is_fit = (1..=MAX_BATCH_MESSAGES).contains(&members.len());
+    let members = members.into_iter();
+    is_fit.then(|| members.map(|member| member.get().as_bytes()).collect())
 }
 
 /// The error for a request that cannot be carried out in a batch.
@@ -63,13 +54,13 @@ mod tests {
     fn a_batch_has_one_to_sixty_four_messages() {
         let batch = |many: usize| format!("[{}]", vec!["{}"; many].join(" ,\n"));
         for many in [0, MAX_BATCH_MESSAGES + 1] {
-            assert!(members(batch(many).as_bytes()).is_err());
+            assert!(members(batch(many).as_bytes()).is_none());
         }
         for many in [1, MAX_BATCH_MESSAGES] {
             assert_eq!(members(batch(many).as_bytes()).unwrap().len(), many);
         }
-        assert!(members(b"[1").is_err());
-        assert!(members(b"{}").is_err());
+        assert!(members(b"[1").is_none());
+        assert!(members(b"{}").is_none());
     }
 
     #[test]

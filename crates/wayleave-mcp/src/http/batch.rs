@@ -6,7 +6,6 @@ use bytes::Bytes;
 use futures::future::join_all;
 use http::{HeaderMap, Response, StatusCode, request::Parts};
 use http_body_util::BodyExt as _;
-use serde_json::Value;
 
 use super::{
     body::{RequestPermits, ResponseBody, ResponseLifetime, charge},
@@ -37,14 +36,10 @@ impl Gate {
     pub(super) async fn post_batch(
         &self,
         mut parts: Parts,
-        message: &Bytes,
+        members: Vec<&[u8]>,
         caller: Arc<Caller>,
         mut permits: RequestPermits,
     ) -> Result<Response<ResponseBody>, Refused> {
-        let members = match batch::members(message) {
-            Ok(members) => members,
-            Err(error) => return Ok(reply::error(StatusCode::BAD_REQUEST, &error, &Value::Null)),
-        };
         if let Some(observation) = parts.extensions.remove::<Arc<Observation>>() {
             observation.discard();
         }

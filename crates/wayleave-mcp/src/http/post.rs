@@ -18,7 +18,7 @@ use super::{
     request_body,
 };
 use crate::{
-    Caller, Era, RefusalReason, RpcError,
+    Caller, Era, RefusalReason, RpcError, batch,
     envelope::{self, Envelope},
     error::excerpt,
     list_cache,
@@ -69,8 +69,11 @@ impl Gate {
         drop(receiving);
         let envelope = Envelope::parse(&message);
         let observation = parts.extensions.get::<Arc<Observation>>().cloned();
-        if envelope.is_batch() && self.takes_batches(&parts.headers, &permits) {
-            return self.post_batch(parts, &message, caller, permits).await;
+        if envelope.is_batch()
+            && self.takes_batches(&parts.headers, &permits)
+            && let Some(members) = batch::members(&message)
+        {
+            return self.post_batch(parts, members, caller, permits).await;
         }
         if let Some(observation) = &observation {
             observation.set_message(&envelope);

@@ -251,7 +251,7 @@ where
         if identified.is_ok()
             && envelope.is_batch()
             && batch::is_agreed(session.map(AsRef::as_ref))
-            && let Ok(members) = batch::members(&line)
+            && let Some(members) = batch::members(&line)
         {
             self.take_batch(&members);
             self.recycle(line);

@@ -68,7 +68,11 @@ pub enum ManifestError {
 
 impl Manifest {
     /// States every file in a folder.
-    pub(super) fn from_folder(folder: &Path, made: Millis, head: Head) -> Result<Self, BackupError> {
+    pub(super) fn from_folder(
+        folder: &Path,
+        made: Millis,
+        head: Head,
+    ) -> Result<Self, BackupError> {
         let mut files = Vec::new();
         for path in copy::files_below(folder)? {
             let (digest, bytes) = copy::digest_of_file(&folder.join(&path))?;

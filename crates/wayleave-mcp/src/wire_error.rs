@@ -214,7 +214,7 @@ mod tests {
     fn a_result_is_written_in_the_era_of_its_request() {
         let result = |message: &str| {
             let envelope = Envelope::parse(message.as_bytes());
-            tool_result(&envelope, ToolResult::text("x"))
+            tool_result(&envelope, ToolResult::text("x"), Map::new())
         };
         let legacy = result(r#"{"id":1,"method":"tools/call","params":{"name":"t"}}"#);
         assert!(!legacy.contains("resultType"));

@@ -16,7 +16,7 @@ use crate::{
     activity::Activity,
     codec,
     error::LogError,
-    pending::{Batch, BatchResult, PendingRecord},
+    pending::{BatchResult, PendingRecord, RecordBatch},
     segment,
     writer::{SegmentLimits, SegmentWriter},
 };
@@ -100,7 +100,7 @@ struct Archiver {
 struct Queue {
     waiting: Vec<Vec<u8>>,
     /// The batch that they will be written in.
-    batch: Arc<Batch>,
+    batch: Arc<RecordBatch>,
     is_writing: bool,
     is_closed: bool,
     /// Why the last batch failed, until one succeeds.
@@ -244,7 +244,7 @@ impl Shared {
     pub(crate) fn append(self: &Arc<Self>, body: Vec<u8>) -> PendingRecord {
         let mut queue = lock(&self.queue);
         let batch = if queue.is_closed {
-            let closed = Batch::default();
+            let closed = RecordBatch::default();
             closed.finish(Err(Arc::new(LogError::Closed)));
             Arc::new(closed)
         } else {

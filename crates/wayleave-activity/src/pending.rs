@@ -17,11 +17,11 @@ pub(crate) type BatchResult = Result<(), Arc<LogError>>;
 
 /// Records that are written together.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct RecordBatch {
     result: SetOnce<BatchResult>,
 }
 
-impl Batch {
+impl RecordBatch {
     pub(crate) fn finish(&self, result: BatchResult) {
         // A batch is taken from the queue by one writer, once.
         let _ = self.result.set(result);
@@ -36,7 +36,7 @@ impl Batch {
 #[must_use = "a call is answered once its record is written"]
 pub struct PendingRecord {
     pub(crate) log: Arc<Shared>,
-    pub(crate) batch: Arc<Batch>,
+    pub(crate) batch: Arc<RecordBatch>,
 }
 
 impl PendingRecord {

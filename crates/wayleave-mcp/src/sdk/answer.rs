@@ -8,7 +8,7 @@ use rmcp::{
     ErrorData,
     model::{CustomResult, ErrorCode, RequestId, ServerJsonRpcMessage, ServerResult},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::convert;
 use crate::{
@@ -37,8 +37,8 @@ impl WireAnswer {
             return Self::new(ServerResult::empty(()));
         }
         // The SDK's empty result has no place for `_meta`.
-        let body = json!({ "_meta": reply.meta });
-        Self::new(ServerResult::CustomResult(CustomResult::new(body)))
+        let body = Map::from_iter([("_meta".to_owned(), Value::Object(reply.meta))]);
+        Self::new(ServerResult::CustomResult(CustomResult::new(body.into())))
     }
 
     pub(crate) fn from_reply(mut reply: ToolReply) -> Result<Self, RpcError> {
@@ -154,7 +154,7 @@ fn serialize(message: &ServerJsonRpcMessage, written: Option<&str>) -> serde_jso
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Map;
+    use serde_json::json;
 
     use super::*;
     use crate::ToolResult;

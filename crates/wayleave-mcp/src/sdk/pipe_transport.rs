@@ -217,8 +217,8 @@ where
 
     fn refuse(&mut self, error: RpcError, id: &Value, observed: Option<&Arc<Observation>>) {
         let added = observed.map(|it| it.take_added()).unwrap_or_default();
-        let error = error.with_meta(added);
-        let line = wire_error::response(&error, id).to_string().into_bytes();
+        let answer = wire_error::response(&error.with_meta(added), id);
+        let line = answer.to_string().into_bytes();
         self.spawn_write(line, id.clone(), observed.cloned());
     }
 
@@ -397,9 +397,7 @@ where
                 // Before the handshake the SDK answers it without a handler.
                 observation.complete();
             }
-            if let Some(id) = envelope.request_id() {
-                self.sdk_requests.begin(id, Arc::clone(&observation));
-            }
+            self.sdk_requests.begin(envelope.request_id(), &observation);
             extensions.insert(observation);
         }
     }

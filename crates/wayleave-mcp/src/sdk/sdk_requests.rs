@@ -21,8 +21,11 @@ use crate::{
 pub(super) struct SdkRequests(HashMap<RequestId, Arc<Observation>>);
 
 impl SdkRequests {
-    pub(super) fn begin(&mut self, id: RequestId, observation: Arc<Observation>) {
-        self.0.insert(id, observation);
+    /// Adds a request. One without a valid id has no answer to wait for.
+    pub(super) fn begin(&mut self, id: Option<RequestId>, observation: &Arc<Observation>) {
+        if let Some(id) = id {
+            self.0.insert(id, Arc::clone(observation));
+        }
     }
 
     /// Forgets a request that is not answered any more.

@@ -99,15 +99,10 @@ impl RecentActivities {
         }
         let token = activity.agent.token.clone();
         let mut latest = self.locked();
-        let replaced = match latest.get_mut(&token) {
-            Some(known) => Some(std::mem::replace(known, activity)),
-            None => {
-                if latest.len() >= MAX_CALLERS {
-                    latest.clear();
-                }
-                latest.insert(token.clone(), activity)
-            }
-        };
+        if latest.len() >= MAX_CALLERS && !latest.contains_key(&token) {
+            latest.clear();
+        }
+        let replaced = latest.insert(token.clone(), activity);
         drop(latest);
         // Freed outside the lock.
         drop(replaced);

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::TrustAnchor;
 use crate::blocking;
 use crate::chain::Head;
 use crate::durable;
 use crate::error::{GovernanceError, OpenError};
 use crate::frozen_mappings::{self, FrozenMappings};
 use crate::governance::{FOLDER, Governance};
-use crate::TrustAnchor;
 
 impl Governance {
     /// Copies the ledger and the frozen mappings it names into `project`, which has no private

@@ -122,6 +122,7 @@ async fn t3_in_production_an_operation_for_developers_is_hidden_and_denied() {
                 .collect::<Scopes>()
                 .intersection(fixture.scopes()),
             authenticated: true,
+            max_own_tools: None,
         });
         let mut client = Client::with(&deployment, caller).await;
         let tool = "wayleave_meta_test_greet";

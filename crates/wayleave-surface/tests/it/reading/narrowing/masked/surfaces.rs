@@ -25,6 +25,7 @@ async fn client(service: &ReadService, twins: &Twins) -> Client {
         package: Arc::new(twins.package.clone()),
         scopes: [Scope::Runtime, Scope::Builder].into_iter().collect(),
         authenticated: true,
+        max_own_tools: None,
     };
     let server = Server::new(registry, Identity::new("test", "1"));
     Client::connect(server, Caller::new("someone").with(access)).await

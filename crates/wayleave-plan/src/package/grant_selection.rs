@@ -314,7 +314,7 @@ fn maskable(
         return Err(unknown("field", place, name, known));
     };
     let required = field.mask.as_ref().map(|it| it.value);
-    let reason = if stream.key.iter().any(|it| *it == field.name) {
+    let reason = if stream.key.contains(&field.name) {
         "it is in the key, which ids of records hold".to_owned()
     } else if !granted.contains(name) {
         "the field is not granted".to_owned()

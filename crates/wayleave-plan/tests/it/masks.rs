@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wayleave_model::grant::Claims;
+use wayleave_model::mapping::AggregateOp;
 use wayleave_model::mask::Mask;
 use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::mask::MaskKey;
 use wayleave_plan::package::{Grant, GrantSelection, Grants, Package};
-use wayleave_plan::plan::Read;
+use wayleave_plan::plan::{Column, Read};
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::request::QueryRequest;
 use wayleave_plan::value::Value;
@@ -229,7 +230,7 @@ fn a_masked_field_names_orders_follows_and_finds_no_record() {
     };
     let order: Vec<&str> = rows.order.iter().map(|it| it.column.label()).collect();
     assert_eq!(order, ["id"]);
-    let columns: Vec<&str> = rows.columns.iter().map(|it| it.label()).collect();
+    let columns: Vec<&str> = rows.columns.iter().map(Column::label).collect();
     assert!(
         !columns.contains(&"bio") && !columns.contains(&"changed"),
         "{columns:?}"
@@ -298,7 +299,7 @@ fn a_token_may_be_counted_and_grouped_by_and_nothing_else_may() {
             .field(name)
             .unwrap()
             .aggregates()
-            .map(|it| it.as_str())
+            .map(AggregateOp::as_str)
             .collect()
     };
     assert_eq!(words("email"), ["count", "count_distinct", "group_by"]);

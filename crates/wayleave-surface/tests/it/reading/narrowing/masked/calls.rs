@@ -45,7 +45,8 @@ fn field(dice: &mut Dice, stream: &str) -> &'static str {
             return one;
         }
     }
-    *dice.one_of(all)
+    let last: &&str = dice.one_of(all);
+    last
 }
 
 fn operand(dice: &mut Dice, field: &str) -> Json {

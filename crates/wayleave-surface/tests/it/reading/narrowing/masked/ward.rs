@@ -235,11 +235,11 @@ fn moment(kind: SourceKind, year: usize, month: usize, day: usize) -> String {
 
 /// A text that is redacted: there or not, whatever it is.
 fn redacted(dice: &mut Dice, world: World, what: &str) -> String {
-    let (kind, word) = (hidden(dice, 4, world), hidden(dice, WORDS.len(), world));
+    let (kind, at) = (hidden(dice, 4, world), hidden(dice, WORDS.len(), world));
     match kind {
         0 => "NULL".to_owned(),
         1 => "''".to_owned(),
-        n => format!("'{CANARY} {what} {} {n}'", WORDS[word]),
+        n => format!("'{CANARY} {what} {} {n}'", WORDS[at]),
     }
 }
 

@@ -79,11 +79,11 @@ class Look:
         # Markup in data is text: nothing of it ran, and nothing became an element.
         self.case.assertNotEqual(await page.title(), "1")
         self.case.assertEqual(await page.locator("img, main b b, main script").count(), 0, where)
-        if self.mode == "light":
-            await self.by_keyboard(where)
         if self.shots:
             Path(self.shots).mkdir(parents=True, exist_ok=True)
             await page.screenshot(path=f"{self.shots}/{name}.{self.mode}.png", full_page=True)
+        if self.mode == "light":
+            await self.by_keyboard(where)
 
 
     async def by_keyboard(self, where: str) -> None:

@@ -13,6 +13,8 @@ use wayleave_activity::{
 pub const MAX_SUMMARIZED: usize = 200_000;
 /// Calls on one page of the list.
 pub const PAGE_CALLS: usize = 30;
+/// The JSON-RPC code of an error of the server.
+const INTERNAL_ERROR: i32 = -32603;
 /// Exact counts below this many microseconds, and this many steps for each doubling above.
 const STEPS: u64 = 32;
 
@@ -58,7 +60,11 @@ impl From<&CallOutcome> for CallVerdict {
                 _ => Self::Refused,
             },
             CallOutcome::Refused { .. } => Self::Refused,
-            CallOutcome::Failed { .. } => Self::Failed,
+            // Only this one is the server's own; others say what is wrong with the request.
+            CallOutcome::Failed {
+                code: INTERNAL_ERROR,
+            } => Self::Failed,
+            CallOutcome::Failed { .. } => Self::Refused,
             CallOutcome::Cancelled | CallOutcome::Abandoned => Self::Ended,
         }
     }

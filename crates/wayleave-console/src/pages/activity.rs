@@ -38,7 +38,7 @@ const TOOLS: [&str; 6] = [
 /// Most tools in the list.
 const MAX_TOOLS: usize = 60;
 /// Longest name of a tool, client or stream in a cell, in characters.
-const MAX_NAME_CHARS: usize = 60;
+const MAX_NAME_CHARS: usize = 40;
 /// Looks of people that are listed.
 const MAX_LOOKS: usize = 10;
 
@@ -282,7 +282,7 @@ fn outcome(outcome: &CallOutcome) -> Markup {
         CallOutcome::ToolError { code: Some(code) } => code.clone(),
         CallOutcome::ToolError { code: None } => "refused".to_owned(),
         CallOutcome::Refused { reason } => format!("refused, {reason}"),
-        CallOutcome::Failed { code } => format!("failed, {code}"),
+        CallOutcome::Failed { code } => format!("{}, {code}", verdict.as_str()),
         CallOutcome::Cancelled => "cancelled".to_owned(),
         CallOutcome::Abandoned => "client left".to_owned(),
         CallOutcome::Completed => "answered".to_owned(),
@@ -361,7 +361,8 @@ fn started_at(ms: u64) -> Millis {
 /// A duration for people: `0.4 ms`, `9 ms`, `1.2 s`.
 fn took(micros: u64) -> String {
     match micros {
-        0..10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
+        0..100 => "under 0.1 ms".to_owned(),
+        100..10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
         10_000..1_000_000 => format!("{} ms", micros / 1000),
         _ => format!("{}.{} s", micros / 1_000_000, micros % 1_000_000 / 100_000),
     }
@@ -383,6 +384,7 @@ mod tests {
     #[test]
     fn durations_are_told_as_people_read_them() {
         for (micros, told) in [
+            (7, "under 0.1 ms"),
             (412, "0.4 ms"),
             (9_900, "9.9 ms"),
             (44_000, "44 ms"),

@@ -21,6 +21,11 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     };
     let indexes = visit.console.backend.indexes().await;
     let used = visit.console.backend.recent_use().await;
+    // Connected since the last comparison: compared now, and kept for the next look.
+    let is_new = |name: &str| visit.console.comparisons.get(name).is_none();
+    if visit.state.active().any(|(name, _)| is_new(name)) {
+        visit.console.compare_live().await;
+    }
     let needy: Vec<Vec<Markup>> = lines.iter().filter_map(|line| needs(visit, line)).collect();
     let rows: Vec<Vec<Markup>> = lines
         .iter()

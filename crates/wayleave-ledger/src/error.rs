@@ -421,8 +421,7 @@ impl GovernanceError {
                 "an owner signs with their SSH key in `ssh-agent`, or with their key file; \
                  `wayleave owner list` shows the owners",
             ),
-            Self::Sign { .. } => None,
-            Self::Unfit { .. } => None,
+            Self::Sign { .. } | Self::Unfit { .. } => None,
         }
     }
 }

@@ -220,7 +220,7 @@ impl Ledger for SqliteLedger {
     ) -> Result<Entry, LedgerError> {
         self.on_thread(move |connections| {
             let signed = Some((after, signature));
-            connections.with_writer(|session| session.append(at, &event, signed))
+            connections.with_writer(|session| session.append(at, &event, signed.as_ref()))
         })
         .await
     }

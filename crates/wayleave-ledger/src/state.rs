@@ -359,17 +359,8 @@ impl State {
             | Event::GrantRevoked { .. }
             | Event::TokenIssued(_)
             | Event::TokenRevoked { .. }) => self.authority.apply(seq, at, event),
-            Event::OwnerAdded { owner, key, who } => self.owners.add(OwnerEntry {
-                name: owner,
-                seq,
-                at,
-                key,
-                who,
-                removed: None,
-            }),
-            Event::OwnerRemoved { owner, who, note } => {
-                self.owners
-                    .remove(&owner, Revocation { seq, at, who, note });
+            event @ (Event::OwnerAdded { .. } | Event::OwnerRemoved { .. }) => {
+                self.owners.apply(seq, at, event);
             }
         }
     }

@@ -198,8 +198,8 @@ pub(crate) fn words_near(analyzer: Analyzer, text: &str, prefixes: &WordPrefixes
             if prefixes.has(&token.text) {
                 let written = text.get(word.from..word.to).unwrap_or_default();
                 let is_folded = analyzer.language().is_none();
-                let stemmed = if is_folded { &token.text } else { written };
-                word.stem = stem(stemmed, stemmer);
+                let whole = if is_folded { &token.text } else { written };
+                word.stem = stem(whole, stemmer);
                 word.plain.clone_from(&token.text);
             }
             words.push(word);

@@ -20,7 +20,7 @@ const MAX_ANSWER_BYTES: u32 = 256 * 1024;
 /// How long the agent may take to list its keys.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a person may take to confirm a signature, or to touch the device that makes it.
-const SIGN_TIMEOUT: Duration = Duration::from_secs(120);
+const SIGN_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The agent behind a socket, usually that of `SSH_AUTH_SOCK`.
 #[derive(Debug, Clone)]

@@ -146,7 +146,7 @@ impl Session {
         &mut self,
         at: Millis,
         event: &Event,
-        signed: Option<(Option<Head>, EntrySignature)>,
+        signed: Option<&(Option<Head>, EntrySignature)>,
     ) -> Result<Entry, LedgerError> {
         let folder = create::folder(&self.path);
         let _lock = FolderLock::shared(folder)?;
@@ -159,8 +159,8 @@ impl Session {
             .map_err(|error| scan_error(&self.path, error))?;
         event.check_text().map_err(Refusal::from)?;
         self.walk.state().admit(event)?;
-        let sealed = seal_signed(self.walk.head(), at, event, signed.as_ref(), &self.path)?;
-        let signature = signed.as_ref().map(|(_, signature)| signature);
+        let sealed = seal_signed(self.walk.head(), at, event, signed, &self.path)?;
+        let signature = signed.map(|(_, signature)| signature);
         let state = self.walk.state();
         state.authorize(event, signature, || sealed.message())?;
         if let (HeadRecord::Missing, Some(head)) = (record, self.walk.head()) {

@@ -103,14 +103,27 @@ impl Owners {
         }
     }
 
-    pub(super) fn add(&mut self, owner: OwnerEntry) {
-        self.first.get_or_insert(owner.key.fingerprint());
-        self.all.insert(owner.name.clone(), owner);
-    }
-
-    pub(super) fn remove(&mut self, name: &str, removal: Revocation) {
-        if let Some(owner) = self.all.get_mut(name) {
-            owner.removed = Some(removal);
+    /// Applies an event of an owner.
+    pub(super) fn apply(&mut self, seq: u64, at: Millis, event: Event) {
+        match event {
+            Event::OwnerAdded { owner, key, who } => {
+                self.first.get_or_insert(key.fingerprint());
+                let entry = OwnerEntry {
+                    name: owner.clone(),
+                    seq,
+                    at,
+                    key,
+                    who,
+                    removed: None,
+                };
+                self.all.insert(owner, entry);
+            }
+            Event::OwnerRemoved { owner, who, note } => {
+                if let Some(owner) = self.all.get_mut(&owner) {
+                    owner.removed = Some(Revocation { seq, at, who, note });
+                }
+            }
+            _ => {}
         }
     }
 }

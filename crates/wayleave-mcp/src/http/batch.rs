@@ -26,7 +26,7 @@ use crate::{
 
 impl Gate {
     /// Whether the client may send a batch.
-    pub(super) fn takes_batches(&self, headers: &HeaderMap, permits: &RequestPermits) -> bool {
+    pub(super) fn takes_batches(headers: &HeaderMap, permits: &RequestPermits) -> bool {
         let session = permits.session.as_ref();
         headers::are_plain_in_session(headers)
             && batch::is_agreed(session.map(|session| session.client.as_ref()))

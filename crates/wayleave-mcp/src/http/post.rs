@@ -70,7 +70,7 @@ impl Gate {
         let envelope = Envelope::parse(&message);
         let observation = parts.extensions.get::<Arc<Observation>>().cloned();
         if envelope.is_batch()
-            && self.takes_batches(&parts.headers, &permits)
+            && Self::takes_batches(&parts.headers, &permits)
             && let Some(members) = batch::members(&message)
         {
             return self.post_batch(parts, members, caller, permits).await;

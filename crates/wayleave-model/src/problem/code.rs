@@ -116,10 +116,9 @@ impl ProblemCode {
     /// Its severity.
     pub const fn severity(self) -> Severity {
         match self {
-            // A mapping may list fewer values than the store allows on purpose.
-            Self::ValuesAdded => Severity::Warning,
-            // The rest of the capability works, and all of the mapping can be read.
-            Self::UnmappedReference => Severity::Warning,
+            // A mapping may list fewer values than the store allows on purpose; and where one
+            // reference is not described, the rest of the capability works.
+            Self::ValuesAdded | Self::UnmappedReference => Severity::Warning,
             _ => Severity::Error,
         }
     }

@@ -59,6 +59,10 @@ pub fn fit(existing: &str, catalogue: &Catalogue) -> Result<Merge, MergeError> {
     })
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "it ends functions that give up where the document is not as expected"
+)]
 fn fitted(entry: &str, what: impl Into<String>) -> Option<Change> {
     Some(Change::Fitted {
         entry: entry.to_owned(),
@@ -177,8 +181,8 @@ fn choose_key(document: &mut DocumentMut, stream: &Stream, table: &Table) -> Opt
     let mut keys = sets.filter(|it| !it.is_empty()).filter_map(named);
     let key = keys.next()?;
     let entry = format!("streams.{}", stream.name);
-    let names: Array = key.iter().collect();
-    set(document, &entry, "key", Value::Array(names))?;
+    let array: Array = key.iter().collect();
+    set(document, &entry, "key", Value::Array(array))?;
     fitted(
         &format!("{entry}.key"),
         format!("is {} now: ids of records change", key.join(", ")),

@@ -143,15 +143,15 @@ class Activity(ConsoleCase, unittest.IsolatedAsyncioTestCase):
             page = await self.sign_in(await chrome.new_context())
             await page.get_by_role("link", name="Activity").first.click()
             await page.get_by_text("live", exact=True).wait_for()
-            before = await page.locator("table").first.inner_text()
+            before = await page.locator("table.cards").first.inner_text()
             await self.good(client, "fetch", id="shop/customer:2")
             await self.good(client, "fetch", id="shop/customer:2")
             news = page.locator("#news")
             await news.get_by_text("2 new calls.").wait_for(timeout=PATIENCE * 1000)
-            self.assertEqual(await page.locator("table").first.inner_text(), before)
-            await news.get_by_role("link", name="Show").click()
-            await page.get_by_text("live", exact=True).wait_for()
-            self.assertNotEqual(await page.locator("table").first.inner_text(), before)
+            self.assertEqual(await page.locator("table.cards").first.inner_text(), before)
+            async with page.expect_navigation():
+                await news.get_by_role("link", name="Show").click()
+            self.assertNotEqual(await page.locator("table.cards").first.inner_text(), before)
 
     async def test_a_record_that_is_not_whole_is_said_to_be(self) -> None:
         async with unwrapped() as stack:

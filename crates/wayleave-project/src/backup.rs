@@ -219,7 +219,7 @@ pub(crate) fn is_known_path(path: &str) -> bool {
     match (parts.next(), parts.next(), parts.next()) {
         (Some(settings::FILE | crate::project::ONTOLOGY | ".gitignore"), None, None)
         | (Some(FOLDER), Some(_), _) => true,
-        (Some(crate::project::MAPPINGS), Some(file), None) => file.ends_with(".toml"),
+        (Some(crate::project::MAPPINGS), Some(file), None) => copy::is_mapping_file(file),
         _ => false,
     }
 }

@@ -59,12 +59,11 @@ impl From<&CallOutcome> for CallVerdict {
                 Some("source_unavailable" | "timeout" | "internal" | "unavailable") => Self::Failed,
                 _ => Self::Refused,
             },
-            CallOutcome::Refused { .. } => Self::Refused,
             // Only this one is the server's own; others say what is wrong with the request.
             CallOutcome::Failed {
                 code: INTERNAL_ERROR,
             } => Self::Failed,
-            CallOutcome::Failed { .. } => Self::Refused,
+            CallOutcome::Failed { .. } | CallOutcome::Refused { .. } => Self::Refused,
             CallOutcome::Cancelled | CallOutcome::Abandoned => Self::Ended,
         }
     }
@@ -356,7 +355,9 @@ mod tests {
     fn percentiles_are_within_a_few_percent_of_the_exact_ones() {
         let mut latencies = Latencies::default();
         let mut exact: Vec<u64> = (1..=10_000_u64).map(|n| n * n % 1_000_003 + 1).collect();
-        exact.iter().for_each(|it| latencies.add(*it));
+        for it in &exact {
+            latencies.add(*it);
+        }
         exact.sort_unstable();
         for percent in [1, 50, 95, 99, 100] {
             let wanted = exact[exact.len() * percent / 100 - 1];

@@ -212,14 +212,13 @@ fn private_folder(folder: &Path) -> Option<Finding> {
     Some(if open.is_empty() {
         Finding::ok(FOLDER, "private to you")
     } else {
-        let more = open.len().saturating_sub(MAX_NAMED_FILES);
-        let mut names = open;
-        names.truncate(MAX_NAMED_FILES);
-        let mut named = names.join(", ");
-        if more > 0 {
-            named = format!("{named} and {more} more");
+        let further = open.len().saturating_sub(MAX_NAMED_FILES);
+        let first: Vec<String> = open.into_iter().take(MAX_NAMED_FILES).collect();
+        let mut files = first.join(", ");
+        if further > 0 {
+            files = format!("{files} and {further} more");
         }
-        let message = format!("other users could read {named} if the folder opened");
+        let message = format!("other users could read {files} if the folder opened");
         Finding::warning(FOLDER, message, "close them: `chmod 600` each")
     })
 }

@@ -134,7 +134,7 @@ mod tests {
             ..ServingStatus::default()
         };
         file.write(&status).unwrap();
-        assert_eq!(running(folder.path()), [status.clone()]);
+        assert_eq!(running(folder.path()), std::slice::from_ref(&status));
         drop(file);
         assert_eq!(running(folder.path()), []);
         // One that was killed leaves its files, and nobody holds their lock.

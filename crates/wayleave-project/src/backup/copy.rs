@@ -32,7 +32,7 @@ pub(crate) fn project_files(from: &Path, to: &Path) -> Result<(), BackupError> {
     make_folder(&to)?;
     for name in names(&from)? {
         let path = from.join(&name);
-        if name.ends_with(".toml") && is_plain_file(&path) {
+        if is_mapping_file(&name) && is_plain_file(&path) {
             copy_text(&path, &to.join(&name))?;
         }
     }
@@ -218,6 +218,11 @@ fn names(folder: &Path) -> Result<Vec<String>, BackupError> {
     }
     names.sort();
     Ok(names)
+}
+
+/// Whether a file of that name is a draft of a mapping.
+pub(super) fn is_mapping_file(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|it| it == "toml")
 }
 
 fn is_plain_file(path: &Path) -> bool {

@@ -108,13 +108,13 @@ struct Staging {
 impl Staging {
     fn new(target: &Path) -> Result<Self, RestoreError> {
         let is_target_new = match fs::read_dir(target) {
-            Ok(mut found) => match found.next() {
-                None => false,
-                Some(_) => {
+            Ok(mut found) => {
+                if found.next().is_some() {
                     let folder = target.to_owned();
                     return Err(RestoreError::NotEmpty { folder });
                 }
-            },
+                false
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 copy::make_folder(target)?;
                 true

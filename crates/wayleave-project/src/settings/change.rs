@@ -4,6 +4,8 @@
 
 use std::fmt::Debug;
 
+use wayleave_model::grant::Scope;
+
 use super::{Issuer, Settings};
 
 /// When a changed setting takes effect.
@@ -76,7 +78,7 @@ impl SettingKey {
         on_restart("serve.anonymous", |it| shown(&it.anonymous)),
         on_restart("serve.tokens", |it| shown(&it.tokens)),
         at_once("serve.scopes", |it| {
-            let names: Vec<_> = it.scopes.iter().map(|it| it.as_str()).collect();
+            let names: Vec<_> = it.scopes.iter().map(Scope::as_str).collect();
             names.join(", ")
         }),
         on_restart("serve.tls.cert", |it| {

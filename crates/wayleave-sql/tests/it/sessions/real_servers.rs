@@ -127,11 +127,15 @@ impl Behind {
         let kind = SourceKind::Postgres;
         let fields: &[(&str, &str)] = &[("server", "string")];
         let text = mapping(kind, &[("things", fields), ("slow", fields)]);
-        let served = ServedMapping::new(&text).unwrap();
+        let ratified = ServedMapping::new(&text).unwrap();
         let query = json!({"stream": "things", "limit": ROWS});
-        let rows = served.query(&arguments(query)).unwrap().rows().clone();
+        let rows = ratified.query(&arguments(query)).unwrap().rows().clone();
         let sum = json!({"stream": "slow", "metrics": [{"op": "sum", "field": "id"}]});
-        let endless = served.aggregate(&arguments(sum)).unwrap().groups().clone();
+        let endless = ratified
+            .aggregate(&arguments(sum))
+            .unwrap()
+            .groups()
+            .clone();
         Self {
             store: store(Dsn::parse(kind, &dsn).unwrap(), StoreOptions::default()),
             rows,

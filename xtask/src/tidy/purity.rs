@@ -34,7 +34,7 @@ const IMPURE: &[(&str, &str)] = &[
 const UNBOUND: &str = r"\.(?:simple_query|simple_query_raw|batch_execute|execute_batch|query_drop|query_iter|query_fold|query_stream|query_text)\(";
 
 /// Lines above a call in which its exception from the lint, with the reason, may stand.
-const NEAR: usize = 8;
+const NEAR: usize = 16;
 
 /// The finders, compiled.
 pub(super) struct Purity {

@@ -236,7 +236,7 @@ fn cells(visit: &Visit<'_>, call: &Activity) -> [Markup; 6] {
             @if let Some(client) = client { span.soft { (Plain(&cut(client))) } }
         },
         tool(call),
-        of(call),
+        used_streams(call),
         outcome(&call.outcome),
         result(call),
         html! { (took(call.micros)) },
@@ -267,7 +267,7 @@ fn tool(call: &Activity) -> Markup {
 }
 
 /// What it read: a stream, several, or a dataset.
-fn of(call: &Activity) -> Markup {
+fn used_streams(call: &Activity) -> Markup {
     html! { @match call.streams.as_slice() {
         [] => @if let Some(grant) = call.grants.first() { (code(&grant.dataset)) },
         [only] => (code(&cut(only))),

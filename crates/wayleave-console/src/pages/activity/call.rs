@@ -109,7 +109,7 @@ fn grants(call: &Activity) -> Markup {
 
 fn streams(call: &Activity) -> Markup {
     if call.streams.len() == 1 {
-        return of(call);
+        return used_streams(call);
     }
     html! { @for (at, stream) in call.streams.iter().take(MAX_RECORDS).enumerate() {
         @if at > 0 { ", " } (code(stream))

@@ -5,7 +5,7 @@ use wayleave_activity::{Activity, RecordList, prov_document};
 use wayleave_model::digest::Digest;
 use wayleave_project::columns::thousands;
 
-use super::{exact, of, outcome, result, started, took, tool, who};
+use super::{exact, outcome, result, started, took, tool, used_streams, who};
 use crate::{
     form::encode,
     names::{Plain, code},

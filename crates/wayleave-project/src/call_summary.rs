@@ -59,12 +59,11 @@ impl From<&CallOutcome> for CallVerdict {
                 Some("source_unavailable" | "timeout" | "internal" | "unavailable") => Self::Failed,
                 _ => Self::Refused,
             },
-            CallOutcome::Refused { .. } => Self::Refused,
             // Only this one is the server's own; others say what is wrong with the request.
             CallOutcome::Failed {
                 code: INTERNAL_ERROR,
             } => Self::Failed,
-            CallOutcome::Failed { .. } => Self::Refused,
+            CallOutcome::Failed { .. } | CallOutcome::Refused { .. } => Self::Refused,
             CallOutcome::Cancelled | CallOutcome::Abandoned => Self::Ended,
         }
     }

@@ -577,7 +577,7 @@ mod tests {
         for (analyzer, one, other) in [
             (Analyzer::English, "Haus", "Häuser"),
             (Analyzer::None, "boat", "boats"),
-            (Analyzer::German, "canción", "canciones"),
+            (Analyzer::German, "sail", "sailing"),
         ] {
             assert_ne!(words(analyzer, one)[0].stem, words(analyzer, other)[0].stem);
         }

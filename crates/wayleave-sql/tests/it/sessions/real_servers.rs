@@ -17,7 +17,7 @@ use wayleave_test::{Certificates, CutProxy, PostgresServer, own_postgres};
 use super::{failure, ping};
 use crate::stores::{all, arguments, mapping, patient};
 
-const ROWS: usize = 300;
+const ROWS: usize = 100;
 
 /// Reloads the server's settings, and waits until new sessions have them.
 async fn reload(server: &PostgresServer, name: &str, value: &str) {
@@ -54,7 +54,14 @@ async fn an_expired_certificate_and_one_for_another_name_are_refused() {
         detail.to_string().contains("not valid for name"),
         "{detail}"
     );
-    reload(&server, "ssl_cert_file", made.expired.to_str().unwrap()).await;
+    // The server was started with this name, so the file changes instead of the setting.
+    let (from, to) = (
+        made.expired.display(),
+        server.endpoint().certificate.display(),
+    );
+    let replace = format!("COPY (SELECT 1) TO PROGRAM 'cat > /dev/null; cp {from} {to}'");
+    server.execute("postgres", &replace).await.unwrap();
+    reload(&server, "log_line_prefix", "expired").await;
     let expired = format!("sslrootcert={}", made.expired.display());
     let error = failure(kind, &dsn(&server, "localhost", &expired)).await;
     let StoreError::Tls { detail } = &error else {
@@ -73,7 +80,7 @@ async fn a_client_certificate_is_shown_where_the_server_asks_for_one() {
     let rules = format!("{rules} '{}'", server.data().join("pg_hba.conf").display());
     server.execute("postgres", &rules).await.unwrap();
     // Any setting: new sessions with its value have the rules too.
-    reload(&server, "log_min_duration_statement", "7777").await;
+    reload(&server, "log_line_prefix", "ready").await;
     let kind = SourceKind::Postgres;
     let own = format!("sslrootcert={}", server.endpoint().certificate.display());
     let error = failure(kind, &dsn(&server, "localhost", &own)).await;

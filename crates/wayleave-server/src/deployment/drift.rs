@@ -78,11 +78,9 @@ impl Schedule {
         self.doubted.retain(|source| uses.contains_key(source));
     }
 
-    /// When a source is to be compared next; `None` where nothing asks for it.
+    /// When a source that was compared before is compared next; `None` where nothing asks for it.
     fn due(&self, source: &str) -> Option<Instant> {
-        let Some(known) = self.sources.get(source) else {
-            return Some(Instant::now());
-        };
+        let known = self.sources.get(source)?;
         let doubted = self.doubted.contains(source).then_some(known.rested);
         [doubted, known.due].into_iter().flatten().min()
     }
@@ -91,7 +89,9 @@ impl Schedule {
     fn begin_due(&mut self, uses: &SourceUses) -> Vec<String> {
         let now = Instant::now();
         let is_due = |source: &&String| {
-            !self.running.contains(*source) && self.due(source).is_some_and(|it| it <= now)
+            let is_new = !self.sources.contains_key(*source);
+            let is_asked = is_new || self.due(source).is_some_and(|it| it <= now);
+            is_asked && !self.running.contains(*source)
         };
         let due: Vec<String> = uses.keys().filter(is_due).cloned().collect();
         for source in &due {

@@ -61,7 +61,8 @@ pub(crate) fn read_private(
     let mut files = Vec::new();
     for name in names(private)? {
         let is_left_out = name.starts_with("ledger.")
-            || matches!(name.as_str(), "mappings" | "console")
+            // Links that sign in, and what runs now, are of this machine and moment.
+            || matches!(name.as_str(), "mappings" | "console" | "serving")
             || name == activity_log::LOG_FOLDER
             || name == index_status::INDEX_FOLDER
             || (name == wayleave_activity::ARGUMENT_KEYS_FILE && !options.argument_keys);

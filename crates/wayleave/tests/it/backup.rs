@@ -79,6 +79,7 @@ fn a_backup_under_writes_restores_to_records_that_are_whole() {
     let (session, token, _) = served();
     let server = Serving::start(&session);
     let (stop, calls) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let decisions = AtomicUsize::new(0);
     let draft = session.read("mappings/music.toml");
     let backups: Vec<PathBuf> = (0..6)
         .map(|at| session.home().join(format!("backup-{at}")))
@@ -100,6 +101,7 @@ fn a_backup_under_writes_restores_to_records_that_are_whole() {
                 }
                 let words = ["grant", "create", "--dataset", "music"];
                 session.run(&words).exits(0);
+                decisions.fetch_add(1, Ordering::Relaxed);
                 let text = format!("{draft}# round {round}\n");
                 session.write("mappings/music.toml", text);
                 session
@@ -108,9 +110,14 @@ fn a_backup_under_writes_restores_to_records_that_are_whole() {
             }
         });
         for (at, backup) in backups.iter().enumerate() {
-            // Every backup is of a later state: something was called since the one before.
-            let before = calls.load(Ordering::Relaxed);
-            while calls.load(Ordering::Relaxed) < before + 2 {
+            // Every backup is of a later state: something was called and decided since the one before.
+            let (called, decided) = (
+                calls.load(Ordering::Relaxed),
+                decisions.load(Ordering::Relaxed),
+            );
+            while calls.load(Ordering::Relaxed) < called + 2
+                || decisions.load(Ordering::Relaxed) == decided
+            {
                 thread::yield_now();
             }
             let made = session.run(&["backup", backup.to_str().unwrap(), "--json"]);

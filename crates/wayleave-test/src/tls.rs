@@ -49,7 +49,9 @@ cd "$0"
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -batch -subj '/CN=authority' \
     -addext basicConstraints=critical,CA:TRUE -keyout ca.key -out ca.crt
 openssl req -new -newkey rsa:2048 -nodes -batch -subj "/CN=$1" -keyout client.key -out client.csr
-openssl x509 -req -days 2 -in client.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out client.crt
+echo basicConstraints=CA:FALSE > client.ext
+openssl x509 -req -days 2 -in client.csr -CA ca.crt -CAkey ca.key -CAcreateserial \
+    -extfile client.ext -out client.crt
 printf '[ca]\ndefault_ca=a\n[a]\ndatabase=index\nserial=serial\nnew_certs_dir=.\ndefault_md=sha256\npolicy=p\ncopy_extensions=copy\n[p]\ncommonName=supplied\n' > ca.conf
 : > index
 echo 01 > serial

@@ -214,13 +214,13 @@ fn table(visit: &Visit<'_>, calls: &[Activity]) -> Markup {
             }
         } }
         tbody role="rowgroup" { @for call in calls {
-            @let cells = cells(visit, call);
+            @let row = cells(visit, call);
             tr role="row" {
                 th role="rowheader" scope="row" {
                     a href={ "/activity/" (call.id) } { span.mono { (exact(call)) } }
                     @if started_day(call) != today { span.soft { (started_day(call)) } }
                 }
-                @for (head, cell) in HEADS.into_iter().zip(cells) {
+                @for (head, cell) in HEADS.into_iter().zip(row) {
                     td.num[head == "Took"] role="cell" data-l=(head) { div { (cell) } }
                 }
             }

@@ -18,7 +18,7 @@ use service::ConsoleService;
 /// Most connections to the console: a few browsers.
 const MAX_CONNECTIONS: usize = 128;
 /// How often live datasets are compared with their sources.
-const COMPARE_INTERVAL: Duration = Duration::from_secs(300);
+const COMPARE_INTERVAL: Duration = Duration::from_mins(5);
 
 /// A console that listens.
 pub struct ConsoleServer {

@@ -355,6 +355,7 @@ pub(crate) async fn made(folder: &Path, settings: &str) -> Result<Vec<String>> {
         relations: BTreeSet::new(),
         fields: BTreeSet::from(fields),
         rows: None,
+        masks: std::collections::BTreeMap::new(),
     };
     let granting = GrantRequest {
         terms: Terms {

@@ -315,6 +315,7 @@ async fn made(folder: &Path, kind: SourceKind) -> Result<(String, String)> {
         relations: BTreeSet::new(),
         fields: ["id", "customer", "total"].map(str::to_owned).into(),
         rows: None,
+        masks: std::collections::BTreeMap::new(),
     };
     let granting = GrantRequest {
         terms: Terms {

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import functools
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
 import tempfile
+import termios
 import threading
 import unittest
+import uuid
 from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -64,11 +68,54 @@ def plugin_host() -> str:
     )
 
 
+class Terminal:
+    """A terminal for one command, with a person at it who types what they are told to."""
+
+    def __init__(self) -> None:
+        self.ours, self._theirs = pty.openpty()
+
+    def popen(self, command: list[str] | tuple[str, ...], **options) -> subprocess.Popen:
+        """Starts a command that this terminal belongs to. Its output goes wherever it is sent."""
+        # Until the last copy of its side is closed, nobody is told that a terminal has gone.
+        try:
+            return subprocess.Popen(
+                command, stdin=self._theirs, start_new_session=True,
+                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **options,
+            )
+        finally:
+            os.close(self._theirs)
+
+    def type(self, *lines: str) -> None:
+        os.write(self.ours, "".join(f"{line}\n" for line in lines).encode())
+
+    def close(self) -> None:
+        os.close(self.ours)
+
+
+def on_terminal(command: list[str], lines: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+    """Runs a command on a terminal of its own, where a person types these lines."""
+    terminal = Terminal()
+    try:
+        running = terminal.popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        terminal.type(*lines)
+        stdout, stderr = running.communicate(timeout=PATIENCE * 4)
+        return subprocess.CompletedProcess(command, running.returncode, stdout, stderr)
+    finally:
+        terminal.close()
+
+
+def keep(kind: str, text: str) -> None:
+    """Keeps a log or an export for the last step of the test suite, which searches them for secrets."""
+    if folder := os.environ.get("WAYLEAVE_KEEP"):
+        Path(folder, f"{os.getpid()}-{kind}-{uuid.uuid4().hex}").write_text(text)
+
+
 class HttpServer:
-    """A command that serves over HTTP and says where."""
+    """A command that serves over HTTP and says where. A person at a terminal started it."""
 
     def __init__(self, *command: str, env: dict[str, str] | None = None) -> None:
-        self.process = subprocess.Popen(
+        self._terminal = Terminal()
+        self.process = self._terminal.popen(
             command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
         self.log: list[str] = []
@@ -84,6 +131,7 @@ class HttpServer:
 
     def _read(self) -> None:
         self.log.extend(self.process.stderr)
+        keep("log", "".join(self.log))
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> int:
         """Asks the server to end, as a person or a service manager would, for its exit code."""
@@ -95,6 +143,7 @@ class HttpServer:
             raise
         self._reading.join()
         self.process.stderr.close()
+        self._terminal.close()
         return code
 
 
@@ -109,11 +158,28 @@ class Project:
         (self.path / "wayleave.toml").write_text(settings)
 
     def run(self, *words: str, fails: bool = False) -> str:
+        # There is no `--yes`: where a person is asked, one answers.
+        words = tuple(word for word in words if word != "--yes")
         command = [program(), *words, "--project", str(self.path)]
-        done = subprocess.run(command, env=self.env, capture_output=True, text=True)
+        if (name := self._asked(words)) and "--key" not in words:
+            done = on_terminal(command, [name], self.env)
+        else:
+            done = subprocess.run(command, env=self.env, capture_output=True, text=True)
         if (done.returncode != 0) != fails:
             raise RuntimeError(f"{words} ended with {done.returncode}: {done.stderr}")
+        # Arguments are opened for the operator, who may see them.
+        if words[0] == "audit" and "--arguments" not in words:
+            keep("export", done.stdout + done.stderr)
         return done.stdout
+
+    def _asked(self, words: tuple[str, ...]) -> str | None:
+        """The name that a person must type for a command to be carried out."""
+        match words:
+            case ("ratify" | "retire", name, *_):
+                return name
+            case ("inbox", "ratify", number, *_):
+                return json.loads(self.run("inbox", "show", number, "--json"))["proposal"]["dataset"]
+        return None
 
     def add_source(self, name: str, file: Path) -> None:
         """Declares a SQLite file as a source."""

@@ -84,7 +84,7 @@ class Project(serving.Project):
         connection.close()
         self.add_source("crm", file)
         self.draft("crm").write_text(MAPPING)
-        self.run("ratify", "crm", "--yes")
+        self.run("ratify", "crm")
         self.run("connect", "crm")
         self.token_id, self.token = self.issue()
         _, self.other = self.issue()

@@ -13,174 +13,136 @@ python tests/python/test_console.py [-v] [NAME ...]
 
 from __future__ import annotations
 
-import asyncio
-import http.client
+import hashlib
+import http.server
 import json
 import os
 import re
-import shutil
-import sqlite3
-import time
+import threading
 import unittest
-from contextlib import asynccontextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-import serving
 from axe_playwright_python.async_playwright import Axe
+from console_case import ATTACK, CANARY, ConsoleCase, browser
 from mcp import MCPError
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
-from playwright.async_api import async_playwright
-from serving import MODERN, PATIENCE, Calls, listening, text_of, unwrapped
+from serving import MODERN, text_of, unwrapped
 
-UNAUTHENTICATED, SCOPE_DENIED = -32001, -32004
-CANARY = "canary-7f3a"
-ATTACK = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]
 MODES = {
     "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
     "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
     "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
 }
-OPERATIONS = {
-    "wayleave_meta_ping", "wayleave_meta_source_list", "wayleave_meta_source_introspect",
-    "wayleave_meta_gen_mapping", "wayleave_meta_gen_shape", "wayleave_meta_mapping_read",
-    "wayleave_meta_mapping_check", "wayleave_meta_mapping_diff", "wayleave_meta_mapping_propose",
-    "wayleave_meta_mapping_status", "wayleave_meta_drift_report",
-}
+class Look:
+    """A person who looks at every page, in one light and on one screen."""
+
+    def __init__(self, case: unittest.TestCase, context, mode: str) -> None:
+        self.case, self.context, self.mode = case, context, mode
+        self.axe, self.shots = Axe(), os.environ.get("WAYLEAVE_SHOTS")
+        self.refused: list[str] = []
+        self.requests: list[str] = []
+
+    async def begin(self) -> None:
+        self.page = await self.context.new_page()
+        # A policy that is broken is reported on the console of the browser.
+        self.page.on("console", lambda message: self.report(message.text))
+        self.page.on("pageerror", lambda error: self.refused.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def report(self, text: str) -> None:
+        if "Content Security Policy" in text or "Refused" in text:
+            self.refused.append(text)
+
+    async def at(self, name: str, url: str) -> None:
+        self.requests.clear()
+        answer = await self.page.goto(url)
+        self.case.assertLessEqual(len(await answer.body()), 60 * 1024, name)
+        await self.here(name)
+        # The page, the stylesheet, and one more.
+        files = [url for url in self.requests if "/assets/" in url]
+        self.case.assertLessEqual(len(files), 2, files)
+        others = [url for url in self.requests if "/assets/" not in url and "/events" not in url]
+        self.case.assertLessEqual(len(others), 2, others)
+
+    async def here(self, name: str) -> None:
+        """Checks the page that is shown, and takes its picture."""
+        page, where = self.page, f"{name} in {self.mode}"
+        await page.wait_for_load_state("load")
+        self.case.assertLessEqual(len((await page.content()).encode()), 60 * 1024, where)
+        wide = await page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        self.case.assertLessEqual(wide, 0, f"{where} is too wide")
+        found = (await self.axe.run(page)).response["violations"]
+        serious = [it for it in found if it["impact"] in ("serious", "critical")]
+        told = [(it["id"], [node["html"][:200] for node in it["nodes"]][:3]) for it in serious]
+        self.case.assertEqual(told, [], where)
+        # Markup in data is text: nothing of it ran, and nothing became an element.
+        self.case.assertNotEqual(await page.title(), "1")
+        self.case.assertEqual(await page.locator("img, main b b, main script").count(), 0, where)
+        if self.shots:
+            Path(self.shots).mkdir(parents=True, exist_ok=True)
+            await page.screenshot(path=f"{self.shots}/{name}.{self.mode}.png", full_page=True)
+        if self.mode == "light":
+            await self.by_keyboard(where)
 
 
-def chromium() -> str | None:
-    return os.environ.get("WAYLEAVE_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-
-
-class Shop(serving.Project):
-    """A project with one declared source, of which nothing is ratified."""
-
-    def __init__(self) -> None:
-        super().__init__('[project]\nname = "record-shop"\n\n[serve]\nhttp = "127.0.0.1:0"\ntokens = true\n')
-        with sqlite3.connect(self.path / "shop.db") as connection:
-            connection.executescript(
-                f"""
-                CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT, city TEXT);
-                CREATE TABLE invoice (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL
-                    REFERENCES customer (id), total DECIMAL(10,2) NOT NULL, at DATETIME);
-                INSERT INTO customer VALUES (1, '{CANARY} Ann', 'ann@example.org', 'Oslo'),
-                    (2, 'Bo {ATTACK.replace("'", "''")}', NULL, 'Porto');
-                INSERT INTO invoice VALUES (1, 1, 12.50, '2026-01-02T03:04:05Z');
-                """
+    async def by_keyboard(self, where: str) -> None:
+        """Everything that can be done on the page is reached with Tab, in view and with a ring."""
+        many = await self.page.evaluate(
+            """() => {
+                const all = document.querySelectorAll(
+                    "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']");
+                const seen = [...all].filter((it) => it.checkVisibility() && !it.disabled);
+                seen.forEach((it, n) => { it.dataset.reach = n; });
+                document.activeElement?.blur();
+                window.getSelection()?.removeAllRanges();
+                return seen.length;
+            }"""
+        )
+        reached = set()
+        for _ in range(many + 10):
+            await self.page.keyboard.press("Tab")
+            at = await self.page.evaluate(
+                """() => {
+                    const it = document.activeElement, style = getComputedStyle(it);
+                    const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+                    return [it.dataset.reach ?? null, ring, it.outerHTML.slice(0, 120)];
+                }"""
             )
-        connection.close()
-        self.add_source("shop", self.path / "shop.db")
-        self.builder = self.token("--scope", "builder", "--label", "analyst's agent")
-        self.runtime = self.token("--label", "reader")
-
-    def token(self, *words: str) -> str:
-        return json.loads(self.run("token", "create", *words, "--json"))["secret"]
-
-    def with_console(self) -> Served:
-        command = [
-            serving.program(), "serve", "--http", "127.0.0.1:0", "--console", "127.0.0.1:0",
-            "--project", str(self.path),
-        ]
-        return Served(*command, env=self.env)
+            if at[0] is not None:
+                self.case.assertTrue(at[1], f"{where}: no ring on {at[2]}")
+                reached.add(int(at[0]))
+        self.case.assertEqual(reached, set(range(many)), f"{where}: not reached by keyboard")
 
 
-class Served(serving.HttpServer):
-    """A server with a console beside it."""
+@contextmanager
+def other_port():
+    """A page of somebody else, on another port of this machine."""
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = b"<!doctype html><title>other</title><body>"
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
 
-    def link(self) -> str:
-        """The link that the terminal shows."""
-        began = time.monotonic()
-        while time.monotonic() - began < PATIENCE:
-            for line in list(self.log):
-                if found := re.search(r"sign in as .*: (http://\S+)", line):
-                    return found.group(1)
-            time.sleep(0.02)
-        raise RuntimeError(f"no link was shown: {self.log}")
+        def log_message(self, *_) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
-@asynccontextmanager
-async def browser():
-    async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        try:
-            yield opened
-        finally:
-            await opened.close()
-
-
-class Console(Calls, unittest.IsolatedAsyncioTestCase):
+class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
     """What agents and a person do together."""
-
-    maxDiff = None
-
-    def setUp(self) -> None:
-        if not chromium():
-            self.skipTest("no Chromium here; install the package `chromium`")
-        self.project = Shop()
-        self.addCleanup(self.project.close)
-        self.server = self.project.with_console()
-        self.addCleanup(lambda: self.server.process.poll() is None and self.server.stop())
-
-    async def client(self, token: str, mode: str, stack):
-        web = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
-        await stack.enter_async_context(web)
-        transport = streamable_http_client(self.server.url, http_client=web)
-        return await listening(transport, mode, stack)
-
-    async def propose(self, client) -> dict:
-        """From a declared source to a waiting proposal, by structured errors alone where it errs."""
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        self.assertLessEqual(OPERATIONS, set(tools))
-        sources = (await self.good(client, "wayleave_meta_source_list")).structured_content["sources"]
-        self.assertEqual([source["name"] for source in sources], ["shop"])
-        wrong = await self.meta_refused(client, "wayleave_meta_source_introspect", source="shp")
-        self.assertEqual((wrong["code"], wrong["allowed"]), ("unknown_source", ["shop"]))
-        seen = await self.good(client, "wayleave_meta_source_introspect", source=wrong["allowed"][0])
-        self.assertEqual({it["name"] for it in seen.structured_content["tables"]}, {"customer", "invoice"})
-        made = (await self.good(client, "wayleave_meta_gen_mapping", source="shop")).structured_content
-        # A field that is not there, which the errors name with line, column and fix.
-        shaped = await self.good(
-            client, "wayleave_meta_gen_shape", dataset="shop", unified=made["diff"]["unified"],
-            stream="customer", set={"title": "nam", "description": "Everyone who buys."},
-        )
-        problem = shaped.structured_content["problems"][0]
-        self.assertTrue(problem["line"] > 1 and "did you mean `name`" in problem["hint"], problem)
-        refused = await self.meta_refused(
-            client, "wayleave_meta_mapping_propose", dataset="shop",
-            unified=shaped.structured_content["diff"]["unified"], reason="x",
-        )
-        self.assertEqual(refused["code"], "mapping_problems")
-        shaped = await self.good(
-            client, "wayleave_meta_gen_shape", dataset="shop", unified=made["diff"]["unified"],
-            stream="customer", set={"title": "name", "description": "Everyone who buys."},
-        )
-        diff = shaped.structured_content["diff"]
-        proposed = await self.good(
-            client, "wayleave_meta_mapping_propose", dataset="shop", unified=diff["unified"],
-            reason=f"To write to customers about late invoices. {ATTACK}",
-        )
-        answer = proposed.structured_content
-        self.assertEqual(answer["diff"], diff)
-        self.assertEqual(answer["proposal"]["status"], "waiting")
-        return answer["proposal"]
-
-    async def meta_refused(self, client, tool: str, **arguments) -> dict:
-        result = await client.call_tool(tool, arguments)
-        self.assertTrue(result.is_error, text_of(result))
-        self.assertEqual(json.loads(text_of(result)), result.structured_content["error"])
-        return result.structured_content["error"]
-
-    async def sign_in(self, context):
-        page = await context.new_page()
-        await page.goto(self.server.link())
-        await page.get_by_role("button", name="Sign in as").click()
-        await page.wait_for_url("**/inbox")
-        return page
 
     async def whole_way(self, mode: str) -> None:
         async with unwrapped() as stack, browser() as chrome:
@@ -248,123 +210,111 @@ class Console(Calls, unittest.IsolatedAsyncioTestCase):
             again = await self.propose(builder)
             self.assertEqual(again["follows"], proposal["id"])
 
-    async def test_only_builders_author_and_every_tool_says_its_kind(self) -> None:
-        async with unwrapped() as stack:
-            reader, _ = await self.client(self.project.runtime, MODERN, stack)
-            tools = {tool.name for tool in (await reader.list_tools()).tools}
-            self.assertFalse(tools & OPERATIONS)
-            for tool in OPERATIONS:
-                with self.assertRaises(MCPError) as caught:
-                    await reader.call_tool(tool, {})
-                error = caught.exception.error
-                self.assertEqual(error.code, SCOPE_DENIED)
-                self.assertEqual(
-                    error.data,
-                    {"tool": tool, "required_scope": "builder", "caller_scopes": ["runtime"]},
-                )
-            builder, _ = await self.client(self.project.builder, MODERN, stack)
-            for tool in (await builder.list_tools()).tools:
-                mark = tool.meta["io.wayleave/tool"]
-                if tool.name not in OPERATIONS:
-                    self.assertEqual(mark, {"kind": "runtime"})
-                    continue
-                self.assertEqual((mark["kind"], mark["scope"], mark["idempotent"]), ("meta", "builder", True))
-                parts = [part for part in (mark["namespace"], mark["op"]) if part]
-                self.assertEqual("wayleave_meta_" + "_".join(parts), tool.name)
-
-    async def test_the_same_bytes_over_mcp_and_on_the_command_line(self) -> None:
-        async with unwrapped() as stack:
-            builder, _ = await self.client(self.project.builder, MODERN, stack)
-            made = (await self.good(builder, "wayleave_meta_gen_mapping", source="shop")).structured_content
-            full = bool(os.environ.get("WAYLEAVE_FULL"))
-            kinds = ["string", "integer", "decimal", "boolean", "date"]
-            for n in range(200 if full else 20):
-                change = {
-                    "dataset": "shop", "unified": made["diff"]["unified"], "stream": f"customer{n % 3 or ''}",
-                    "set": {
-                        "table": "customer", "type": f"T{n}", "key": ["id"],
-                        "fields": {f"f{n % 7}": {"column": "name", "datatype": kinds[n % 5], "description": f"ä {n}"},
-                                   "sum": {"compute": f"id + {n}", "datatype": "integer"}},
-                        "relations": {f"r{n % 4}": {"to": "invoice", "on": {"id": "customer_id"}}},
-                        "measures": {f"m{n}": "count()"},
-                    },
-                    "remove": ["fields.sum"] if n % 2 else [],
-                }
-                over_mcp = (await self.good(builder, "wayleave_meta_gen_shape", **change)).structured_content
-                command = self.command("meta", "gen", "shape", "--json", "--input", json.dumps(change))
-                self.assertEqual(command["diff"], over_mcp["diff"])
-
-    def command(self, *words: str) -> dict:
-        import subprocess
-        ran = subprocess.run(
-            [serving.program(), *words, "--project", str(self.project.path)],
-            env=self.project.env, capture_output=True, text=True,
-        )
-        return json.loads(ran.stdout)
-
     async def test_every_page_is_whole_in_light_dark_and_on_a_phone(self) -> None:
-        shots = os.environ.get("WAYLEAVE_SHOTS")
         async with unwrapped() as stack, browser() as chrome:
             builder, _ = await self.client(self.project.builder, MODERN, stack)
-            await self.propose(builder)
-            self.project.run("inbox", "ratify", "1", "--yes", "--note", "a first look")
-            self.project.run("connect", "shop")
-            read = (await self.good(builder, "wayleave_meta_mapping_read", dataset="shop")).structured_content
-            shaped = await self.good(
-                builder, "wayleave_meta_gen_shape", dataset="shop", before_sha256=read["sha256"],
-                stream="customer", remove=["fields.city"],
-                set={"title": "email", "search": ["name", "email"], "description": "Everyone who buys, and how to reach them.",
-                     "fields": {"shout": {"compute": "name || '!'", "datatype": "string"}}},
-            )
-            await self.good(
-                builder, "wayleave_meta_mapping_propose", dataset="shop", before_sha256=read["sha256"],
-                unified=shaped.structured_content["diff"]["unified"], reason=f"To write to customers. {ATTACK}",
-            )
-            self.project.token("--all-of", "shop", "--label", "support <b>desk</b>")
-            listed = json.loads(self.project.run("grant", "list", "--json"))["grants"]
-            tokens = json.loads(self.project.run("token", "list", "--json"))["tokens"]
             first = await chrome.new_context()
             signed = await self.sign_in(first)
             state = await first.storage_state()
+            looks = [Look(self, await chrome.new_context(storage_state=state, **options), mode)
+                     for mode, options in MODES.items()]
             root = signed.url.removesuffix("/inbox")
-            pages = {
-                "login": "/login", "inbox": "/inbox", "proposal": "/inbox/2", "decided": "/inbox/1",
-                "datasets": "/datasets", "dataset": "/datasets/shop", "grants": "/grants",
-                "grant": f"/grants/{listed[0]['id']}", "grant-new": "/grants/new", "token": f"/tokens/{tokens[0]['id']}",
-                "token-new": "/tokens/new", "decisions": "/decisions", "connect": "/connect", "missing": "/nowhere",
-                "try": "/try?" + urlencode({"as": "", "tool": "query_records", "stream": "customer", "args": '{"limit": 5}'}),
-            }
-            axe = Axe()
-            for mode, options in MODES.items():
-                context = await chrome.new_context(storage_state=state, **options)
-                page = await context.new_page()
-                # A policy that is broken is reported on the console of the browser.
-                reports: list[str] = []
-                page.on("console", lambda message: reports.append(message.text))
-                page.on("pageerror", lambda error: reports.append(str(error)))
-                requests: list[str] = []
-                page.on("request", lambda request: requests.append(request.url))
+            for look in looks:
+                await look.begin()
+                for name in ["inbox", "datasets", "grants", "activity"]:
+                    await look.at(f"empty-{name}", f"{root}/{name}")
+            await self.propose(builder)
+            self.project.run("inbox", "ratify", "1", "--yes", "--note", "a first look")
+            self.project.run("connect", "shop")
+            desk = self.project.token("--all-of", "shop", "--label", "support <b>desk</b>")
+            call = await self.some_calls(desk, stack)
+            listed = json.loads(self.project.run("grant", "list", "--json"))["grants"]
+            tokens = json.loads(self.project.run("token", "list", "--json"))["tokens"]
+            for look in looks:
+                waiting = await self.propose_another(builder, look.mode)
+                blocked = self.spoil(waiting)
+                link = self.project.run("console", "link").split()[-1]
+                pages = {
+                    "login": link.removeprefix(root), "signed-out": "/login", "inbox": "/inbox",
+                    "proposal": f"/inbox/{waiting}", "blocked": f"/inbox/{blocked}", "decided": "/inbox/1",
+                    "datasets": "/datasets", "dataset": "/datasets/shop", "grants": "/grants",
+                    "grant": f"/grants/{listed[0]['id']}", "grant-new": "/grants/new", "token": f"/tokens/{tokens[0]['id']}",
+                    "token-new": "/tokens/new", "decisions": "/decisions", "connect": "/connect", "missing": "/nowhere",
+                    "activity": "/activity", "call": f"/activity/{call}", "nothing": "/activity?outcome=failed",
+                    "try": "/try?" + urlencode(
+                        {"as": tokens[0]["id"], "tool": "query_records", "stream": "customer", "args": '{"limit": 5}'}
+                    ),
+                    "try-refused": "/try?" + urlencode(
+                        {"as": "", "tool": "query_records", "stream": "customer", "args": '{"fields": ["salary"]}'}
+                    ),
+                }
                 for name, path in pages.items():
-                    requests.clear()
-                    answer = await page.goto(root + path)
-                    self.assertLessEqual(len(await answer.body()), 60 * 1024, name)
-                    await page.wait_for_load_state("load")
-                    files = [url for url in requests if "/assets/" in url]
-                    self.assertLessEqual(len(files), 2, files)
-                    wide = await page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-                    self.assertLessEqual(wide, 0, f"{name} in {mode} is too wide")
-                    found = (await axe.run(page)).response["violations"]
-                    serious = [it for it in found if it["impact"] in ("serious", "critical")]
-                    told = [(it["id"], [node["html"][:200] for node in it["nodes"]][:3]) for it in serious]
-                    self.assertEqual(told, [], f"{name} in {mode}")
-                    # Markup in data is text: nothing of it ran, and nothing became an element.
-                    self.assertNotEqual(await page.title(), "1")
-                    self.assertEqual(await page.locator("img").count(), 0)
-                    if shots:
-                        Path(shots).mkdir(parents=True, exist_ok=True)
-                        await page.screenshot(path=f"{shots}/{name}.{mode}.png", full_page=True)
-                refused = [it for it in reports if "Content Security Policy" in it or "Refused" in it]
-                self.assertEqual(refused, [])
+                    await look.at(name, root + path)
+                await self.answers(look, root, waiting, listed[0]["id"])
+                self.assertEqual(look.refused, [])
+
+    async def answers(self, look: Look, root: str, waiting: int, grant: str) -> None:
+        """The pages that forms are answered with."""
+        page = look.page
+        await page.goto(f"{root}/grants/{grant}")
+        await page.locator("input[value='customer.email']").uncheck()
+        await page.get_by_role("button", name="Show what is lost").click()
+        await look.here("grant-lost")
+        await page.goto(f"{root}/tokens/new")
+        await page.fill("#label", "month-end")
+        await page.get_by_role("button", name="Issue the token").click()
+        await look.here("token-issued")
+        await page.goto(f"{root}/inbox/{waiting}")
+        await page.get_by_role("button", name="Show 5 rows of customer").click()
+        await look.here("proposal-rows")
+        for tick in await page.locator("#weighed input").all():
+            await tick.check()
+        await page.fill("#note", f"agreed {ATTACK}")
+        await page.fill("#name", "shpo")
+        await page.get_by_role("button", name="Ratify shop").click()
+        await look.here("proposal-refused")
+        await page.fill("#name", "shop")
+        await page.get_by_role("button", name="Ratify shop").click()
+        await look.here("ratified")
+
+    async def propose_another(self, builder, mode: str) -> int:
+        read = (await self.good(builder, "wayleave_meta_mapping_read", dataset="shop")).structured_content
+        shaped = await self.good(
+            builder, "wayleave_meta_gen_shape", dataset="shop", before_sha256=read["sha256"],
+            stream="customer", remove=["fields.city"] if mode == "light" else [],
+            set={"title": "email" if mode == "light" else "name", "search": ["name", "email"],
+                 "description": f"Everyone who buys, and how to reach them ({mode}).",
+                 "fields": {f"shout_{mode}": {"compute": "name || '!'", "datatype": "string"}}},
+        )
+        proposed = await self.good(
+            builder, "wayleave_meta_mapping_propose", dataset="shop", before_sha256=read["sha256"],
+            unified=shaped.structured_content["diff"]["unified"], reason=f"To write to customers. {ATTACK}",
+        )
+        return proposed.structured_content["proposal"]["id"]
+
+    def spoil(self, waiting: int) -> int:
+        """A proposal that no longer checks, as one that came before a rule was made."""
+        folder = self.project.path / ".wayleave/inbox"
+        kept = json.loads((folder / f"{waiting}.json").read_text())
+        kept["text"] += "\n[streams.odd]\ntable = \"<b>odd</b>\"\nkey = [\"n\\u200bo\"]\n"
+        kept["digest"] = "sha256:" + hashlib.sha256(kept["text"].encode()).hexdigest()
+        kept["id"] = 900 + waiting
+        kept["proposer"] = {"token": "t_another123", "name": "another <b>agent</b>"}
+        (folder / f"{kept['id']}.json").write_text(json.dumps(kept))
+        return kept["id"]
+
+    async def some_calls(self, token: str, stack) -> str:
+        """Some calls on record, by a client whose name is markup; the id of one that read rows."""
+        client, _ = await self.client(token, MODERN, stack)
+        for _ in range(4):
+            await self.good(client, "query_records", stream="customer", fields=["name"])
+        read = await self.good(client, "fetch", id="shop/customer:1")
+        for wrong in ["salary", ATTACK]:
+            await self.refused(client, "query_records", stream="customer", fields=[wrong])
+        with self.assertRaises(MCPError):
+            await client.call_tool(ATTACK, {})
+        await self.good(client, "schema")
+        return read.meta["io.wayleave/activity"].removeprefix("urn:uuid:")
 
     async def test_a_person_ratifies_by_keyboard_alone_and_without_a_script(self) -> None:
         async with unwrapped() as stack, browser() as chrome:
@@ -394,32 +344,6 @@ class Console(Calls, unittest.IsolatedAsyncioTestCase):
             await page.get_by_role("heading", name="shop is ratified and live").wait_for()
 
     # --- attacks -----------------------------------------------------------------------------------
-
-    def ask(self, method: str, path: str, headers: dict | None = None, form: dict | None = None):
-        """A request that no browser would make; returns status, headers and body."""
-        where = urlsplit(self.server.link())
-        connection = http.client.HTTPConnection("127.0.0.1", where.port, timeout=PATIENCE)
-        body = urlencode(form) if form is not None else None
-        given = {"Host": where.netloc, **(headers or {})}
-        if body is not None:
-            given["Content-Type"] = "application/x-www-form-urlencoded"
-        connection.request(method, path, body=body, headers=given)
-        answer = connection.getresponse()
-        read = answer.read().decode()
-        connection.close()
-        return answer.status, dict(answer.getheaders()), read
-
-    def log_in(self) -> tuple[str, str, str]:
-        """The session's cookie, the text of its forms, and the origin."""
-        where = urlsplit(self.server.link())
-        origin = f"http://{where.netloc}"
-        code = where.query.removeprefix("code=")
-        status, headers, _ = self.ask("POST", "/login", {"Origin": origin}, {"code": code})
-        self.assertEqual(status, 303)
-        cookie = headers["set-cookie"].split(";")[0]
-        _, _, page = self.ask("GET", "/inbox", {"Cookie": cookie})
-        csrf = re.search(r'name="csrf" value="([^"]+)"', page).group(1)
-        return cookie, csrf, origin
 
     def test_a_link_signs_in_once_and_its_page_does_not_use_it_up(self) -> None:
         where = urlsplit(self.server.link())
@@ -493,6 +417,59 @@ class Console(Calls, unittest.IsolatedAsyncioTestCase):
             self.assertEqual(len(re.findall(r"<script(?! src=)", page)), 0)
             self.assertEqual(len(re.findall(r"\son\w+=|\sstyle=", page)), 0)
 
+    async def test_a_page_on_another_port_of_this_machine_gets_nothing_and_does_nothing(self) -> None:
+        """Browsers send cookies to every port; a page there must neither read, use nor plant one."""
+        async with browser() as chrome:
+            context = await chrome.new_context()
+            signed = await self.sign_in(context)
+            root = signed.url.removesuffix("/inbox")
+            cookie = next(it for it in await context.cookies() if it["name"].startswith("wayleave_console_"))
+            self.assertTrue(cookie["httpOnly"] and cookie["sameSite"] == "Strict")
+            before = len(json.loads(self.project.run("token", "list", "--json"))["tokens"])
+            with other_port() as other:
+                page = await context.new_page()
+                await page.goto(other)
+                self.assertNotIn(cookie["value"], await page.evaluate("document.cookie"))
+                for how in ["cors", "no-cors"]:
+                    read = await page.evaluate(
+                        """async ([url, mode]) => {
+                            try { return await (await fetch(url, {credentials: "include", mode})).text(); }
+                            catch (error) { return "refused: " + error; }
+                        }""",
+                        [f"{root}/inbox", how],
+                    )
+                    self.assertTrue(read == "" or read.startswith("refused"), read)
+                await page.evaluate(
+                    """(url) => {
+                        const frame = document.createElement("iframe");
+                        frame.src = url + "/inbox"; frame.name = "framed"; document.body.append(frame);
+                    }""",
+                    root,
+                )
+                await page.wait_for_function("window.frames.length === 1")
+                framed = page.frame("framed")
+                await framed.wait_for_load_state()
+                self.assertNotIn("Waiting for a person", await framed.content())
+                async with page.expect_navigation():
+                    await page.evaluate(
+                        """(url) => {
+                            const form = document.createElement("form");
+                            form.method = "post"; form.action = url + "/tokens/new";
+                            form.innerHTML = '<input name=label value=stolen><input name=ends value=never>';
+                            document.body.append(form); form.submit();
+                        }""",
+                        root,
+                    )
+                self.assertIn("Nothing you sent was done", await page.inner_text("main"))
+                self.assertEqual(len(json.loads(self.project.run("token", "list", "--json"))["tokens"]), before)
+                # A cookie planted there never becomes a session, and the person's own is not replaced.
+                await page.goto(other)
+                await page.evaluate("(name) => { document.cookie = `${name}=planted; path=/inbox`; }", cookie["name"])
+                answer = await signed.goto(f"{root}/inbox")
+                self.assertEqual(answer.status, 403)
+                answer = await signed.goto(f"{root}/datasets")
+                self.assertEqual(answer.status, 200)
+
     def test_a_signed_out_session_is_over(self) -> None:
         cookie, csrf, origin = self.log_in()
         self.assertEqual(self.ask("POST", "/logout", {"Cookie": cookie, "Origin": origin}, {"csrf": csrf})[0], 200)
@@ -506,6 +483,12 @@ class Console(Calls, unittest.IsolatedAsyncioTestCase):
                 builder, "wayleave_meta_mapping_propose", dataset="shop", text=huge, reason=""
             )
             self.assertEqual(error["code"], "too_large")
+            # Ten megabytes are more than any call may have, and nothing of them is kept.
+            with self.assertRaises(Exception):
+                await builder.call_tool(
+                    "wayleave_meta_mapping_propose", {"dataset": "shop", "text": huge * 10, "reason": ""}
+                )
+        self.assertEqual(json.loads(self.project.run("inbox", "list", "--json"))["proposals"], [])
         cookie, csrf, origin = self.log_in()
         form = {"csrf": csrf, "label": "x" * (10 * 1024 * 1024)}
         try:

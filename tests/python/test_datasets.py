@@ -85,7 +85,7 @@ class Project(serving.Project):
             self.fill(source, stream)
             self.add_source(source, self.path / f"{source}.db")
             self.draft(name).write_text(mapping(name, stream, type_name))
-            self.run("ratify", name, "--yes")
+            self.run("ratify", name)
         self.run("connect", "fleet")
         self.draft("wrecks").write_text(mapping("wrecks", "hulls", "Hull"))
         every = [word for name, _, _ in self.DATASETS for word in ("--all-of", name)]
@@ -410,7 +410,7 @@ class Rules(Calls):
             page = await self.good(client, "query_records", **call)
             cursor = page.structured_content["meta"]["next_cursor"]
             project.draft("fleet").write_text(mapping("fleet", "ships", "Vessel", "Renamed."))
-            await asyncio.to_thread(project.run, "ratify", "fleet", "--yes")
+            await asyncio.to_thread(project.run, "ratify", "fleet")
             listed = (await self.good(client, "list_datasets")).structured_content
             reasons = {row[0]: row[7] for row in listed["data"]["rows"]}
             self.assertIn("was ratified since", reasons["fleet"])
@@ -438,7 +438,7 @@ class Rules(Calls):
         async with self.clients(builder, self.project.runtime) as both:
             (client, _), (reader, _) = both
             self.assertIn("ships", text_of(await self.good(reader, "schema")))
-            await asyncio.to_thread(self.project.run, "retire", "fleet", "--yes")
+            await asyncio.to_thread(self.project.run, "retire", "fleet")
             refused = await self.refused(client, "connect_dataset", name="fleet")
             self.assertEqual((refused["code"], refused["reason"]), ("not_ratified", "retired"))
         async with self.clients(self.project.runtime) as (reader, _):

@@ -77,7 +77,7 @@ class Project(serving.Project):
             self.put(number, f"ship {number}", "Bergen" if number % 2 else "Oslo")
         self.add_source("fleet", self.file)
         self.draft("fleet").write_text(MAPPING)
-        self.run("ratify", "fleet", "--yes")
+        self.run("ratify", "fleet")
         self.run("connect", "fleet")
         self.reader = self.token("--all-of", "fleet")
         narrow = self.path / "narrow.toml"

@@ -47,7 +47,7 @@ class Project(serving.Project):
         for source, file in zip(["crm_eu", "crm_us"], self.files):
             self.add_source(source, file)
         self.draft("crm").write_text((FIXTURES / "crm.toml").read_text())
-        self.run("ratify", "crm", "--yes", "--note", "for the tests", "--who", "tester")
+        self.run("ratify", "crm", "--note", "for the tests", "--who", "tester")
         self.run("connect", "crm")
 
     def digest(self) -> str:

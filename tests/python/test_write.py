@@ -58,6 +58,7 @@ type = "Person"
 key = ["id"]
 title = "name"
 updated = "changed"
+search = ["name"]
 
 [streams.people.fields.id]
 datatype = "integer"
@@ -150,7 +151,10 @@ ANN = {"name": "Eve", "status": "proposed", "region": "eu"}
 
 class Project(serving.Project):
     def __init__(self) -> None:
-        super().__init__('[serve]\nhttp = "127.0.0.1:0"\n\n[live]\ninterval_ms = 60000\n')
+        # What is heard sooner than these intervals was not found by looking.
+        super().__init__(
+            '[serve]\nhttp = "127.0.0.1:0"\n\n[live]\ninterval_ms = 60000\n\n[search]\nrefresh_seconds = 3600\n'
+        )
         self.file = self.path / "crm.db"
         connection = sqlite3.connect(self.file)
         connection.executescript(TABLES)
@@ -159,7 +163,7 @@ class Project(serving.Project):
         self.add_source("crm_rw", self.file)
         self.sql(self.run("source", "prepare", "crm_rw"))
         self.draft("crm").write_text(MAPPING)
-        self.run("ratify", "crm", "--yes")
+        self.run("ratify", "crm")
         self.run("connect", "crm")
         self.reader = self.token("--all-of", "crm")
         self.writer = self.granted(
@@ -491,6 +495,64 @@ class Rules:
                             if getattr(event, "uri", None) and str(event.uri) == uri:
                                 break
 
+    async def test_indexes_hear_of_our_own_writes_at_once(self):
+        async with self.client(self.project.writer) as client:
+
+            async def found(words: str) -> list[str]:
+                """The titles that a search finds, once the stream is indexed at all."""
+                while True:
+                    result = await client.call_tool("search", {"q": words, "streams": ["people"]})
+                    if not result.is_error:
+                        return [hit["title"] for hit in result.structured_content["data"]["results"]]
+
+            async with asyncio.timeout(PATIENCE):
+                self.assertEqual(await found("Ann"), ["Ann"])
+                self.assertEqual(await found("Zephyrine"), [])
+                await self.done(client, "crm_hire", **ANN | {"name": "Zephyrine"})
+                while await found("Zephyrine") != ["Zephyrine"]:
+                    pass
+
+    async def test_schema_tells_of_the_writes_that_a_caller_has_and_of_no_other(self):
+        for token, tools in [
+            (self.project.writer, ["crm_hire", "crm_change", "crm_forget"]),
+            (self.project.narrow, ["crm_change"]),
+            (self.project.reader, []),
+        ]:
+            async with self.client(token) as client:
+                told = await client.call_tool("schema", {"stream": "people", "detail": "full"})
+                [source] = told.structured_content["data"]["sources"]
+                self.assertEqual(source.get("writes", []), tools)
+                told = await client.call_tool("schema", {"stream": "people"})
+                lines = [line for line in text_of(told).splitlines() if line.startswith("writes:")]
+                self.assertEqual(lines, [f"writes: {' '.join(tools)}"] if tools else [])
+                everything = text_of(told) + text_of(await client.call_tool("schema", {}))
+                for hidden in WRITING - set(tools) - {"crm_open"}:
+                    self.assertNotIn(hidden, everything)
+
+    async def test_a_dry_run_tells_what_the_write_then_does(self):
+        async with self.client(self.project.writer) as client:
+            for tool, given in [
+                ("crm_hire", ANN | {"pay": "12.50", "org_id": "wayleave://kg/Org/crm%2Forgs:2"}),
+                ("crm_change", {"id": 1, "status": "accepted", "badge": None}),
+                ("crm_forget", {"id": 1}),
+            ]:
+                before = self.project.dump()
+                tried = (await self.done(client, tool, **given, dry_run=True))["data"]
+                self.assertEqual(self.project.dump(), before)
+                made = (await self.done(client, tool, **given))["data"]
+                for told in (tried, made):
+                    # The time of the write is its own.
+                    told.get("record", {}).pop("changed", None)
+                    told.get("changed", {}).pop("changed", None)
+                self.assertEqual(tried, made)
+
+    async def test_a_change_of_a_row_that_is_hidden_meanwhile_names_nothing(self):
+        async with self.client(self.project.narrow) as client:
+            self.project.sql("UPDATE people SET region = 'us', secret = 'hush' WHERE id = 1")
+            error = await self.fails(client, "crm_change", INVALID_PARAMS, id=1, status="accepted")
+            self.assertEqual([it["code"] for it in error.data["fields"]], ["not_found"])
+            self.assertNotIn("hush", json.dumps(error.data) + error.message)
+
     async def test_injected_text_is_text(self):
         payloads = ["'; DROP TABLE people; --", '" OR 1=1 --', "Robert\\'); --", "%_*?[a]", "\u202e\u0007x", "{{7*7}}"]
         async with self.client(self.project.writer) as client:
@@ -579,6 +641,20 @@ class Checked(unittest.TestCase):
         told = self.project.run("diff", "crm")
         self.assertIn("lets agents set `pay` of `people`", told)
         self.assertIn("a grant may let agents write this", told)
+
+    def test_a_capability_is_in_the_ledger_with_its_mapping_and_its_grants(self) -> None:
+        entries = json.loads(self.project.run("audit", "--json"))["entries"]
+        kinds = [entry["kind"] for entry in entries]
+        self.assertIn("source_added", kinds)
+        granted = [entry["body"] for entry in entries if "grant" in entry["kind"]]
+        named = [json.dumps(body) for body in granted if "hire" in json.dumps(body)]
+        self.assertEqual(len(named), 1, granted)
+        self.assertIn("ratified crm", self.project.run("audit"))
+        self.assertNotIn("lets agents", self.project.run("diff", "crm"))
+
+    def test_a_source_that_is_read_from_cannot_be_written_to(self) -> None:
+        self.project.draft("crm").write_text(MAPPING.replace('source = "crm_rw"', 'source = "crm"'))
+        self.assertIn("shared_source", self.project.run("check", "--json", fails=True))
 
     def test_a_grant_names_its_capabilities_and_has_none_by_default(self) -> None:
         file = self.project.path / "grant.toml"

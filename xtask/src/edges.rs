@@ -75,6 +75,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-plan",
             "wayleave-store",
             "wayleave-ledger",
+            "wayleave-activity",
             "wayleave-project",
         ],
     ),
@@ -171,7 +172,12 @@ const CONFINED: &[(&str, &[&str])] = &[
             "wayleave-bench",
         ],
     ),
+    // The messages of PostgreSQL's protocol and their values are the driver's business. Only an
+    // adapter may need to name a type of them.
+    ("postgres-protocol", &["wayleave-sql"]),
+    ("postgres-types", &["wayleave-sql"]),
     ("mysql_async", &["wayleave-sql", TEST_CRATE]),
+    ("mysql_common", &["wayleave-sql"]),
     ("tantivy", &["wayleave-search"]),
 ];
 

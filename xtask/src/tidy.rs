@@ -7,6 +7,7 @@ mod decisions;
 mod documents;
 mod manifests;
 mod names;
+mod purity;
 mod reference;
 mod reliability;
 mod sizes;
@@ -22,6 +23,7 @@ const NOT_OURS: &[&str] = &["Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT"];
 pub(crate) fn run(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
     let reader = documents::Reader::new()?;
     let rules = source::Rules::compile()?;
+    let purity = purity::Purity::compile()?;
     let mut names = names::Names::new()?;
     let mut findings = Vec::new();
     for file in repository.files() {
@@ -38,6 +40,8 @@ pub(crate) fn run(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
         if has_extension(file, "rs") {
             findings.extend(sizes::too_long(file, &text));
             findings.extend(rules.left_behind(file, &text));
+            findings.extend(purity.impurities(file, &text));
+            findings.extend(purity.unbound_statements(file, &text));
             if !is_test_file(file) {
                 findings.extend(names.read(file, &text));
             }

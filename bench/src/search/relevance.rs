@@ -98,6 +98,7 @@ fn ours() -> Result<f64> {
     let spec = Spec {
         digest: "00".repeat(32),
         fields: vec!["title".to_owned(), "body".to_owned()],
+        analyzer: wayleave_search::Analyzer::English,
     };
     let put = |[key, title, body]: [&str; 3]| {
         Change::Put(Document {

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     for number in 0..count.parse().unwrap_or(0) {
         let activity = activity(number);
         let id = activity.id;
-        if let Err(error) = log.append(activity).wait_blocking() {
+        if let Err(error) = log.append(&activity).wait_blocking() {
             eprintln!("error: {error}");
             return ExitCode::FAILURE;
         }

@@ -5,6 +5,8 @@ use std::{fmt, str::FromStr, time::Duration};
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
+use crate::id_source;
+
 /// The id of one call: a UUID whose first bits are the time the call began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActivityId(pub(crate) Uuid);
@@ -12,7 +14,7 @@ pub struct ActivityId(pub(crate) Uuid);
 impl ActivityId {
     /// The id of a call that begins now.
     pub fn now() -> Self {
-        Self(Uuid::now_v7())
+        Self(id_source::next())
     }
 
     /// When the call began, in milliseconds since 1970-01-01T00:00:00Z.

@@ -1,6 +1,6 @@
 //! What happens to closed segments: they are packed, and dropped when they are old.
 
-use std::{fs, io, path::Path};
+use std::{fs, io, path::Path, sync::Arc};
 
 use crate::{
     archive::{self, Archive},
@@ -38,7 +38,7 @@ impl Shared {
     }
 
     /// Drops the oldest segments that have been kept long enough, after recording that it does.
-    pub(crate) fn drop_old(&self, folder: &Path) -> io::Result<()> {
+    pub(crate) fn drop_old(self: &Arc<Self>, folder: &Path) -> io::Result<()> {
         let Some(keep) = self.options.keep else {
             return Ok(());
         };

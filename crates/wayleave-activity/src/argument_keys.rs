@@ -21,7 +21,7 @@ use sha2::Sha256;
 use crate::activity::{ActivityId, SealedArguments, from_hex, to_hex};
 
 /// The file's name in the project's private folder.
-const FILE: &str = "activity.keys";
+pub const ARGUMENT_KEYS_FILE: &str = "activity.keys";
 /// How often the file is looked at for a change by another process.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -68,6 +68,8 @@ struct ArgumentKey {
     number: u32,
     secret: [u8; 32],
     cipher: Aes256GcmSiv,
+    /// Keyed once; each digest begins with a copy.
+    mac: Hmac<Sha256>,
 }
 
 type Stamp = (u64, i64, i64);
@@ -78,10 +80,13 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 impl ArgumentKey {
+    #[expect(clippy::expect_used, reason = "HMAC takes keys of any length")]
     fn new(number: u32, secret: [u8; 32]) -> Self {
         Self {
             number,
             cipher: Aes256GcmSiv::new(&secret.into()),
+            mac: <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&secret)
+                .expect("HMAC takes keys of any length"),
             secret,
         }
     }
@@ -113,7 +118,7 @@ fn nonce(id: ActivityId) -> Nonce {
 impl ArgumentKeys {
     /// The keys in a project's private folder, made where there are none.
     pub fn open(private: &Path) -> Result<Self, ArgumentKeyError> {
-        let path = private.join(FILE);
+        let path = private.join(ARGUMENT_KEYS_FILE);
         let key = match read(&path) {
             Ok(key) => key,
             Err(ArgumentKeyError::Disk { cause, .. })
@@ -187,11 +192,8 @@ impl ArgumentKeys {
     }
 
     /// A digest that nobody without the key can compare with likely contents.
-    #[expect(clippy::expect_used, reason = "HMAC takes keys of any length")]
     pub fn digest(&self, bytes: &[u8]) -> [u8; 16] {
-        let key = self.key.load();
-        let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&key.secret)
-            .expect("HMAC takes keys of any length");
+        let mut mac = self.key.load().mac.clone();
         mac.update(bytes);
         let sum = mac.finalize().into_bytes();
         let mut digest = [0; 16];

@@ -59,14 +59,19 @@ const METHODS: [&str; 12] = [
     "server/discover",
 ];
 
+/// A call as the bytes of its record.
+pub(crate) fn encode_activity(activity: &Activity) -> Vec<u8> {
+    let mut out = Encoder(Vec::with_capacity(384));
+    out.0.push(ACTIVITY);
+    out.activity(activity);
+    out.0
+}
+
 impl LogRecord {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Encoder(Vec::with_capacity(384));
+        let mut out = Encoder(Vec::new());
         match self {
-            Self::Activity(activity) => {
-                out.0.push(ACTIVITY);
-                out.activity(activity);
-            }
+            Self::Activity(activity) => return encode_activity(activity),
             Self::Retention(dropped) => {
                 out.0.push(RETENTION);
                 out.number(dropped.first);

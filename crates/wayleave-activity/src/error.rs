@@ -3,6 +3,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// Why a call could not be recorded.
@@ -35,6 +36,12 @@ pub enum LogError {
         /// How many there may be.
         limit: usize,
     },
+    /// A record waited too long.
+    #[error("the activity log did not take a record within {} ms", limit.as_millis())]
+    Slow {
+        /// How long it waited.
+        limit: Duration,
+    },
     /// The log was closed.
     #[error("the activity log is closed")]
     Closed,
@@ -59,6 +66,9 @@ impl LogError {
                 "see `wayleave audit verify`; move the damaged folder away to begin a new log"
             }
             Self::TooManyWriters { .. } => "stop servers of this project that are not needed",
+            Self::Slow { .. } => {
+                "see what keeps that disk busy; calls are served again once it works"
+            }
             Self::Closed => "the server is stopping",
         }
     }

@@ -97,6 +97,11 @@ pub(crate) fn read(folder: &Path) -> io::Result<Option<StoredHead>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
+    Ok(Some(parse(&bytes)))
+}
+
+/// What the bytes of a head file hold.
+pub(crate) fn parse(bytes: &[u8]) -> StoredHead {
     let slots = || bytes.chunks(SLOT_BYTES);
     let heads = slots().filter_map(LogHead::decode);
     // A slot that was never written is zeros: the second one is written first.
@@ -104,8 +109,8 @@ pub(crate) fn read(folder: &Path) -> io::Result<Option<StoredHead>> {
     let written = slots().filter(|slot| !is_unwritten(slot)).count();
     let (head, whole) = (heads.clone().max_by_key(|head| head.count), heads.count());
     let expected = head.map_or(0, |head| head.count.min(SLOTS));
-    Ok(Some(StoredHead {
+    StoredHead {
         head,
         has_damage: whole != written || whole as u64 != expected || bytes.len() > SLOT_BYTES * 2,
-    }))
+    }
 }

@@ -14,10 +14,13 @@ mod argument_keys;
 mod chain;
 mod codec;
 mod collector;
+mod copy;
 mod error;
 mod filter;
 mod head;
+mod id_source;
 mod log;
+mod pending;
 mod prov;
 mod reader;
 mod segment;
@@ -29,13 +32,14 @@ pub use activity::{
     Activity, ActivityId, Agent, ArgumentRecord, CallOutcome, CallTransport, GrantUse, RecordList,
     SealedArguments, TraceParent,
 };
-pub use argument_keys::{ArgumentKeyError, ArgumentKeys};
+pub use argument_keys::{ARGUMENT_KEYS_FILE, ArgumentKeyError, ArgumentKeys};
 pub use codec::RecordDecodeError;
 pub use collector::{CallCollector, CallSpan, CollectedCall, MAX_LISTED_RECORDS};
 pub use error::{LogError, ReadError};
 pub use filter::ActivityFilter;
-pub use log::{ActivityLog, Appended, LogOptions, SealObserver, SegmentSeal};
+pub use log::{ActivityLog, LogOptions, SealObserver, SegmentSeal};
+pub use pending::PendingRecord;
 pub use prov::{PROV_CONTEXT, prov_document, prov_node};
-pub use reader::ActivityReader;
+pub use reader::{ActivityReader, LogStamp};
 pub use shape::{argument_shape, public_text};
 pub use verify::{LogDamage, LogReport, WriterReport};

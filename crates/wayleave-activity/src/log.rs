@@ -1,8 +1,9 @@
 //! The log as a server writes it: many callers, one writer, batches.
 //!
-//! A caller that finds nobody writing writes what is waiting, its own record included, and goes on
-//! until nothing waits. Everybody else waits for the batch that has its record. With `sync`, a
-//! thread of the log writes, because a disk takes longer than a caller's task may block.
+//! Records wait in a queue. Whoever waits for one of them and finds nobody writing writes all that
+//! are there, and goes on until none is; everybody else waits for the batch that has its record.
+//! With `sync`, a thread of the log writes, because a disk takes longer than a caller's task may
+//! block.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,12 +12,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use tokio::sync::oneshot;
-
 use crate::{
     activity::Activity,
-    codec::LogRecord,
+    codec,
     error::LogError,
+    pending::{BatchResult, PendingRecord, RecordBatch},
     segment,
     writer::{SegmentLimits, SegmentWriter},
 };
@@ -68,34 +68,6 @@ pub struct SegmentSeal {
     pub state: [u8; 32],
 }
 
-/// Whether a record is written.
-pub enum Appended {
-    /// It is, or it cannot be.
-    Done(Result<(), Arc<LogError>>),
-    /// Another caller or the log's thread is writing it.
-    Waiting(oneshot::Receiver<Result<(), Arc<LogError>>>),
-}
-
-impl Appended {
-    /// Waits until the record is written.
-    pub async fn wait(self) -> Result<(), Arc<LogError>> {
-        match self {
-            Self::Done(result) => result,
-            Self::Waiting(receiver) => receiver.await.unwrap_or(Err(Arc::new(LogError::Closed))),
-        }
-    }
-
-    /// Waits until the record is written, on a thread that may block.
-    pub fn wait_blocking(self) -> Result<(), Arc<LogError>> {
-        match self {
-            Self::Done(result) => result,
-            Self::Waiting(receiver) => {
-                (receiver.blocking_recv()).unwrap_or(Err(Arc::new(LogError::Closed)))
-            }
-        }
-    }
-}
-
 /// The log of a running server. Clones share it. The last one to be dropped closes it.
 #[derive(Clone)]
 pub struct ActivityLog(Arc<Handle>);
@@ -126,16 +98,13 @@ struct Archiver {
 
 #[derive(Default)]
 struct Queue {
-    waiting: Vec<WaitingRecord>,
+    waiting: Vec<Vec<u8>>,
+    /// The batch that they will be written in.
+    batch: Arc<RecordBatch>,
     is_writing: bool,
     is_closed: bool,
     /// Why the last batch failed, until one succeeds.
     failure: Option<Arc<LogError>>,
-}
-
-struct WaitingRecord {
-    body: Vec<u8>,
-    done: Option<oneshot::Sender<Result<(), Arc<LogError>>>>,
 }
 
 /// Every closed segment of a writer's folder is to be packed, and what is too old dropped.
@@ -176,14 +145,13 @@ impl ActivityLog {
         }))
     }
 
-    /// Records a call.
-    pub fn append(&self, activity: Activity) -> Appended {
-        let record = LogRecord::Activity(Box::new(activity));
-        self.shared().append(record.encode())
+    /// Records a call, as soon as somebody waits for it or nobody does.
+    pub fn append(&self, activity: &Activity) -> PendingRecord {
+        self.shared().append(codec::encode_activity(activity))
     }
 
     /// The log, with its thread running where it needs one.
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &Arc<Shared> {
         if self.0.shared.options.sync {
             self.0
                 .sync_thread
@@ -273,44 +241,52 @@ impl Drop for Handle {
 }
 
 impl Shared {
-    pub(crate) fn append(&self, body: Vec<u8>) -> Appended {
+    pub(crate) fn append(self: &Arc<Self>, body: Vec<u8>) -> PendingRecord {
         let mut queue = lock(&self.queue);
-        if queue.is_closed {
-            return Appended::Done(Err(Arc::new(LogError::Closed)));
-        }
-        if self.options.sync || queue.is_writing {
-            let (done, receiver) = oneshot::channel();
-            let done = Some(done);
-            queue.waiting.push(WaitingRecord { body, done });
-            drop(queue);
-            self.arrived.notify_one();
-            return Appended::Waiting(receiver);
-        }
-        queue.is_writing = true;
-        queue.waiting.push(WaitingRecord { body, done: None });
+        let batch = if queue.is_closed {
+            let closed = RecordBatch::default();
+            closed.finish(Err(Arc::new(LogError::Closed)));
+            Arc::new(closed)
+        } else {
+            queue.waiting.push(body);
+            Arc::clone(&queue.batch)
+        };
         drop(queue);
-        let mut own = None;
-        while let Some(result) = self.write_batch() {
-            own.get_or_insert(result);
+        if self.options.sync {
+            self.arrived.notify_one();
         }
-        Appended::Done(own.unwrap_or(Err(Arc::new(LogError::Closed))))
+        PendingRecord {
+            log: Arc::clone(self),
+            batch,
+        }
     }
 
-    /// Writes what is waiting; none if nothing is.
-    fn write_batch(&self) -> Option<Result<(), Arc<LogError>>> {
-        let batch = {
+    /// Writes what is waiting, unless somebody is, or the log's thread does.
+    pub(crate) fn write_waiting(&self) {
+        if self.options.sync {
+            return;
+        }
+        let mut queue = lock(&self.queue);
+        if queue.is_writing || queue.waiting.is_empty() {
+            return;
+        }
+        queue.is_writing = true;
+        drop(queue);
+        while self.write_batch() {}
+    }
+
+    /// Writes what is waiting; returns whether anything was.
+    fn write_batch(&self) -> bool {
+        let (waiting, batch) = {
             let mut queue = lock(&self.queue);
             if queue.waiting.is_empty() {
                 queue.is_writing = false;
-                return None;
+                return false;
             }
-            std::mem::take(&mut queue.waiting)
+            let waiting = std::mem::take(&mut queue.waiting);
+            (waiting, std::mem::take(&mut queue.batch))
         };
-        let bodies: Vec<&[u8]> = batch
-            .iter()
-            .map(|waiting| waiting.body.as_slice())
-            .collect();
-        let result = self.commit(&bodies).map_err(Arc::new);
+        let result: BatchResult = self.commit(&waiting).map_err(Arc::new);
         let failure = result.as_ref().err().cloned();
         let before = std::mem::replace(&mut lock(&self.queue).failure, failure);
         match (&before, &result) {
@@ -320,12 +296,8 @@ impl Shared {
             (Some(_), Ok(())) => tracing::warn!("calls are recorded again"),
             _ => {}
         }
-        for waiting in batch {
-            if let Some(done) = waiting.done {
-                let _ = done.send(result.clone());
-            }
-        }
-        Some(result)
+        batch.finish(result);
+        true
     }
 
     fn write_until_closed(&self) {
@@ -340,11 +312,11 @@ impl Shared {
             }
             queue.is_writing = true;
             drop(queue);
-            while self.write_batch().is_some() {}
+            while self.write_batch() {}
         }
     }
 
-    fn commit(&self, bodies: &[&[u8]]) -> Result<(), LogError> {
+    fn commit(&self, bodies: &[Vec<u8>]) -> Result<(), LogError> {
         let mut place = lock(&self.writer);
         let writer = self.opened(&mut place)?;
         let ended = writer.rotate_if_due(now_ms());
@@ -416,7 +388,7 @@ impl Shared {
         Some(Archiver { tasks, thread })
     }
 
-    fn archive(&self, tasks: &mpsc::Receiver<ArchiverTask>) {
+    fn archive(self: &Arc<Self>, tasks: &mpsc::Receiver<ArchiverTask>) {
         while let Ok(ArchiverTask { folder, newest }) = tasks.recv() {
             if let Err(error) = self.pack_closed(&folder, newest) {
                 tracing::error!(%error, folder = %folder.display(), "closed segments cannot be packed");

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use crate::{
@@ -22,6 +23,10 @@ use crate::{
 pub struct ActivityReader {
     pub(crate) folder: PathBuf,
 }
+
+/// The state of a log's files, for finding out cheaply whether there is more to read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogStamp(Vec<(u64, Option<SystemTime>)>);
 
 impl ActivityReader {
     /// A reader of the log in `folder`, which need not exist.
@@ -78,6 +83,43 @@ impl ActivityReader {
             }
         }
         Ok(())
+    }
+
+    /// Passes the activities that match to `each`, the segments of each writer newest first, until
+    /// at least `limit` were passed. Returns whether all were.
+    pub fn recent(
+        &self,
+        filter: &ActivityFilter,
+        limit: usize,
+        mut each: impl FnMut(Activity),
+    ) -> Result<bool, ReadError> {
+        let mut passed = 0;
+        for writer in self.writers()? {
+            let segments = segment::segments(&writer).map_err(ReadError::disk(&writer))?;
+            for file in segments.iter().rev() {
+                if passed >= limit {
+                    return Ok(false);
+                }
+                scan(file, filter, &mut |activity| {
+                    passed += 1;
+                    each(activity);
+                })?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Changes with every record that is written: compare it with an earlier one.
+    pub fn stamp(&self) -> Result<LogStamp, ReadError> {
+        let mut files = Vec::new();
+        for writer in self.writers()? {
+            let segments = segment::segments(&writer).map_err(ReadError::disk(&writer))?;
+            let newest = segments.last().map(|it| fs::metadata(&it.path));
+            if let Some(Ok(file)) = newest {
+                files.push((file.len(), file.modified().ok()));
+            }
+        }
+        Ok(LogStamp(files))
     }
 
     /// The ends of all closed segments that are there and can be read.

@@ -1,8 +1,11 @@
 //! The shape of arguments: their names and types, without a value.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
-use serde_json::Value;
+use serde::{
+    Deserialize as _, Deserializer,
+    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
 
 /// The longest shape.
 const MAX_SHAPE_BYTES: usize = 200;
@@ -12,10 +15,14 @@ const MAX_NAME_BYTES: usize = 40;
 const MAX_TEXT_BYTES: usize = 128;
 
 /// The shape of some arguments, like `{stream:s,filter:{status:s},limit:n}`: `s` is a text, `n` a
-/// number, `b` a boolean, `0` a null, and a list has the shape of its first member.
-pub fn argument_shape(arguments: &Value) -> String {
+/// number, `b` a boolean, `0` a null or what is no JSON, and a list has the shape of its first
+/// member.
+pub fn argument_shape(json: &str) -> String {
     let mut shape = String::new();
-    write_shape(&mut shape, arguments);
+    let mut input = serde_json::Deserializer::from_str(json);
+    if Shape(&mut shape).deserialize(&mut input).is_err() {
+        return "0".to_owned();
+    }
     if shape.len() > MAX_SHAPE_BYTES {
         let mut cut = MAX_SHAPE_BYTES;
         while !shape.is_char_boundary(cut) {
@@ -27,34 +34,110 @@ pub fn argument_shape(arguments: &Value) -> String {
     shape
 }
 
-fn write_shape(shape: &mut String, value: &Value) {
-    if shape.len() > MAX_SHAPE_BYTES {
-        return;
+/// Writes the shape of whatever is read.
+struct Shape<'s>(&'s mut String);
+
+impl<'de> DeserializeSeed<'de> for Shape<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
+        if self.0.len() > MAX_SHAPE_BYTES {
+            return IgnoredAny::deserialize(input).map(drop);
+        }
+        input.deserialize_any(self)
     }
-    match value {
-        Value::Null => shape.push('0'),
-        Value::Bool(_) => shape.push('b'),
-        Value::Number(_) => shape.push('n'),
-        Value::String(_) => shape.push('s'),
-        Value::Array(members) => {
-            shape.push('[');
-            if let Some(first) = members.first() {
-                write_shape(shape, first);
-            }
-            let _ = write!(shape, "]{}", members.len());
+}
+
+impl<'de> Visitor<'de> for Shape<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        self.0.push('0');
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        self.0.push('b');
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        self.0.push('n');
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        self.0.push('n');
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        self.0.push('n');
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        self.0.push('s');
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        self.0.push('[');
+        let mut count = 0_usize;
+        if members.next_element_seed(Shape(self.0))?.is_some() {
+            count += 1;
         }
-        Value::Object(members) => {
-            shape.push('{');
-            for (at, (name, member)) in members.iter().enumerate() {
-                if at > 0 {
-                    shape.push(',');
-                }
-                shape.push_str(if is_name(name) { name } else { "?" });
-                shape.push(':');
-                write_shape(shape, member);
-            }
-            shape.push('}');
+        while members.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
         }
+        let _ = write!(self.0, "]{count}");
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        self.0.push('{');
+        let mut is_first = true;
+        while members
+            .next_key_seed(MemberName(self.0, is_first))?
+            .is_some()
+        {
+            is_first = false;
+            members.next_value_seed(Shape(self.0))?;
+        }
+        self.0.push('}');
+        Ok(())
+    }
+}
+
+/// Writes the name of a member, after a comma unless it is the first.
+struct MemberName<'s>(&'s mut String, bool);
+
+impl<'de> DeserializeSeed<'de> for MemberName<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
+        input.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for MemberName<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a member")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<(), E> {
+        if !self.1 {
+            self.0.push(',');
+        }
+        self.0.push_str(if is_name(name) { name } else { "?" });
+        self.0.push(':');
+        Ok(())
     }
 }
 
@@ -102,17 +185,30 @@ mod tests {
 
     #[test]
     fn a_shape_has_names_and_types_and_no_value() {
-        let shape = argument_shape(&json!({
+        let given = json!({
             "stream": "people",
             "filter": { "ssn": "123-45", "my secret!": 1, "wlc_abc": null },
             "limit": 5, "count": true, "fields": ["a", "b"],
-        }));
+        });
+        let shape = argument_shape(&given.to_string());
         assert_eq!(
             shape,
             "{stream:s,filter:{ssn:s,?:n,?:0},limit:n,count:b,fields:[s]2}"
         );
-        let long = argument_shape(&json!({ "a": vec![json!({"b": 1}); 3], "ü".repeat(300): 1 }));
-        assert_eq!(long, "{a:[{b:n}]3,?:n}");
+        let long = json!({ "a": vec![json!({"b": 1}); 3], "ü".repeat(300): 1 });
+        assert_eq!(argument_shape(&long.to_string()), "{a:[{b:n}]3,?:n}");
+        let longer = json!({ "a": [{ "x".repeat(40): { "y".repeat(40): "z" }, "b": [1] }] });
+        let wide: Vec<_> = (0..99)
+            .map(|at| (format!("m{at}"), json!([{ "a": 1.5 }])))
+            .collect();
+        let wide = serde_json::Map::from_iter(wide);
+        for given in [longer, wide.into()] {
+            let shape = argument_shape(&given.to_string());
+            assert!(shape.len() <= MAX_SHAPE_BYTES + 3, "{shape}");
+        }
+        for nothing in ["", "{", "{\"a\":"] {
+            assert_eq!(argument_shape(nothing), "0");
+        }
     }
 
     #[test]

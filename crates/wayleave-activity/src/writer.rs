@@ -24,6 +24,8 @@ use crate::{
 
 /// Writers of one log at a time.
 const MAX_WRITERS: usize = 256;
+/// The largest buffer that is kept between batches.
+const MAX_KEPT_BYTES: usize = 64 * 1024;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// When a segment ends.
@@ -67,6 +69,8 @@ pub(crate) struct SegmentWriter {
     file: File,
     end: End,
     limits: SegmentLimits,
+    /// The bytes of a batch; kept for the next.
+    batch: Vec<u8>,
 }
 
 impl SegmentWriter {
@@ -119,6 +123,7 @@ impl SegmentWriter {
             file,
             end,
             limits,
+            batch: Vec::new(),
         };
         if head.is_none() {
             // From here on a log without a head is one whose head was taken away.
@@ -144,7 +149,8 @@ impl SegmentWriter {
 
     /// Writes records as one batch: all of them, or none.
     pub(crate) fn commit(&mut self, bodies: &[impl AsRef<[u8]>]) -> Result<(), LogError> {
-        let mut bytes = Vec::with_capacity(bodies.len() * 400);
+        let mut bytes = std::mem::take(&mut self.batch);
+        bytes.clear();
         let mut state = self.end.state;
         for body in bodies {
             state = push_frame(&mut bytes, state, body.as_ref());
@@ -156,7 +162,11 @@ impl SegmentWriter {
             count: self.end.count + 1,
             ..self.end
         };
-        match self.write(&bytes, &end) {
+        let written = self.write(&bytes, &end);
+        if bytes.capacity() <= MAX_KEPT_BYTES {
+            self.batch = bytes;
+        }
+        match written {
             Ok(()) => {
                 self.end = end;
                 Ok(())

@@ -1,10 +1,17 @@
 //! What the console requires of the program it runs in.
 
+use std::path::PathBuf;
+
 use async_trait::async_trait;
 use serde_json::{Map, Value};
+use wayleave_activity::{Activity, LogStamp};
+use wayleave_ledger::{KeyFileError, SecretString, UnlockedKey};
 use wayleave_model::ratify::Proposed;
 use wayleave_project::{
-    Explanation, Rendering, index_status::IndexStatus, source_probe::SourceProbe,
+    Explanation, Rendering,
+    call_summary::{CallQuery, CallSummary, RecentUse},
+    index_status::IndexStatus,
+    source_probe::SourceProbe,
 };
 
 /// Rows that a person asked to see before they decide.
@@ -53,8 +60,30 @@ pub trait ConsoleBackend: Send + Sync + 'static {
     /// The full-text indexes, as far as they are known.
     async fn indexes(&self) -> Vec<IndexStatus>;
 
+    /// The calls on record that are asked for.
+    async fn calls(&self, query: CallQuery) -> Result<CallSummary, Explanation>;
+
+    /// One call by its id, if it is on record.
+    async fn call(&self, id: &str) -> Result<Option<Activity>, Explanation>;
+
+    /// What was used lately; empty where that is not known.
+    async fn recent_use(&self) -> RecentUse;
+
+    /// Verifies the record of calls.
+    async fn verify_calls(&self) -> Result<Rendering, Explanation>;
+
+    /// How many calls were recorded since then, if the record has changed since `known`.
+    async fn calls_since(&self, since_ms: u64, known: &LogStamp) -> Option<(LogStamp, usize)>;
+
     /// The address agents connect to, where this program serves one.
     fn agents_url(&self) -> Option<String>;
+
+    /// Opens an owner's key file, away from the threads that answer.
+    async fn unlock(
+        &self,
+        path: PathBuf,
+        passphrase: SecretString,
+    ) -> Result<UnlockedKey, KeyFileError>;
 
     /// How many clients listen for changes now.
     fn listening(&self) -> usize;

@@ -7,15 +7,19 @@ use wayleave_project::Project;
 
 use crate::{
     backend::ConsoleBackend,
+    comparisons::ComparisonTable,
     links::{LinkError, LoginLinks},
     session::SessionTable,
+    signing::ConsoleSigning,
 };
 
-/// How a console is reached.
-#[derive(Debug, Clone, Copy)]
+/// How a console is reached, and how its decisions are signed.
+#[derive(Debug, Clone)]
 pub struct ConsoleOptions {
     /// The port it listens on, of this machine alone.
     pub port: u16,
+    /// How decisions are signed.
+    pub signing: ConsoleSigning,
 }
 
 /// Answers the requests of a project's console.
@@ -24,7 +28,9 @@ pub struct Console {
     pub(crate) backend: Arc<dyn ConsoleBackend>,
     pub(crate) sessions: SessionTable,
     pub(crate) links: LoginLinks,
+    pub(crate) comparisons: ComparisonTable,
     pub(crate) port: u16,
+    pub(crate) signing: ConsoleSigning,
 }
 
 impl Console {
@@ -39,7 +45,9 @@ impl Console {
             project,
             backend,
             sessions: SessionTable::default(),
+            comparisons: ComparisonTable::default(),
             port: options.port,
+            signing: options.signing,
         }
     }
 

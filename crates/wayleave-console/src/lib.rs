@@ -6,6 +6,7 @@
 
 mod assets;
 mod backend;
+mod comparisons;
 mod console;
 mod form;
 mod links;
@@ -15,10 +16,12 @@ mod pages;
 mod respond;
 mod security;
 mod session;
+mod signing;
 mod weigh;
 mod words;
 
 pub use backend::{ConsoleBackend, ReadTrial, SampleRows};
 pub use console::{Console, ConsoleOptions};
 pub use links::{LinkError, LoginLinks, console_address};
+pub use signing::{ConsoleSigning, unlock};
 pub use weigh::{Weight, weights};

@@ -12,7 +12,7 @@ pub(crate) enum NavSection {
     Inbox,
     Datasets,
     Grants,
-    Decisions,
+    Activity,
     Try,
     Connect,
     Outside,
@@ -22,7 +22,7 @@ const SECTIONS: [(NavSection, &str, &str); 6] = [
     (NavSection::Inbox, "/inbox", "Inbox"),
     (NavSection::Datasets, "/datasets", "Datasets"),
     (NavSection::Grants, "/grants", "Grants"),
-    (NavSection::Decisions, "/decisions", "Decisions"),
+    (NavSection::Activity, "/activity", "Activity"),
     (NavSection::Try, "/try", "Try"),
     (NavSection::Connect, "/connect", "Connect"),
 ];
@@ -47,7 +47,11 @@ pub(crate) struct ConsolePage {
 impl Frame<'_> {
     /// The whole document.
     pub(crate) fn render(&self, page: &ConsolePage) -> String {
-        let events = self.session.map(|_| "/events");
+        let events = self.session.map(|_| match page.section {
+            // Calls are counted from the time of the page on.
+            NavSection::Activity => format!("/events?calls={}", self.now),
+            _ => "/events".to_owned(),
+        });
         html! {
             (DOCTYPE)
             html lang="en" {
@@ -113,7 +117,7 @@ impl Frame<'_> {
             footer.foot {
                 span { "Wayleave " (env!("CARGO_PKG_VERSION")) }
                 @if let Some((entries, head)) = &self.ledger {
-                    span { "Ledger: " (entries) " entries" }
+                    span { "Ledger: " a href="/decisions" { (entries) " entries" } }
                     span { "Head " code { (head) } }
                 }
                 span { "Console on " code { "127.0.0.1:" (self.port) } ", this machine only" }

@@ -1,5 +1,6 @@
 //! The pages, one file each.
 
+mod activity;
 mod connect;
 mod dataset;
 mod datasets;
@@ -34,17 +35,26 @@ pub(crate) async fn route(visit: &Visit<'_>, path: &str, is_post: bool) -> PageA
         (["inbox", id, "text"], false) => proposal::text(visit, id),
         (["inbox", id, act], true) => proposal::act(visit, id, act).await,
         (["datasets"], false) => datasets::show(visit).await,
+        (["datasets"], true) => datasets::compare(visit).await,
         (["datasets", name], false) => dataset::show(visit, name).await,
         (["datasets", name, act], true) => dataset::act(visit, name, act).await,
-        (["grants"], false) => grants::show(visit),
+        (["grants"], false) => grants::show(visit).await,
         (["grants", "new"], false) => grant_new::show(visit, None).await,
         (["grants", "new"], true) => grant_new::create(visit).await,
         (["grants", id], false) => grant::show(visit, id).await,
+        (["grants", id, act @ ("narrow" | "lost")], true) => {
+            grant::narrow(visit, id, *act == "lost").await
+        }
         (["grants", id, "revoke"], true) => grant::revoke(visit, id).await,
         (["tokens", "new"], false) => token::new(visit, None),
         (["tokens", "new"], true) => token::issue(visit).await,
         (["tokens", id], false) => token::show(visit, id, None),
         (["tokens", id, "revoke"], true) => token::revoke(visit, id).await,
+        (["activity"], false) => activity::show(visit).await,
+        (["activity", "verify"], true) => activity::verify(visit).await,
+        (["activity", "prov"], false) => activity::prov(visit).await,
+        (["activity", id], false) => activity::show_call(visit, id, false).await,
+        (["activity", id, "prov"], false) => activity::show_call(visit, id, true).await,
         (["decisions"], false) => decisions::show(visit).await,
         (["try"], false) => trial::show(visit).await,
         (["connect"], false) => connect::show(visit),

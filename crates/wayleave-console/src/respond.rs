@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use maud::{Markup, html};
+use wayleave_activity::LogStamp;
 use wayleave_ledger::State;
 use wayleave_project::{Explanation, inbox::ProposalInbox};
 
@@ -106,6 +107,11 @@ impl Console {
         ProposalInbox::new(&self.project)
             .waiting(self.now())
             .unwrap_or(0)
+    }
+
+    /// How many calls were recorded since then, if the record has changed since `known`.
+    pub async fn calls_since(&self, since_ms: u64, known: &LogStamp) -> Option<(LogStamp, usize)> {
+        self.backend.calls_since(since_ms, known).await
     }
 
     fn session(&self, parts: &Parts) -> Option<Session> {

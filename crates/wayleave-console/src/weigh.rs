@@ -156,6 +156,10 @@ fn told(risk: &Risk) -> (&'static str, String) {
             "Deleted records are shown",
             "Records that the source marks as deleted would be served.".to_owned(),
         ),
+        Risk::Unmasked => (
+            "Less is masked than before",
+            "Grants may show what was masked for everyone.".to_owned(),
+        ),
         Risk::HiddenJoin => (
             "A hidden column can be learnt",
             "A column that is not shown can be learnt from the records it joins.".to_owned(),

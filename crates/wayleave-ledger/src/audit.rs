@@ -94,7 +94,7 @@ impl Governance {
     }
 
     /// Every digest that was ever ratified, with its dataset.
-    async fn ratified_ever(&self) -> Result<BTreeMap<Digest, String>, GovernanceError> {
+    pub(crate) async fn ratified_ever(&self) -> Result<BTreeMap<Digest, String>, GovernanceError> {
         let (mut named, mut after) = (BTreeMap::new(), 0);
         loop {
             let page = self.ledger.entries(after, PAGE_ENTRIES).await?;

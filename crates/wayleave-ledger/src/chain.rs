@@ -3,6 +3,7 @@
 //! Pure. It knows bytes, sequence numbers and hashes; it must not know what an entry means or where
 //! it is stored.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,6 +14,10 @@ use crate::clock::Millis;
 
 /// Domain separator: keeps these hashes distinct from every other use of SHA-256.
 const DOMAIN: &[u8] = b"wayleave ledger entry 1";
+/// The same for entries with a signature, which is under their hash.
+const SIGNED_DOMAIN: &[u8] = b"wayleave ledger entry 2";
+/// Begins the message that a signature is over.
+const MESSAGE_DOMAIN: &[u8] = b"wayleave ledger signature 1";
 
 /// The SHA-256 that seals an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -141,6 +146,8 @@ pub(crate) struct SealedEntry {
     pub(crate) kind: String,
     /// The event, as canonical JSON.
     pub(crate) body: String,
+    /// The signature of an owner, as text.
+    pub(crate) signature: Option<String>,
     /// The hash of the entry before it.
     pub(crate) prev: EntryHash,
     /// The hash over all of the above.
@@ -152,15 +159,60 @@ impl SealedEntry {
     pub(crate) fn seal(head: Option<Head>, at: Millis, kind: String, body: String) -> Self {
         let seq = head.map_or(0, |head| head.seq).saturating_add(1);
         let prev = head.map_or(EntryHash::NONE, |head| head.hash);
-        let hash = hash_of(&prev, seq, at, &kind, &body);
-        Self {
+        let mut sealed = Self {
             seq,
             at,
             kind,
             body,
+            signature: None,
             prev,
-            hash,
+            hash: EntryHash::NONE,
+        };
+        sealed.hash = sealed.computed_hash();
+        sealed
+    }
+
+    /// Seals it again with a signature.
+    pub(crate) fn with_signature(mut self, signature: String) -> Self {
+        self.signature = Some(signature);
+        self.hash = self.computed_hash();
+        self
+    }
+
+    /// The message that its signature is over: its content, and the head it follows.
+    pub(crate) fn message(&self) -> Vec<u8> {
+        let mut message = Vec::new();
+        for field in self.fields(MESSAGE_DOMAIN) {
+            message.extend((field.len() as u64).to_be_bytes());
+            message.extend(field.as_ref());
         }
+        message
+    }
+
+    fn fields(&self, domain: &'static [u8]) -> [Cow<'_, [u8]>; 6] {
+        [
+            domain.into(),
+            self.prev.as_bytes().as_slice().into(),
+            self.seq.to_be_bytes().to_vec().into(),
+            self.at.to_be_bytes().to_vec().into(),
+            self.kind.as_bytes().into(),
+            self.body.as_bytes().into(),
+        ]
+    }
+
+    /// Hashes every field prefixed by its length, so that no two entries encode to the same bytes.
+    fn computed_hash(&self) -> EntryHash {
+        let domain = match self.signature {
+            Some(_) => SIGNED_DOMAIN,
+            None => DOMAIN,
+        };
+        let signature = self.signature.as_ref().map(|it| it.as_bytes().into());
+        let mut sha = Sha256::new();
+        for field in self.fields(domain).into_iter().chain(signature) {
+            sha.update((field.len() as u64).to_be_bytes());
+            sha.update(&field);
+        }
+        EntryHash(sha.finalize().into())
     }
 
     /// This entry as the end of a chain.
@@ -177,7 +229,7 @@ impl SealedEntry {
         if self.seq != expected {
             return Err(LinkFault::Place { expected });
         }
-        if self.hash != hash_of(&self.prev, self.seq, self.at, &self.kind, &self.body) {
+        if self.hash != self.computed_hash() {
             return Err(LinkFault::Content);
         }
         if self.prev != head.map_or(EntryHash::NONE, |head| head.hash) {
@@ -201,24 +253,6 @@ pub(crate) enum LinkFault {
     Predecessor,
 }
 
-/// Hashes every field prefixed by its length, so that no two entries encode to the same bytes.
-fn hash_of(prev: &EntryHash, seq: u64, at: Millis, kind: &str, body: &str) -> EntryHash {
-    let mut sha = Sha256::new();
-    let fields: [&[u8]; 6] = [
-        DOMAIN,
-        prev.as_bytes(),
-        &seq.to_be_bytes(),
-        &at.to_be_bytes(),
-        kind.as_bytes(),
-        body.as_bytes(),
-    ];
-    for field in fields {
-        sha.update((field.len() as u64).to_be_bytes());
-        sha.update(field);
-    }
-    EntryHash(sha.finalize().into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,6 +264,22 @@ mod tests {
         assert_eq!(entry.hash.to_string(), KNOWN);
     }
     const KNOWN: &str = "df419784e9c7943b7fd711f998940fc7ca938204e808621dd407857ec5a08b8b";
+
+    #[test]
+    fn a_signature_is_under_the_hash_and_not_in_its_own_message() {
+        let plain = SealedEntry::seal(None, 1, "k".into(), "{}".into());
+        let one = plain.clone().with_signature("a b".into());
+        let other = plain.clone().with_signature("a c".into());
+        assert_ne!(plain.hash, one.hash);
+        assert_ne!(one.hash, other.hash);
+        assert_eq!(plain.message(), one.message());
+        assert_eq!(one.check_after(None), Ok(()));
+        let stripped = SealedEntry {
+            signature: None,
+            ..one
+        };
+        assert_eq!(stripped.check_after(None), Err(LinkFault::Content));
+    }
 
     #[test]
     fn moving_a_byte_between_kind_and_body_changes_the_hash() {

@@ -62,6 +62,11 @@ impl PreparedFile {
         Ok(prepared)
     }
 
+    /// Leaves the file where it is: its name was not a temporary one.
+    pub(crate) fn keep_in_place(self) {
+        std::mem::forget(self);
+    }
+
     /// Syncs the file again after other code wrote to it.
     pub(crate) fn sync(&self) -> Result<(), DiskError> {
         sync(&self.temporary)

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use wayleave_model::ratify::VerifyError;
 
+use crate::signing::SignError;
 use crate::state::Refusal;
 use crate::verify::{Problem, Witness};
 
@@ -215,6 +216,28 @@ impl LedgerError {
             } => Some(
                 "restore the `.wayleave` folder whole as it last was; only a restart serves from another state of it",
             ),
+            Self::Tampered {
+                problem:
+                    Problem::Truncated {
+                        witness: Witness::Record,
+                        ..
+                    }
+                    | Problem::Rewritten {
+                        witness: Witness::Record,
+                        ..
+                    },
+                ..
+            } => Some(
+                "if you restored an older backup yourself, remove your record of the project from \
+                 `~/.config/wayleave/projects`; else keep the `.wayleave` folder as evidence",
+            ),
+            Self::Tampered {
+                problem: Problem::Owner { .. },
+                ..
+            } => Some(
+                "whoever sets the project up anew gives its new owner's key to all who trust the old one; \
+                 else keep the `.wayleave` folder as evidence, and restore it whole from a backup",
+            ),
             Self::Tampered { .. } | Self::Corrupt { .. } => {
                 Some("keep the `.wayleave` folder as evidence, and restore it whole from a backup")
             }
@@ -347,6 +370,19 @@ pub enum GovernanceError {
     /// The system supplies no random bytes, so no secret can be generated.
     #[error("the system gives no random bytes")]
     NoRandomness,
+    /// The project has owners, and no key is at hand to sign with.
+    #[error("the project has owners, and a decision in it needs the signature of one")]
+    Unsigned,
+    /// None of the keys at hand is that of an owner.
+    #[error("none of the keys at hand is that of an owner of the project")]
+    NoOwnerKey,
+    /// The decision could not be signed.
+    #[error("nothing was signed, so nothing was recorded")]
+    Sign {
+        /// Why.
+        #[from]
+        source: SignError,
+    },
     /// The proposal could not be ratified as it is.
     #[error("the mapping cannot be ratified")]
     Unfit {
@@ -381,7 +417,11 @@ impl GovernanceError {
                 Some("restore the file from a backup, or remove it and ratify the mapping again")
             }
             Self::NoRandomness => Some("check the system's random source"),
-            Self::Unfit { .. } => None,
+            Self::Unsigned | Self::NoOwnerKey => Some(
+                "an owner signs with their SSH key in `ssh-agent`, or with their key file; \
+                 `wayleave owner list` shows the owners",
+            ),
+            Self::Sign { .. } | Self::Unfit { .. } => None,
         }
     }
 }

@@ -13,6 +13,7 @@ use wayleave_model::ratify::Ratification;
 
 use crate::canonical;
 use crate::clock::Millis;
+use crate::signing::{EntrySignature, OwnerKey};
 use crate::text::{self, BadText};
 
 /// One act, recorded permanently. It holds no DSN, no credential, and no value except those that a
@@ -90,6 +91,13 @@ pub enum Event {
     },
     /// A human granted access to part of a dataset.
     GrantCreated(NewGrant),
+    /// A human put a narrower grant in the place of another, for every token that has it.
+    GrantNarrowed {
+        /// The grant that ends.
+        replaces: String,
+        /// The narrower one.
+        narrower: NewGrant,
+    },
     /// A human revoked a grant.
     GrantRevoked {
         /// The grant.
@@ -106,6 +114,24 @@ pub enum Event {
         /// The token.
         token: String,
         /// Who revoked it.
+        who: String,
+        /// Why, in their words.
+        note: String,
+    },
+    /// A person became an owner. From the first one on, owners sign every decision.
+    OwnerAdded {
+        /// The owner's name.
+        owner: String,
+        /// Their public key.
+        key: OwnerKey,
+        /// Who added them.
+        who: String,
+    },
+    /// An owner is one no more.
+    OwnerRemoved {
+        /// The owner's name.
+        owner: String,
+        /// Who removed them.
         who: String,
         /// Why, in their words.
         note: String,
@@ -162,6 +188,9 @@ pub struct Entry {
     pub event: Event,
     /// The hash that seals it.
     pub hash: crate::chain::EntryHash,
+    /// The signature of an owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<EntrySignature>,
 }
 
 /// An entry's kind or body that this program cannot read.
@@ -195,6 +224,28 @@ impl Event {
         }
     }
 
+    /// Whether it is a decision that, in a project with owners, one of them signs. Activations are
+    /// not: they make live only what was ratified, and agents with the scope for it may ask for them.
+    pub(crate) fn is_signed_decision(&self) -> bool {
+        match self {
+            Self::DatasetRatified(_)
+            | Self::DatasetRetired { .. }
+            | Self::SourceAdded { .. }
+            | Self::SourceRemoved { .. }
+            | Self::GrantCreated(_)
+            | Self::GrantNarrowed { .. }
+            | Self::GrantRevoked { .. }
+            | Self::TokenIssued(_)
+            | Self::TokenRevoked { .. }
+            | Self::OwnerAdded { .. }
+            | Self::OwnerRemoved { .. } => true,
+            Self::LedgerCreated { .. }
+            | Self::ActivitySealed { .. }
+            | Self::DatasetActivated { .. }
+            | Self::DatasetDeactivated { .. } => false,
+        }
+    }
+
     /// Checks that names, people and notes may be recorded permanently. Checked when an entry is
     /// written, not when it is read: a stricter rule must not break an older ledger.
     pub(crate) fn check_text(&self) -> Result<(), BadText> {
@@ -224,7 +275,7 @@ impl Event {
                 text::source(name)?;
                 text::who(who)
             }
-            Self::GrantCreated(new) => {
+            Self::GrantCreated(new) | Self::GrantNarrowed { narrower: new, .. } => {
                 text::who(&new.who)?;
                 text::purpose(&new.purpose)?;
                 text::grant(&new.grant)?;
@@ -237,6 +288,15 @@ impl Event {
                 text::claims(&new.claims)
             }
             Self::GrantRevoked { who, note, .. } | Self::TokenRevoked { who, note, .. } => {
+                text::who(who)?;
+                text::note(note)
+            }
+            Self::OwnerAdded { owner, who, .. } => {
+                text::owner(owner)?;
+                text::who(who)
+            }
+            Self::OwnerRemoved { owner, who, note } => {
+                text::owner(owner)?;
                 text::who(who)?;
                 text::note(note)
             }

@@ -5,6 +5,7 @@
 //! transaction, which acts are allowed.
 
 mod authority;
+mod owners;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,8 +22,10 @@ use crate::event::{Entry, Event};
 use crate::file_stamp::FileStamp;
 use crate::frozen_mappings::FrozenMappings;
 use crate::ledger::Ledger;
+use crate::signing::Signer;
 use crate::sqlite::SqliteLedger;
 use crate::state::Refusal;
+use crate::verify::TrustAnchor;
 pub use authority::{GrantRequest, IssuedToken, TokenRequest};
 
 /// The name of the folder, inside a project, that holds the ledger and the frozen mappings.
@@ -34,9 +37,10 @@ pub struct Governance {
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) frozen: FrozenMappings,
     pub(crate) folder: PathBuf,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     halt: WriteHalt,
     is_read_only: bool,
+    signer: Option<Arc<dyn Signer>>,
 }
 
 impl std::fmt::Debug for Governance {
@@ -74,12 +78,23 @@ pub struct NewSource {
 impl Governance {
     /// Opens a project's `.wayleave` folder with its SQLite ledger, and creates what is missing.
     pub fn open(project: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        Self::open_trusting(project, clock, TrustAnchor::default())
+    }
+
+    /// The same, of a project of which the caller knows something from elsewhere. A ledger that
+    /// does not fit that knowledge opens, and is then neither read nor added to.
+    pub fn open_trusting(
+        project: &Path,
+        clock: Arc<dyn Clock>,
+        anchor: TrustAnchor,
+    ) -> Result<Self, OpenError> {
         let folder = project.join(FOLDER);
         let halt = WriteHalt::default();
         let ledger = Arc::new(SqliteLedger::open_with(
             &folder,
             clock.as_ref(),
             halt.clone(),
+            anchor,
         )?);
         let frozen = FrozenMappings::open(folder.join("mappings"))?;
         Ok(Self {
@@ -89,20 +104,26 @@ impl Governance {
             clock,
             halt,
             is_read_only: false,
+            signer: None,
         })
     }
 
     /// Opens a project's `.wayleave` folder read-only, to read and verify it. Every act fails with
     /// [`LedgerError::ReadOnly`].
-    pub fn open_read_only(project: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+    pub fn open_read_only(
+        project: &Path,
+        clock: Arc<dyn Clock>,
+        anchor: TrustAnchor,
+    ) -> Result<Self, OpenError> {
         let folder = project.join(FOLDER);
         Ok(Self {
-            ledger: Arc::new(SqliteLedger::open_read_only(&folder)?),
+            ledger: Arc::new(SqliteLedger::open_read_only_with(&folder, anchor)?),
             frozen: FrozenMappings::open_read_only(folder.join("mappings")),
             folder,
             clock,
             halt: WriteHalt::default(),
             is_read_only: true,
+            signer: None,
         })
     }
 
@@ -147,10 +168,12 @@ impl Governance {
         let event = Event::DatasetRatified(act.clone());
         // Refuse early, so that no file is left behind.
         event.check_text().map_err(Refusal::from)?;
-        match self.ledger.state().await?.admit(&event) {
+        let state = self.ledger.state().await?;
+        match state.admit(&event) {
             Err(Refusal::AlreadyRatified { dataset, .. }) => return self.load(&dataset).await,
             admitted => admitted?,
         }
+        self.check_signer(&state, &event).await?;
         let ratified = ratify::ratify(request.proposed, act)
             .map_err(|source| GovernanceError::Unfit { source })?;
         // Spawned, so that a caller that is dropped cannot leave the file without its entry.
@@ -176,11 +199,12 @@ impl Governance {
         });
         let stored = stored.await.map_err(|cause| self.join_error(cause))?;
         let (_lock, ratified) = stored.map_err(|error| self.note_fatal(error))?;
-        match self.ledger.append(at, event).await {
-            Err(LedgerError::Refused(Refusal::AlreadyRatified { dataset, .. })) => {
-                self.load(&dataset).await
-            }
-            appended => appended.map(|_| ratified).map_err(Into::into),
+        match self.append_at(at, event).await {
+            Err(GovernanceError::Ledger(LedgerError::Refused(Refusal::AlreadyRatified {
+                dataset,
+                ..
+            }))) => self.load(&dataset).await,
+            appended => appended.map(|_| ratified),
         }
     }
 
@@ -333,7 +357,7 @@ impl Governance {
     }
 
     async fn append(&self, event: Event) -> Result<Entry, GovernanceError> {
-        Ok(self.ledger.append(self.clock.now(), event).await?)
+        self.append_at(self.clock.now(), event).await
     }
 
     pub(crate) fn join_error(&self, cause: tokio::task::JoinError) -> GovernanceError {

@@ -7,6 +7,7 @@
 //! - [`Governance`]: the acts of people upon a project folder.
 //! - [`Ledger`]: the port; [`SqliteLedger`] keeps it in `.wayleave/ledger.db`.
 //! - [`State`]: the current state, and the rules that admit an entry.
+//! - [`Signer`]: whatever holds an owner's key; owners sign decisions.
 //! - [`verify`]: what a check of the chain can find, and what it cannot.
 //!
 //! This crate must not know how mappings are drafted or shown, or anything about MCP.
@@ -16,6 +17,7 @@ mod blocking;
 mod canonical;
 mod chain;
 mod clock;
+mod copy;
 mod durable;
 mod error;
 mod event;
@@ -24,6 +26,7 @@ mod frozen_mappings;
 mod governance;
 mod head;
 mod ledger;
+mod signing;
 mod sqlite;
 mod state;
 mod text;
@@ -40,10 +43,15 @@ pub use governance::{
     FOLDER, Governance, GrantRequest, IssuedToken, NewSource, RatifyRequest, TokenRequest,
 };
 pub use ledger::Ledger;
+pub use secrecy::SecretString;
+pub use signing::{
+    EntrySignature, KeyFileError, KeyFingerprint, KeySyntax, MIN_PASSPHRASE_CHARS, OwnerKey,
+    OwnerKeyFile, SignError, Signer, SshAgent, UnlockedKey,
+};
 pub use sqlite::SqliteLedger;
 pub use state::{
-    Activation, Dataset, GrantEntry, RatificationEntry, Refusal, Revocation, Source, State,
-    TokenEntry, Validity,
+    Activation, Dataset, GrantEntry, OwnerEntry, RatificationEntry, Refusal, Revocation, Source,
+    State, TokenEntry, Validity,
 };
 pub use text::BadText;
-pub use verify::{Problem, VerifyReport, Witness};
+pub use verify::{Problem, TrustAnchor, VerifyReport, Witness};

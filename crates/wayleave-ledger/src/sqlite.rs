@@ -4,6 +4,7 @@
 //! take turns, and readers never wait for them. A process has two connections, one for writing and
 //! one for reading; their work runs on blocking threads.
 
+mod copy;
 mod create;
 mod error_mapping;
 mod rows;
@@ -23,8 +24,9 @@ use crate::error::{LedgerError, OpenError};
 use crate::event::{Entry, Event};
 use crate::head::{HeadFile, HeadRecord};
 use crate::ledger::Ledger;
+use crate::signing::EntrySignature;
 use crate::state::State;
-use crate::verify::VerifyReport;
+use crate::verify::{TrustAnchor, VerifyReport};
 use create::Access;
 use session::Session;
 
@@ -42,6 +44,7 @@ struct Connections {
     halt: WriteHalt,
     path: std::path::PathBuf,
     head_file: HeadFile,
+    anchor: TrustAnchor,
 }
 
 impl std::fmt::Debug for SqliteLedger {
@@ -58,13 +61,14 @@ impl SqliteLedger {
     /// A damaged ledger opens: `verify` then reports the problem, and everything else fails. A file
     /// that is not a ledger does not open, and is left unchanged.
     pub fn open(folder: &Path, clock: &dyn Clock) -> Result<Self, OpenError> {
-        Self::open_with(folder, clock, WriteHalt::default())
+        Self::open_with(folder, clock, WriteHalt::default(), TrustAnchor::default())
     }
 
     pub(crate) fn open_with(
         folder: &Path,
         clock: &dyn Clock,
         halt: WriteHalt,
+        anchor: TrustAnchor,
     ) -> Result<Self, OpenError> {
         durable::private_folder(folder)?;
         let path = folder.join("ledger.db");
@@ -76,8 +80,8 @@ impl SqliteLedger {
             }
             create::create(&path, clock.now())?;
         }
-        let reader = Session::open(&path, head_file.clone(), Access::ReadWrite)?;
-        let mut writer = Session::open(&path, head_file.clone(), Access::ReadWrite)?;
+        let reader = Session::open(&path, head_file.clone(), Access::ReadWrite, anchor)?;
+        let mut writer = Session::open(&path, head_file.clone(), Access::ReadWrite, anchor)?;
         remove_leftovers(folder);
         // A lagging head file is tolerated; a disk that cannot sync is not.
         if let Err(error) = writer.repair_head()
@@ -91,25 +95,34 @@ impl SqliteLedger {
             halt,
             path,
             head_file,
+            anchor,
         ))
     }
 
     /// Opens the ledger in a folder that cannot be written, such as a copy or another user's. It
     /// can be read and verified, but nothing can be recorded.
     pub fn open_read_only(folder: &Path) -> Result<Self, OpenError> {
+        Self::open_read_only_with(folder, TrustAnchor::default())
+    }
+
+    pub(crate) fn open_read_only_with(
+        folder: &Path,
+        anchor: TrustAnchor,
+    ) -> Result<Self, OpenError> {
         durable::check_private(folder)?;
         let path = folder.join("ledger.db");
         let head_file = HeadFile::in_folder(folder);
         if !path.exists() && head_file.read()? != HeadRecord::Missing {
             return Err(OpenError::Missing { path });
         }
-        let reader = Session::open(&path, head_file.clone(), Access::ReadOnly)?;
+        let reader = Session::open(&path, head_file.clone(), Access::ReadOnly, anchor)?;
         Ok(Self::from_sessions(
             reader,
             None,
             WriteHalt::default(),
             path,
             head_file,
+            anchor,
         ))
     }
 
@@ -119,6 +132,7 @@ impl SqliteLedger {
         halt: WriteHalt,
         path: std::path::PathBuf,
         head_file: HeadFile,
+        anchor: TrustAnchor,
     ) -> Self {
         Self {
             connections: Arc::new(Connections {
@@ -127,6 +141,7 @@ impl SqliteLedger {
                 halt,
                 path,
                 head_file,
+                anchor,
             }),
         }
     }
@@ -164,6 +179,17 @@ impl Connections {
         work(&mut *self.reader.lock().map_err(|_| LedgerError::Halted)?)
     }
 
+    /// A session of its own for long work, so that it blocks no one.
+    fn fresh_session(&self) -> Result<Session, LedgerError> {
+        let access = match self.writer {
+            Some(_) => Access::ReadWrite,
+            None => Access::ReadOnly,
+        };
+        let head_file = self.head_file.clone();
+        let opened = Session::open(&self.path, head_file, access, self.anchor);
+        opened.map_err(|error| error.into_ledger_error(&self.path))
+    }
+
     fn with_writer<T>(
         &self,
         work: impl FnOnce(&mut Session) -> Result<T, LedgerError>,
@@ -180,9 +206,27 @@ impl Connections {
 impl Ledger for SqliteLedger {
     async fn append(&self, at: Millis, event: Event) -> Result<Entry, LedgerError> {
         self.on_thread(move |connections| {
-            connections.with_writer(|session| session.append(at, &event))
+            connections.with_writer(|session| session.append(at, &event, None))
         })
         .await
+    }
+
+    async fn append_signed(
+        &self,
+        at: Millis,
+        event: Event,
+        after: Option<Head>,
+        signature: EntrySignature,
+    ) -> Result<Entry, LedgerError> {
+        self.on_thread(move |connections| {
+            let signed = Some((after, signature));
+            connections.with_writer(|session| session.append(at, &event, signed.as_ref()))
+        })
+        .await
+    }
+
+    fn state_blocking(&self) -> Result<Arc<State>, LedgerError> {
+        self.connections.with_reader(Session::state)
     }
 
     async fn state(&self) -> Result<Arc<State>, LedgerError> {
@@ -209,17 +253,14 @@ impl Ledger for SqliteLedger {
         .await
     }
 
+    async fn copy_into(&self, folder: &Path) -> Result<Head, LedgerError> {
+        let folder = folder.to_owned();
+        self.on_thread(move |connections| connections.fresh_session()?.copy_into(&folder))
+            .await
+    }
+
     async fn verify(&self, anchor: Option<Head>) -> Result<VerifyReport, LedgerError> {
-        // On its own connection, so that a long walk blocks no one.
-        self.on_thread(move |connections| {
-            let access = match connections.writer {
-                Some(_) => Access::ReadWrite,
-                None => Access::ReadOnly,
-            };
-            let opened = Session::open(&connections.path, connections.head_file.clone(), access);
-            let session = opened.map_err(|error| error.into_ledger_error(&connections.path))?;
-            session.verify(anchor)
-        })
-        .await
+        self.on_thread(move |connections| connections.fresh_session()?.verify(anchor))
+            .await
     }
 }

@@ -5,6 +5,7 @@
 //! `verify` calls it again for every entry. Nothing here is stored: the chain is the truth.
 
 mod authority;
+mod owners;
 mod refusal;
 
 use std::collections::BTreeMap;
@@ -16,10 +17,14 @@ use wayleave_model::grant::TokenHash;
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Ratification;
 
+use crate::chain::Head;
 use crate::clock::Millis;
 use crate::event::{Entry, Event};
+use crate::signing::{EntrySignature, KeyFingerprint, OwnerKey};
 use authority::Authority;
 pub use authority::{GrantEntry, Revocation, TokenEntry, Validity};
+pub use owners::OwnerEntry;
+use owners::Owners;
 pub use refusal::Refusal;
 
 /// The state after some number of entries.
@@ -30,9 +35,12 @@ pub struct State {
     sources: BTreeMap<String, Source>,
     #[serde(flatten)]
     authority: Authority,
+    owners: Owners,
     /// The latest time of any entry.
     #[serde(skip)]
     latest: Option<Millis>,
+    #[serde(skip)]
+    head: Option<Head>,
 }
 
 /// A dataset the ledger knows: ratified now, or retired.
@@ -103,6 +111,62 @@ impl State {
         self.latest.map_or(clock, |latest| latest.max(clock))
     }
 
+    /// The last entry; `None` before the first.
+    pub fn head(&self) -> Option<Head> {
+        self.head
+    }
+
+    /// The owners ever added, by name.
+    pub fn owners(&self) -> &BTreeMap<String, OwnerEntry> {
+        self.owners.all()
+    }
+
+    /// The key of the first owner, with which every signature began. `None` in a project without
+    /// owners, whose decisions nobody signs.
+    pub fn first_owner(&self) -> Option<KeyFingerprint> {
+        self.owners.first()
+    }
+
+    /// The present owner with that key.
+    pub fn owner_of(&self, key: KeyFingerprint) -> Option<&OwnerEntry> {
+        self.owners.with_key(key)
+    }
+
+    /// The key, of those at hand, that may sign an event now.
+    pub(crate) fn signing_key<'a>(
+        &self,
+        event: &Event,
+        keys: &'a [OwnerKey],
+    ) -> Option<&'a OwnerKey> {
+        let mut keys = keys.iter();
+        match event {
+            Event::OwnerAdded { key: first, .. } if self.first_owner().is_none() => {
+                keys.find(|key| *key == first)
+            }
+            _ => keys.find(|key| self.owner_of(key.fingerprint()).is_some()),
+        }
+    }
+
+    /// Whether an event, recorded next, needs an owner's signature.
+    pub(crate) fn needs_signature(&self, event: &Event) -> bool {
+        let is_first = matches!(event, Event::OwnerAdded { .. });
+        event.is_signed_decision() && (is_first || self.first_owner().is_some())
+    }
+
+    /// Checks that an event has the signature it needs. `message` is what the signature is over.
+    pub(crate) fn authorize(
+        &self,
+        event: &Event,
+        signature: Option<&EntrySignature>,
+        message: impl FnOnce() -> Vec<u8>,
+    ) -> Result<(), Refusal> {
+        match signature {
+            Some(signature) => self.owners.check(event, signature, &message()),
+            None if self.needs_signature(event) => Err(Refusal::Unsigned),
+            None => Ok(()),
+        }
+    }
+
     /// The datasets ever ratified, by name.
     pub fn datasets(&self) -> &BTreeMap<String, Dataset> {
         &self.datasets
@@ -154,7 +218,7 @@ impl State {
             .saturating_add(1)
     }
 
-    /// Checks that an event may be recorded next.
+    /// Checks that an event may be recorded next. Whether it needs a signature is another question.
     pub fn admit(&self, event: &Event) -> Result<(), Refusal> {
         if matches!(event, Event::LedgerCreated { .. }) == self.ledger.is_some() {
             return Err(Refusal::Misplaced);
@@ -205,9 +269,14 @@ impl State {
                 same(dataset, checked, Some(self.must_digest(dataset)?))?;
                 self.authority.admit_grant(&new.grant)
             }
+            Event::GrantNarrowed { replaces, narrower } => {
+                self.authority.admit_narrowing(replaces, narrower)
+            }
             Event::TokenIssued(new) => self.authority.admit_token(new),
             Event::GrantRevoked { grant, .. } => self.authority.unrevoked_grant(grant).map(drop),
             Event::TokenRevoked { token, .. } => self.authority.unrevoked_token(token).map(drop),
+            Event::OwnerAdded { owner, key, .. } => self.owners.admit_added(owner, key),
+            Event::OwnerRemoved { owner, .. } => self.owners.admit_removed(owner),
             Event::LedgerCreated { .. }
             | Event::ActivitySealed { .. }
             | Event::SourceAdded { .. }
@@ -219,6 +288,10 @@ impl State {
     pub(crate) fn apply(&mut self, entry: &Entry) {
         let (seq, at) = (entry.seq, entry.at);
         self.latest = Some(self.now(at));
+        self.head = Some(Head {
+            seq,
+            hash: entry.hash,
+        });
         match entry.event.clone() {
             Event::LedgerCreated { ledger } => self.ledger = Some(ledger),
             // Only whoever verifies the activity log asks for it.
@@ -282,9 +355,13 @@ impl State {
                 self.sources.remove(&name);
             }
             event @ (Event::GrantCreated(_)
+            | Event::GrantNarrowed { .. }
             | Event::GrantRevoked { .. }
             | Event::TokenIssued(_)
             | Event::TokenRevoked { .. }) => self.authority.apply(seq, at, event),
+            event @ (Event::OwnerAdded { .. } | Event::OwnerRemoved { .. }) => {
+                self.owners.apply(seq, at, event);
+            }
         }
     }
 

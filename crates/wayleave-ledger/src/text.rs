@@ -74,6 +74,18 @@ pub(crate) fn who(name: &str) -> Result<(), BadText> {
     no_credentials(name, what)
 }
 
+/// An owner's name.
+pub(crate) fn owner(name: &str) -> Result<(), BadText> {
+    let what = "an owner's name";
+    let fits = !name.is_empty()
+        && name.trim() == name
+        && name.chars().count() <= MAX_LABEL_CHARS
+        && !name.chars().any(char::is_control);
+    let rule = "is one line of plain text, at most 100 characters, without blanks around it";
+    ensure(fits, what, rule)?;
+    no_credentials(name, what)
+}
+
 /// A note that gives a reason; may be empty.
 pub(crate) fn note(text: &str) -> Result<(), BadText> {
     check_note(text, "a note")

@@ -2,12 +2,45 @@
 //!
 //! Limits: the chain shows any change by someone who does not also rebuild every later hash *and*
 //! the head file. Whoever can write the whole folder can do both, and a key in the same folder
-//! would not stop them, so the head file carries no MAC. To detect such a rebuild, keep a [`Head`]
-//! where they cannot write and pass it to `verify` as the anchor.
+//! would not stop them, so the head file carries no MAC. Two things that are kept where they cannot
+//! write detect such a rebuild:
+//!
+//! - the fingerprint of the project's first owner ([`TrustAnchor::owner`]): without that key nobody
+//!   makes a chain that begins with it. Cutting the chain back to an earlier state that was signed
+//!   stays possible;
+//! - a [`Head`], as the anchor of `verify` or as [`TrustAnchor::head`]: nothing up to it can change.
 
 use serde::Serialize;
 
 use crate::chain::Head;
+use crate::signing::KeyFingerprint;
+
+/// What a caller knows of a project from outside its folder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TrustAnchor {
+    /// The key of the project's first owner.
+    pub owner: Option<KeyFingerprint>,
+    /// An entry that the chain had.
+    pub head: Option<Head>,
+}
+
+impl TrustAnchor {
+    /// Checks the first owner's key of a chain that was walked to its end.
+    pub(crate) fn check_owner(&self, found: Option<KeyFingerprint>) -> Result<(), Problem> {
+        match self.owner {
+            Some(trusted) if Some(trusted) != found => Err(Problem::Owner { trusted, found }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The entry that the chain must pass through.
+    pub(crate) fn witnessed_head(&self) -> Option<WitnessedHead> {
+        self.head.map(|head| WitnessedHead {
+            head,
+            witness: Witness::Record,
+        })
+    }
+}
 
 /// The first problem of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
@@ -47,6 +80,22 @@ pub enum Problem {
         seq: u64,
         /// The rule it breaks.
         reason: String,
+    },
+    /// An entry has its hash, but not the signature of an owner that it needs there.
+    #[error("entry {seq} is not signed as it must be: {reason}")]
+    Signature {
+        /// The entry.
+        seq: u64,
+        /// What is wrong with its signature.
+        reason: String,
+    },
+    /// The chain does not begin with the owner that is trusted.
+    #[error("{}", owner_words(*.trusted, *.found))]
+    Owner {
+        /// The key that is trusted.
+        trusted: KeyFingerprint,
+        /// The key of the chain's first owner, if it has one.
+        found: Option<KeyFingerprint>,
     },
     /// The chain ends before a known head.
     #[error("the ledger ends after entry {}, but {witness} knows entry {}: its tail was cut", .last, .known.seq)]
@@ -91,12 +140,29 @@ impl Problem {
             | Self::Altered { seq }
             | Self::Unlinked { seq }
             | Self::Unreadable { seq }
-            | Self::Unlawful { seq, .. } => Some(*seq),
+            | Self::Unlawful { seq, .. }
+            | Self::Signature { seq, .. } => Some(*seq),
             Self::Truncated { last, .. } => Some(last.saturating_add(1)),
             Self::Rewritten { known, .. } => Some(known.seq),
             Self::Empty => Some(1),
-            Self::HeadMissing | Self::HeadDamaged | Self::SchemaAltered { .. } => None,
+            Self::HeadMissing
+            | Self::HeadDamaged
+            | Self::SchemaAltered { .. }
+            | Self::Owner { .. } => None,
         }
+    }
+}
+
+fn owner_words(trusted: KeyFingerprint, found: Option<KeyFingerprint>) -> String {
+    match found {
+        Some(found) => format!(
+            "the ledger's first owner has the key {found}, not the trusted {trusted}: it is another \
+             project's, or was rebuilt"
+        ),
+        None => format!(
+            "the ledger has no owner, but the owner with the key {trusted} is trusted: it is another \
+             project's, or was rebuilt"
+        ),
     }
 }
 
@@ -110,6 +176,8 @@ pub enum Witness {
     Anchor,
     /// This process, which verified that entry earlier.
     Memory,
+    /// This user's record of the project, outside its folder.
+    Record,
 }
 
 impl std::fmt::Display for Witness {
@@ -118,6 +186,7 @@ impl std::fmt::Display for Witness {
             Self::HeadFile => "the head file",
             Self::Anchor => "the given head",
             Self::Memory => "this process",
+            Self::Record => "this user's record of the project",
         })
     }
 }
@@ -129,8 +198,22 @@ pub struct VerifyReport {
     pub good: u64,
     /// The last valid entry: keep it elsewhere and pass it as the anchor next time.
     pub head: Option<Head>,
+    /// Number of valid entries with the signature of an owner.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub signed: u64,
+    /// The key of the first owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<KeyFingerprint>,
     /// The first problem, if any.
     pub problem: Option<Problem>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature serde asks for"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl VerifyReport {

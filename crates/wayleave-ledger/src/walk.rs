@@ -34,12 +34,17 @@ impl LinkChecker {
         })?;
         let event =
             Event::decode(&sealed.kind, &sealed.body).map_err(|_| Problem::Unreadable { seq })?;
+        let signature = sealed.signature.as_ref().map(|it| it.parse());
+        let signature = signature
+            .transpose()
+            .map_err(|_| Problem::Unreadable { seq })?;
         self.head = Some(sealed.head());
         Ok(Entry {
             seq,
             at: sealed.at,
             event,
             hash: sealed.hash,
+            signature,
         })
     }
 }
@@ -49,6 +54,7 @@ impl LinkChecker {
 pub(crate) struct ChainWalk {
     links: LinkChecker,
     state: Arc<State>,
+    signed: u64,
 }
 
 impl ChainWalk {
@@ -60,6 +66,11 @@ impl ChainWalk {
     /// Number of entries passed.
     pub(crate) fn seq(&self) -> u64 {
         self.links.head.map_or(0, |head| head.seq)
+    }
+
+    /// Number of entries passed that are signed.
+    pub(crate) fn signed(&self) -> u64 {
+        self.signed
     }
 
     /// The state after the last entry passed.
@@ -77,7 +88,15 @@ impl ChainWalk {
                 seq: entry.seq,
                 reason: refusal.to_string(),
             })?;
+        let signature = entry.signature.as_ref();
+        self.state
+            .authorize(&entry.event, signature, || sealed.message())
+            .map_err(|refusal| Problem::Signature {
+                seq: entry.seq,
+                reason: refusal.to_string(),
+            })?;
         self.links = links;
+        self.signed += u64::from(entry.signature.is_some());
         Arc::make_mut(&mut self.state).apply(&entry);
         Ok(entry)
     }

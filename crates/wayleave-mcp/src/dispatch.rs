@@ -7,6 +7,7 @@
 
 use std::future::ready;
 
+use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
     budget::BudgetExceeded,
     list_page::page,
     logging::{self, LevelParams},
-    observation::{self, Observation},
+    observation::{self, EmptyReply, Observation},
     request::Request,
     resolve,
     sdk::{
@@ -136,11 +137,14 @@ impl ServerState {
             Ok(_turn) => {
                 observation::run(context.observation(), self.run_tool(request, context)).await?
             }
-            Err(NoTurn::BudgetExceeded(exceeded)) if self.fails_with_errors(&fails) => {
-                return Err(exceeded.error().into());
+            Err(NoTurn::BudgetExceeded { exceeded, added }) if !self.fails_with_errors(&fails) => {
+                let mut result = exceeded.result();
+                if !added.is_empty() {
+                    result.meta.get_or_insert_default().extend(added);
+                }
+                result.into()
             }
-            Err(NoTurn::BudgetExceeded(exceeded)) => exceeded.result().into(),
-            Err(cancelled) => return Err(cancelled.into()),
+            Err(no_turn) => return Err(no_turn.into()),
         };
         if let ToolReply::Done(result) = &mut reply
             && era == Era::Stateless
@@ -229,15 +233,15 @@ impl ServerState {
         page_size
     );
 
-    pub(crate) async fn ping(&self, context: &Context) -> Result<(), ErrorData> {
-        observation::run(context.observation(), ready(Ok(()))).await
+    pub(crate) async fn ping(&self, context: &Context) -> Result<EmptyReply, ErrorData> {
+        observation::run(context.observation(), ready(Ok(EmptyReply::default()))).await
     }
 
     pub(crate) async fn set_level(
         &self,
         request: &LevelParams,
         context: &Context,
-    ) -> Result<(), ErrorData> {
+    ) -> Result<EmptyReply, ErrorData> {
         let set = async {
             if !self.logging {
                 return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
@@ -245,7 +249,7 @@ impl ServerState {
             if let Some(session) = context.session() {
                 session.set_log_level(logging::requested(request));
             }
-            Ok(())
+            Ok(EmptyReply::default())
         };
         observation::run(context.observation(), set).await
     }
@@ -254,14 +258,14 @@ impl ServerState {
         &self,
         request: SubscribeRequestParams,
         context: &Context,
-    ) -> Result<(), ErrorData> {
+    ) -> Result<EmptyReply, ErrorData> {
         let subscribed = async {
             // What may be subscribed to is no secret, and that this client cannot be told either.
             resolve::subscribable(&self.registry.snapshot(), &request.uri, context.caller())?;
             let session = context.session().ok_or_else(no_session)?;
             let (inbox, caller_cell) = (&session.inbox, &session.caller_cell);
             subscription::subscribe(&self.registry, inbox, caller_cell, &request.uri).await?;
-            Ok(())
+            Ok(EmptyReply::default())
         };
         observation::run(context.observation(), subscribed).await
     }
@@ -270,11 +274,11 @@ impl ServerState {
         &self,
         request: UnsubscribeRequestParams,
         context: &Context,
-    ) -> Result<(), ErrorData> {
+    ) -> Result<EmptyReply, ErrorData> {
         let unsubscribed = async {
             let session = context.session().ok_or_else(no_session)?;
             subscription::unsubscribe(&session.inbox, &request.uri);
-            Ok(())
+            Ok(EmptyReply::default())
         };
         observation::run(context.observation(), unsubscribed).await
     }
@@ -304,17 +308,33 @@ pub(crate) enum TurnPolicy {
     Acquire,
 }
 
-/// A request that did not get its turn.
+/// A request that did not get its turn, which is recorded.
 pub(crate) enum NoTurn {
-    BudgetExceeded(BudgetExceeded),
+    BudgetExceeded {
+        exceeded: BudgetExceeded,
+        /// The observer's additions to the refusal.
+        added: Map<String, Value>,
+    },
     Cancelled,
+    /// The refusal could not be recorded.
+    Unrecorded(RpcError),
+}
+
+impl NoTurn {
+    async fn over_budget(observation: Option<&Observation>, exceeded: BudgetExceeded) -> Self {
+        match observation::refuse_recorded(observation, RefusalReason::Budget).await {
+            Ok(added) => Self::BudgetExceeded { exceeded, added },
+            Err(error) => Self::Unrecorded(error),
+        }
+    }
 }
 
 impl From<NoTurn> for ErrorData {
     fn from(no_turn: NoTurn) -> Self {
         match no_turn {
-            NoTurn::BudgetExceeded(exceeded) => exceeded.error().into(),
+            NoTurn::BudgetExceeded { exceeded, added } => exceeded.error().with_meta(added).into(),
             NoTurn::Cancelled => RpcError::cancelled().into(),
+            NoTurn::Unrecorded(error) => error.into(),
         }
     }
 }
@@ -329,30 +349,32 @@ impl TurnPolicy {
         let Some(budget) = caller.budget().filter(|_| self == Self::Acquire) else {
             return Ok(None);
         };
-        let turn = tokio::select! {
+        let observation = context.observation();
+        tokio::select! {
             biased;
-            room = budget.room() => room.map(Some).map_err(NoTurn::BudgetExceeded),
-            () = async { context.cancelled().cancelled_owned().await } => Err(NoTurn::Cancelled),
-        };
-        observed(context.observation().as_deref(), turn)
+            room = budget.room() => match room {
+                Ok(room) => Ok(Some(room)),
+                Err(exceeded) => Err(NoTurn::over_budget(observation.as_deref(), exceeded).await),
+            },
+            () = async { context.cancelled().cancelled_owned().await } => {
+                if let Some(observation) = observation {
+                    observation.cancel();
+                }
+                Err(NoTurn::Cancelled)
+            }
+        }
     }
 
     /// Takes a permit for a listening stream.
-    pub(crate) fn stream(
+    pub(crate) async fn stream(
         self,
         caller: &Caller,
         observation: Option<&Observation>,
     ) -> Result<Option<OwnedSemaphorePermit>, NoTurn> {
         let budget = caller.budget().filter(|_| self == Self::Acquire);
-        let room = budget.map(|budget| budget.stream()).transpose();
-        observed(observation, room.map_err(NoTurn::BudgetExceeded))
+        match budget.map(|budget| budget.stream()).transpose() {
+            Ok(room) => Ok(room),
+            Err(exceeded) => Err(NoTurn::over_budget(observation, exceeded).await),
+        }
     }
-}
-
-/// Tells the observer of a request refused by its caller's budget.
-fn observed<T>(observation: Option<&Observation>, turn: Result<T, NoTurn>) -> Result<T, NoTurn> {
-    if let Err(NoTurn::BudgetExceeded(_)) = &turn {
-        observation::refuse(observation, RefusalReason::Budget);
-    }
-    turn
 }

@@ -247,6 +247,11 @@ impl<'m> Envelope<'m> {
         self.kind == Kind::Answer
     }
 
+    /// Whether it is an array of messages.
+    pub(crate) fn is_batch(&self) -> bool {
+        self.kind == Kind::Invalid(Fault::Batch)
+    }
+
     /// Whether nothing about it is odd.
     pub(crate) fn is_plain(&self) -> bool {
         self.is_plain

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A JSON-RPC error: the request was not carried out.
 ///
@@ -52,6 +52,13 @@ impl RpcError {
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = Some(data);
+        self
+    }
+
+    /// Adds an observer's entries to `data._meta`. Data that are no object stay as they are.
+    #[must_use]
+    pub(crate) fn with_meta(mut self, added: Map<String, Value>) -> Self {
+        add_meta(&mut self.data, added);
         self
     }
 
@@ -139,6 +146,18 @@ impl RpcError {
     }
 }
 
+/// Adds entries to the `_meta` of an error's data, if the data are an object or absent.
+pub(crate) fn add_meta(data: &mut Option<Value>, added: Map<String, Value>) {
+    if added.is_empty() {
+        return;
+    }
+    if let Value::Object(members) = data.get_or_insert_with(|| json!({}))
+        && let Value::Object(meta) = members.entry("_meta").or_insert_with(|| json!({}))
+    {
+        meta.extend(added);
+    }
+}
+
 /// A caller's own text, shortened and made safe to repeat: characters that would move a cursor,
 /// break a line or end a quotation are replaced.
 pub(crate) fn excerpt(text: &str) -> Cow<'_, str> {
@@ -164,7 +183,25 @@ pub(crate) fn excerpt(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::excerpt;
+    use super::*;
+
+    #[test]
+    fn an_observer_adds_to_data_that_are_an_object_or_absent_and_to_no_others() {
+        let added = || Map::from_iter([("x/y".to_owned(), json!("1"))]);
+        let error = |data: Option<Value>| {
+            let mut error = RpcError::invalid_params("no");
+            error.data = data;
+            error.with_meta(added()).data
+        };
+        assert_eq!(error(None), Some(json!({ "_meta": { "x/y": "1" } })));
+        assert_eq!(
+            error(Some(json!({ "a": 1 }))),
+            Some(json!({ "a": 1, "_meta": { "x/y": "1" } }))
+        );
+        assert_eq!(error(Some(json!([1]))), Some(json!([1])));
+        let plain = RpcError::invalid_params("no");
+        assert_eq!(plain.clone().with_meta(Map::new()), plain);
+    }
 
     #[test]
     fn what_is_repeated_is_short_and_moves_no_cursor() {

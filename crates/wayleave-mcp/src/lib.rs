@@ -9,6 +9,7 @@
 //! This crate knows nothing of data, files or configuration, and is of use on its own. See the
 //! [README](https://github.com/wayleave/wayleave/tree/main/crates/wayleave-mcp) and `examples/`.
 
+mod batch;
 mod budget;
 mod caller;
 mod caller_cell;

@@ -36,8 +36,8 @@ pub(crate) fn answer(
     match envelope.cursor() {
         Some(cursor) if cursor.starts_with('"') => return None,
         Some(cursor) if cursor != "null" => {
-            observation::refuse(observation, RefusalReason::Malformed);
-            return Some(refuse_cursor(envelope));
+            let added = observation::refuse(observation, RefusalReason::Malformed);
+            return Some(refuse_cursor(envelope, added));
         }
         _ if envelope.method() != "tools/list" => return None,
         _ => {}
@@ -66,11 +66,12 @@ pub(crate) fn answer(
     Some(page(&envelope.id.to_string(), &tools, era, meta.as_deref()))
 }
 
-fn refuse_cursor(envelope: &Envelope<'_>) -> Vec<u8> {
+fn refuse_cursor(envelope: &Envelope<'_>, added: Map<String, Value>) -> Vec<u8> {
     let error = RpcError::invalid_params(format!(
         "invalid parameters of `{}`: `cursor` must be text",
         excerpt(envelope.method())
-    ));
+    ))
+    .with_meta(added);
     wire_error::response(&error, &envelope.id)
         .to_string()
         .into_bytes()

@@ -20,6 +20,7 @@ use crate::{
     RefusalReason, RequestFacts, ResourceBody, RpcError, ToolReply,
     client_session::ClientSession,
     envelope::Envelope,
+    error,
     sdk::model::{
         CompleteResult, DiscoverResult, ErrorData, GetPromptResponse, InitializeResult,
         ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
@@ -61,6 +62,8 @@ struct State {
     id: Value,
     /// What a reply made by this layer waits for.
     recording: Option<Recording>,
+    /// The observer's additions to a reply made by this layer.
+    added: Map<String, Value>,
 }
 
 impl ServerState {
@@ -88,6 +91,7 @@ impl ServerState {
                 is_notification: false,
                 id: Value::Null,
                 recording: None,
+                added: Map::new(),
             }),
         }))
     }
@@ -133,6 +137,11 @@ impl Observation {
         });
     }
 
+    /// Forgets what arrived, because its parts are observed instead.
+    pub(crate) fn discard(&self) {
+        let _ = self.settle();
+    }
+
     /// Takes the facts out of the message. A client's answer is no request, and is not observed.
     pub(crate) fn set_message(&self, envelope: &Envelope<'_>) {
         let mut state = self.locked();
@@ -152,8 +161,28 @@ impl Observation {
 
     pub(crate) fn refuse(&self, reason: RefusalReason) {
         if let Some(facts) = self.settle() {
-            self.set_recording(self.observer.refused(facts, reason));
+            let mut added = Map::new();
+            let recording = self.observer.refused(facts, reason, &mut added);
+            let mut state = self.locked();
+            state.recording = Some(recording);
+            state.added = added;
         }
+    }
+
+    /// Settles a request that its client cancelled before it began.
+    pub(crate) fn cancel(&self) {
+        if let Some(Ok(call)) = self.begin() {
+            let end = CallEnd {
+                outcome: Outcome::Cancelled,
+                bytes: 0,
+            };
+            self.set_recording(call.end(end, &mut Map::new()));
+        }
+    }
+
+    /// Takes the observer's additions to a refusal.
+    pub(crate) fn take_added(&self) -> Map<String, Value> {
+        std::mem::take(&mut self.locked().added)
     }
 
     /// The id a reply refers to.
@@ -231,11 +260,28 @@ pub(crate) fn from_context(request: &RequestContext<RoleServer>) -> Option<Arc<O
     observation.cloned()
 }
 
-/// Refuses a message under observation.
-pub(crate) fn refuse(observation: Option<&Observation>, reason: RefusalReason) {
+/// Refuses a message under observation; returns the observer's additions to the refusal.
+pub(crate) fn refuse(
+    observation: Option<&Observation>,
+    reason: RefusalReason,
+) -> Map<String, Value> {
+    let Some(observation) = observation else {
+        return Map::new();
+    };
+    observation.refuse(reason);
+    observation.take_added()
+}
+
+/// The same, once the refusal is recorded.
+pub(crate) async fn refuse_recorded(
+    observation: Option<&Observation>,
+    reason: RefusalReason,
+) -> Result<Map<String, Value>, RpcError> {
+    let added = refuse(observation, reason);
     if let Some(observation) = observation {
-        observation.refuse(reason);
+        observation.recorded().await?;
     }
+    Ok(added)
 }
 
 /// Carries `work` out under observation, and adds the observer's entries to its result. The result
@@ -273,7 +319,9 @@ pub(crate) async fn run<T: ObservedResult, E: ObservedError + From<RpcError>>(
             } else {
                 Outcome::Failed { code, message }
             };
-            call.end(CallEnd { outcome, bytes: 0 }, &mut added)
+            let recording = call.end(CallEnd { outcome, bytes: 0 }, &mut added);
+            error.add_meta(added);
+            recording
         }
     };
     recording.wait().await?;
@@ -283,17 +331,28 @@ pub(crate) async fn run<T: ObservedResult, E: ObservedError + From<RpcError>>(
 /// An error a request is answered with.
 pub(crate) trait ObservedError {
     fn facts(&self) -> (i32, &str);
+
+    /// Adds to the `_meta` of its data.
+    fn add_meta(&mut self, added: Map<String, Value>);
 }
 
 impl ObservedError for RpcError {
     fn facts(&self) -> (i32, &str) {
         (self.code, &self.message)
     }
+
+    fn add_meta(&mut self, added: Map<String, Value>) {
+        error::add_meta(&mut self.data, added);
+    }
 }
 
 impl ObservedError for ErrorData {
     fn facts(&self) -> (i32, &str) {
         (self.code.0, &self.message)
+    }
+
+    fn add_meta(&mut self, added: Map<String, Value>) {
+        error::add_meta(&mut self.data, added);
     }
 }
 
@@ -349,6 +408,19 @@ fn extend(meta: &mut Option<MetaObject>, added: Map<String, Value>) {
     meta.get_or_insert_default().0.extend(added);
 }
 
+/// A result without members of its own.
+#[derive(Debug, Default)]
+pub(crate) struct EmptyReply {
+    pub(crate) meta: Map<String, Value>,
+}
+
+impl ObservedResult for EmptyReply {
+    fn add_meta(&mut self, added: Map<String, Value>) {
+        self.meta.extend(added);
+    }
+}
+
+/// A stream that has ended; nothing is sent any more.
 impl ObservedResult for () {
     fn add_meta(&mut self, _: Map<String, Value>) {}
 }

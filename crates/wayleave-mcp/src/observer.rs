@@ -19,8 +19,14 @@ pub trait CallObserver: Send + Sync + 'static {
     /// carried out nor observed further.
     fn begin(&self, request: RequestFacts) -> Result<Box<dyn ObservedCall>, RpcError>;
 
-    /// A message is not carried out. `begin` was not called for it.
-    fn refused(&self, request: RequestFacts, reason: RefusalReason) -> Recording;
+    /// A message is not carried out. `begin` was not called for it. Entries put into `meta` are
+    /// added to the refusal as [`ObservedCall::end`] says.
+    fn refused(
+        &self,
+        request: RequestFacts,
+        reason: RefusalReason,
+        meta: &mut Map<String, Value>,
+    ) -> Recording;
 }
 
 /// Whether an observer has recorded a message. Its reply waits for that.
@@ -68,7 +74,7 @@ pub trait ObservedCall: Send {
     }
 
     /// The answer is ready and about to be sent. Entries put into `meta` are added to the `_meta`
-    /// of a result that has one; errors and empty results have none.
+    /// of a result, and to `data._meta` of an error whose data are an object or absent.
     fn end(self: Box<Self>, end: CallEnd<'_>, meta: &mut Map<String, Value>) -> Recording;
 }
 

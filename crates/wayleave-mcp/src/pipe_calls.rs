@@ -6,7 +6,7 @@
 
 use std::{
     io,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -18,6 +18,7 @@ use tokio::{
 };
 
 use crate::{
+    batch,
     request::PlainRequest,
     running_calls::RunningCalls,
     sdk::{
@@ -59,7 +60,12 @@ impl<W: AsyncWrite + Send + Unpin + 'static> PipeCalls<W> {
 
     /// Carries a request out, with the extensions it came with, unless it needs the SDK; returns
     /// whether it did.
-    pub(crate) fn begin(&mut self, plain: PlainRequest, extensions: Extensions) -> bool {
+    pub(crate) fn begin(
+        &mut self,
+        plain: PlainRequest,
+        extensions: Extensions,
+        batch: Option<Arc<BatchAnswers>>,
+    ) -> bool {
         while self.tasks.try_join_next().is_some() {}
         let Some(session) = self.session.get() else {
             return false;
@@ -77,12 +83,15 @@ impl<W: AsyncWrite + Send + Unpin + 'static> PipeCalls<W> {
         // Boxed: the future is large, and a task is moved several times before it runs.
         self.tasks.spawn(Box::pin(async move {
             let reply = handler.dispatch(plain.request, context).await;
-            if call.cancelled.is_cancelled() {
-                return;
-            }
+            let is_cancelled = call.cancelled.is_cancelled();
             let id = call.id.clone();
             drop(call);
-            let line = answer::write(reply, id);
+            let line = (!is_cancelled).then(|| answer::write(reply, id));
+            let line = match &batch {
+                Some(batch) => batch.settle(line),
+                None => line,
+            };
+            let Some(line) = line else { return };
             let _room = unwritten.acquire().await;
             if let Err(error) = write_line(&write, line).await {
                 tracing::debug!(%error, "answer not written");
@@ -109,6 +118,34 @@ impl<W: AsyncWrite + Send + Unpin + 'static> PipeCalls<W> {
         if timeout(within, all).await.is_err() {
             self.tasks.shutdown().await;
         }
+    }
+}
+
+/// The answers to a batch, until the last of its requests has been carried out.
+pub(crate) struct BatchAnswers(std::sync::Mutex<UnansweredBatch>);
+
+struct UnansweredBatch {
+    answers: Vec<Vec<u8>>,
+    remaining: usize,
+}
+
+impl BatchAnswers {
+    /// Awaits the answers to this number of requests.
+    pub(crate) fn new(requests: usize) -> Self {
+        Self(std::sync::Mutex::new(UnansweredBatch {
+            answers: Vec::new(),
+            remaining: requests,
+        }))
+    }
+
+    /// Takes the answer to a request, or notes that it has none; returns the array of all answers
+    /// once the last is in, if there is any.
+    pub(crate) fn settle(&self, answer: Option<Vec<u8>>) -> Option<Vec<u8>> {
+        let mut batch = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        batch.answers.extend(answer);
+        batch.remaining = batch.remaining.saturating_sub(1);
+        let is_whole = batch.remaining == 0 && !batch.answers.is_empty();
+        is_whole.then(|| batch::joined(&batch.answers))
     }
 }
 

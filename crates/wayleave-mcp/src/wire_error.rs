@@ -25,7 +25,7 @@ pub(crate) fn diagnose(message: &[u8], envelope: &Envelope<'_>) -> (RpcError, Va
         ),
         Some(Fault::Batch) => RpcError::new(
             RpcError::INVALID_REQUEST,
-            "batches are not supported, send one message",
+            "a batch is taken in revision 2025-03-26 alone, with 1 to 64 messages",
         ),
         Some(Fault::NoMessage) | None => {
             RpcError::new(RpcError::INVALID_REQUEST, "not a json-rpc 2.0 request")
@@ -59,8 +59,16 @@ fn is_too_deep(message: &[u8]) -> bool {
     false
 }
 
-/// A tool's result as the answer to a request, in the request's era.
-pub(crate) fn tool_result(envelope: &Envelope<'_>, result: ToolResult) -> String {
+/// A tool's result as the answer to a request, in the request's era, with an observer's additions
+/// to its `_meta`.
+pub(crate) fn tool_result(
+    envelope: &Envelope<'_>,
+    mut result: ToolResult,
+    added: Map<String, Value>,
+) -> String {
+    if !added.is_empty() {
+        result.meta.get_or_insert_default().extend(added);
+    }
     let mut body = convert::tool_result_json(result);
     if envelope.is_stateless() {
         body.insert("resultType".to_owned(), json!("complete"));
@@ -206,7 +214,7 @@ mod tests {
     fn a_result_is_written_in_the_era_of_its_request() {
         let result = |message: &str| {
             let envelope = Envelope::parse(message.as_bytes());
-            tool_result(&envelope, ToolResult::text("x"))
+            tool_result(&envelope, ToolResult::text("x"), Map::new())
         };
         let legacy = result(r#"{"id":1,"method":"tools/call","params":{"name":"t"}}"#);
         assert!(!legacy.contains("resultType"));

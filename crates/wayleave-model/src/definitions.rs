@@ -104,6 +104,8 @@ pub(crate) enum Shape {
     Scalars,
     /// A regular expression.
     Pattern,
+    /// A mask.
+    Mask,
     /// What a field is computed from.
     Expression,
     /// Expressions under names of their own.
@@ -130,6 +132,7 @@ impl Shape {
             | Self::Predicate
             | Self::Word(_)
             | Self::Pattern
+            | Self::Mask
             | Self::Expression => "a string",
             Self::Measures => "a table such as `{ revenue = \"sum(amount)\" }`",
             Self::Words(_) | Self::Fields { .. } => "a list of strings",

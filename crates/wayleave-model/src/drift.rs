@@ -6,11 +6,14 @@
 
 mod fits;
 mod renamed;
+mod streams;
+mod writes;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub use fits::fits;
+pub use streams::broken_streams;
 
 use crate::catalogue::{Catalogue, Column, Table, TableKind};
 use crate::mapping::{Field, Mapping, Scalar, SourceKind, Spanned, Stream};
@@ -39,7 +42,18 @@ pub fn drift(mapping: &Mapping, catalogue: &Catalogue) -> Vec<Problem> {
             None => problems.push(missing_table(mapping, stream, catalogue)),
         }
     }
+    problems.extend(writes::unmapped_references(mapping, catalogue));
     problems
+}
+
+/// The column that the missing column of a field was probably renamed to.
+pub(crate) fn renamed_column<'t>(
+    kind: SourceKind,
+    stream: &Stream,
+    field: &Field,
+    table: &'t Table,
+) -> Option<&'t Column> {
+    renamed::successor(kind, stream, field, field.column()?, table)
 }
 
 /// Reports a source of another kind or schema: nothing else is comparable then.

@@ -13,6 +13,7 @@ pub mod drift;
 pub mod expression;
 pub mod grant;
 pub mod mapping;
+pub mod mask;
 pub mod names;
 pub mod nearest;
 pub mod ontology;

@@ -15,7 +15,9 @@ use std::sync::Arc;
 pub use computed::{Expression, NamedMeasure, Origin};
 pub use exact::{ExactNumber, NotANumber};
 pub use spanned::Spanned;
-pub use words::{Action, AggregateOp, Datatype, SourceKind};
+pub use words::{Action, AggregateOp, Datatype, SearchAnalyzer, SourceKind};
+
+use crate::mask::Mask;
 
 /// A whole mapping document.
 ///
@@ -98,8 +100,13 @@ impl Dataset {
     ///
     /// Dataset names hold no `_`, so two names never give the same tool.
     pub fn workup_tool(&self) -> String {
-        format!("workup_{}", self.name.replace('-', "_"))
+        workup_tool(&self.name)
     }
+}
+
+/// The tool that works up entities of the dataset of that name.
+pub fn workup_tool(dataset: &str) -> String {
+    format!("workup_{}", dataset.replace('-', "_"))
 }
 
 /// One of `[[connections]]`: this mapping over one source.
@@ -143,6 +150,8 @@ pub struct Stream {
     pub deleted: Option<Spanned<String>>,
     /// The fields full-text search reads.
     pub search: Vec<Spanned<String>>,
+    /// How the words of these fields are made; absent means [`SearchAnalyzer::English`].
+    pub analyzer: Option<Spanned<SearchAnalyzer>>,
     /// Sets of fields no two records share, besides the key.
     pub unique: Vec<Spanned<Vec<Spanned<String>>>>,
     /// What the stream holds, for people and agents.
@@ -156,6 +165,12 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// How the words of its searched fields are made.
+    pub fn search_analyzer(&self) -> SearchAnalyzer {
+        let declared = self.analyzer.as_ref();
+        declared.map_or_else(SearchAnalyzer::default, |it| it.value)
+    }
+
     /// The field of that name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         let found = self.fields.iter().find(|field| field.name == name);
@@ -226,6 +241,8 @@ pub struct Field {
     pub sort: Spanned<bool>,
     /// The aggregates it offers, in canonical order. Default: all its datatype allows.
     pub aggregate: Spanned<Vec<AggregateOp>>,
+    /// What every grant shows of it at most, in place of its values.
+    pub mask: Option<Spanned<Mask>>,
 }
 
 impl Field {
@@ -248,6 +265,7 @@ impl Field {
             filter: name.with(scalar),
             sort: name.with(scalar),
             aggregate: name.with(Self::default_aggregate(datatype.value, false)),
+            mask: None,
             name,
             datatype,
         }

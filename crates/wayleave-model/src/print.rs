@@ -67,6 +67,9 @@ fn write_stream(out: &mut String, stream: &Stream) -> fmt::Result {
     if !stream.search.is_empty() {
         line(out, "search", texts(&stream.search))?;
     }
+    if let Some(analyzer) = &stream.analyzer {
+        line(out, "analyzer", text(analyzer.value.as_str()))?;
+    }
     if !stream.unique.is_empty() {
         line(
             out,
@@ -138,6 +141,9 @@ fn write_field(out: &mut String, stream: &str, field: &Field) -> fmt::Result {
             "aggregate",
             list(field.aggregate.iter().map(|op| text(op.as_str()))),
         )?;
+    }
+    if let Some(mask) = &field.mask {
+        line(out, "mask", text(&mask.to_string()))?;
     }
     Ok(())
 }

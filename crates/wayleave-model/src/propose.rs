@@ -7,10 +7,12 @@
 mod choose;
 mod comment;
 mod draft;
+mod fit;
 mod guess;
 mod merge;
 mod naming;
 mod person;
+mod personal;
 mod relate;
 mod render;
 mod reverse;
@@ -23,6 +25,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+pub use fit::fit;
 pub use merge::{Change, Merge, MergeError, repropose};
 pub use samples::{
     ColumnSample, MAX_SAMPLED_VALUES, MIN_SAMPLED_ROWS, SampledColumn, Samples, columns_to_sample,

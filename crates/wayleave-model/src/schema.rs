@@ -88,6 +88,7 @@ fn shape(shape: Shape) -> Value {
             "items": {"type": ["string", "number"]},
         }),
         Shape::Pattern => json!({"type": "string", "format": "regex", "maxLength": MAX_PATTERN}),
+        Shape::Mask => json!({"type": "string", "pattern": crate::mask::PATTERN}),
         Shape::Expression => expression(),
         Shape::Measures => json!({
             "type": "object", "maxProperties": most, "propertyNames": name(NameKind::Field),

@@ -87,6 +87,11 @@ pub fn looks_like_dsn(text: &str) -> bool {
         .is_none_or(|patterns| patterns.places(&patterns.text, text).next().is_some())
 }
 
+/// Whether a raw document, comments included, holds what looks like a connection string.
+pub fn holds_dsn(document: &str) -> bool {
+    !dsn_places(document).is_empty()
+}
+
 /// The ranges of a raw document, comments included, that look like connection strings.
 pub(crate) fn dsn_places(document: &str) -> Vec<Range<usize>> {
     match PATTERNS.as_ref() {

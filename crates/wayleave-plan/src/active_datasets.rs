@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of callers. [`View`](crate::view::View) is the part that one package sees.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wayleave_model::mapping::Mapping;
@@ -13,6 +13,37 @@ use wayleave_model::ratify::Ratified;
 pub struct ActiveDatasets {
     /// Sorted by name, so that every list made from them is stable.
     datasets: Vec<Arc<Ratified<Mapping>>>,
+    suspended: Arc<SuspendedStreams>,
+}
+
+/// The streams that no longer fit their source. They are described and never read: every plan that
+/// would read one names it, and no store answers such a plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SuspendedStreams(BTreeMap<String, BTreeSet<String>>);
+
+impl SuspendedStreams {
+    /// Suspends a stream of a connection.
+    pub fn insert(&mut self, connection_id: &str, stream: &str) {
+        let streams = self.0.entry(connection_id.to_owned()).or_default();
+        streams.insert(stream.to_owned());
+    }
+
+    /// Whether a stream of a connection is suspended.
+    pub fn contains(&self, connection_id: &str, stream: &str) -> bool {
+        let streams = self.0.get(connection_id);
+        streams.is_some_and(|it| it.contains(stream))
+    }
+
+    /// Whether none is suspended.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The suspended streams, each with its connection.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let each = self.0.iter();
+        each.flat_map(|(id, streams)| streams.iter().map(|it| (id.as_str(), it.as_str())))
+    }
 }
 
 /// Two active mappings claim one name.
@@ -75,7 +106,21 @@ impl ActiveDatasets {
             }
             owners.claim(mapping)?;
         }
-        Ok(Self { datasets })
+        Ok(Self {
+            datasets,
+            suspended: Arc::default(),
+        })
+    }
+
+    /// The same datasets, of which these streams are suspended.
+    #[must_use]
+    pub fn with_suspended(self, suspended: Arc<SuspendedStreams>) -> Self {
+        Self { suspended, ..self }
+    }
+
+    /// The streams that are not read, because they no longer fit their source.
+    pub fn suspended(&self) -> &Arc<SuspendedStreams> {
+        &self.suspended
     }
 
     /// The mappings, sorted by name.

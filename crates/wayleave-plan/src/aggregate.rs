@@ -1,5 +1,6 @@
 //! `aggregate`: measures of records, by group and by calendar period.
 
+mod masked;
 mod metric;
 mod order;
 
@@ -10,6 +11,7 @@ use wayleave_model::mapping::{AggregateOp, Datatype};
 use crate::calendar::Calendar;
 use crate::filter::{self, MeasuredColumn};
 use crate::layout::named_column;
+use crate::mask::Masking;
 use crate::plan::{
     AuthorizedPlan, Column, Granularity, GroupKey, Groups, OrderBy, Predicate, Read,
 };
@@ -20,6 +22,7 @@ use crate::scope::{NamedColumn, PathScope};
 use crate::seal::{Binding, CURSOR_HOURS, CursorPosition, Seal};
 use crate::value::Value;
 use crate::view::{ConnectionView, FieldView, StreamView, Tool, View};
+use masked::{MAX_RANKED_GROUPS, MaskedKeys};
 use metric::Aggregates;
 
 /// An authorized aggregate.
@@ -37,6 +40,8 @@ pub struct AggregatePlan {
     /// Where each column of the order is in the header.
     order: Vec<usize>,
     limit: u32,
+    /// How the keys are masked, where one is.
+    masked: Option<MaskedKeys>,
     binding: Binding,
 }
 
@@ -88,7 +93,13 @@ impl AggregatePlan {
             columns.push(measure.column);
             header.push(measure.name);
         }
-        let places = order::places(request, &header, keys.len())?;
+        let masks = keys.iter().map(|key| key.masking.clone());
+        let masks: Vec<Option<Masking>> = masks.collect();
+        let masked = MaskedKeys::new(&masks);
+        let mut places = order::places(request, &header, keys.len())?;
+        if let Some(masked) = &masked {
+            masked.put_last(&mut places, request, &header)?;
+        }
         let order = places.iter().filter_map(|(place, descending)| {
             Some(OrderBy {
                 column: columns.get(*place)?.clone(),
@@ -104,7 +115,10 @@ impl AggregatePlan {
             columns,
             having,
             after: None,
-            limit: request.limit + 1,
+            limit: match &masked {
+                None => request.limit + 1,
+                Some(_) => MAX_RANKED_GROUPS + 1,
+            },
         };
         scope.check_size()?;
         let tables = scope.into_joins();
@@ -118,11 +132,13 @@ impl AggregatePlan {
             stream: stream.name().to_owned(),
             keys: groups.by.len(),
             granularity: request.group_by_time.as_ref().map(|it| it.granularity),
-            groups: AuthorizedPlan::new(stream.target(), tables, Read::Groups(groups)),
+            groups: AuthorizedPlan::new(stream.target(), tables, Read::Groups(groups))
+                .masked(Arc::new(masks)),
             totals,
             order: places.into_iter().map(|(place, _)| place).collect(),
             header,
             limit: request.limit,
+            masked,
             binding: binding(view, stream, request),
         };
         if let Some(cursor) = &request.cursor {
@@ -136,12 +152,16 @@ impl AggregatePlan {
         let opened = seal.open(&self.binding, CURSOR_HOURS, cursor);
         let at = opened.map(|position| position.at);
         let at = at.filter(|at| at.len() == self.order.len() && self.keys > 0);
-        let Read::Groups(groups) = self.groups.read_mut() else {
-            return Ok(());
-        };
-        if let Some(at) = at {
-            groups.after = Some(at);
-            return Ok(());
+        match (at, &mut self.masked, self.groups.read_mut()) {
+            (Some(at), Some(masked), _) => {
+                masked.after = Some(at);
+                return Ok(());
+            }
+            (Some(at), None, Read::Groups(groups)) => {
+                groups.after = Some(at);
+                return Ok(());
+            }
+            _ => {}
         }
         let message = "`cursor` does not continue this call: it belongs to another call, has expired, or the data's mapping has changed; repeat the call without it";
         Err(Refusal::new(Code::InvalidCursor, message)
@@ -187,7 +207,8 @@ impl AggregatePlan {
         self.granularity
     }
 
-    /// The groups to read: up to one more than the answer holds.
+    /// The groups to read: up to one more than the answer holds, or, where a key is masked, as many as
+    /// are ranked by their tokens.
     pub fn groups(&self) -> &AuthorizedPlan {
         &self.groups
     }
@@ -195,6 +216,25 @@ impl AggregatePlan {
     /// The same of all records together, if that was asked for: one row of the measures.
     pub fn totals(&self) -> Option<&AuthorizedPlan> {
         self.totals.as_ref()
+    }
+
+    /// Whether the groups must all be read before any is shown, because a key is masked: their order
+    /// by its values would tell of them.
+    pub fn is_ranked_by_tokens(&self) -> bool {
+        self.masked.is_some()
+    }
+
+    /// The groups in the order of the answer, from where it begins, and whether there are more than
+    /// those. `cut` says that the store had more than were read.
+    pub fn ranked(
+        &self,
+        rows: Vec<Vec<Value>>,
+        cut: bool,
+    ) -> Result<(Vec<Vec<Value>>, bool), Refusal> {
+        match &self.masked {
+            None => Ok((rows, cut)),
+            Some(masked) => masked.ranked(rows, cut, &self.order, self.limit()),
+        }
     }
 
     /// The groups of the answer, and whether there are more.
@@ -260,6 +300,7 @@ struct NamedKey {
     name: String,
     datatype: Datatype,
     key: GroupKey,
+    masking: Option<Masking>,
 }
 
 fn keys(scope: &mut PathScope<'_>, request: &AggregateRequest) -> Result<Vec<NamedKey>, Refusal> {
@@ -274,6 +315,7 @@ fn keys(scope: &mut PathScope<'_>, request: &AggregateRequest) -> Result<Vec<Nam
                 name: named.name,
                 datatype: named.column.datatype,
                 key: GroupKey::Column(named.column),
+                masking: named.field.masking().cloned(),
             });
         }
     }
@@ -303,7 +345,7 @@ fn grouped_by(scope: &mut PathScope<'_>, name: &str) -> Result<Vec<NamedColumn>,
         return Err(invalid(message, "group_by"));
     }
     let key = target.key_fields().iter();
-    let title = target.title().filter(|it| it.aggregates().contains(&op));
+    let title = target.title().filter(|it| it.can_aggregate(op));
     let title = title.filter(|title| !target.key_fields().contains(title));
     let paths = key
         .chain(title)
@@ -323,11 +365,11 @@ fn grouping(
     param: &str,
 ) -> Result<NamedColumn, Refusal> {
     let named = named_column(scope, name, param)?;
-    if named.field.aggregates().contains(&op) {
+    if named.field.can_aggregate(op) {
         return Ok(named);
     }
     let fields = scope.stream().fields();
-    let fitting = fields.filter(|field| field.aggregates().contains(&op));
+    let fitting = fields.filter(|field| field.can_aggregate(op));
     Err(invalid(
         format!("records cannot be grouped by `{name}` there"),
         param,
@@ -359,6 +401,8 @@ fn period(scope: &mut PathScope<'_>, time: &TimeGroup) -> Result<NamedKey, Refus
                 Some(name) => zone(name)?,
             },
         },
+        // No masked field is grouped by its period.
+        masking: None,
     })
 }
 

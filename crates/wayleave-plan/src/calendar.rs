@@ -4,7 +4,7 @@
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan};
+use jiff::{Span, Timestamp, ToSpan};
 
 use crate::plan::Granularity;
 use crate::value::Value;
@@ -62,8 +62,9 @@ impl Calendar {
     }
 }
 
-fn date_of(days: i32) -> Option<Date> {
-    Date::constant(1970, 1, 1).checked_add(days.days()).ok()
+pub(crate) fn date_of(days: i32) -> Option<Date> {
+    let days = Span::new().try_days(days).ok()?;
+    Date::constant(1970, 1, 1).checked_add(days).ok()
 }
 
 /// Days since 1970-01-01 of the first day of a date's period.

@@ -9,9 +9,7 @@ use std::sync::Arc;
 use wayleave_model::mapping::{Datatype, ExactNumber, Relation};
 
 use crate::layout::{self, Layout, Record};
-use crate::plan::{
-    AuthorizedPlan, Column, Comparison, Each, JoinedTable, Predicate, Read, Rows, TARGET,
-};
+use crate::plan::{AuthorizedPlan, Column, Comparison, Each, JoinedTable, Predicate, Rows, TARGET};
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::EXPANDED_ROWS;
 use crate::scope::{PathScope, joining};
@@ -87,10 +85,10 @@ impl Expansion {
         }
         let parents = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
         let per_parent = if self.single { 1 } else { EXPANDED_ROWS + 1 };
-        Some(AuthorizedPlan::new(
+        Some(self.layout.plan(
             self.target.target(),
             Arc::clone(&self.tables),
-            Read::Rows(Rows {
+            Rows {
                 columns: Arc::clone(&self.layout.columns),
                 predicate: Predicate::all([self.target.base(), self.matching(wanted)]),
                 order: layout::default_order(&self.target),
@@ -101,7 +99,7 @@ impl Expansion {
                 }),
                 limit: parents.saturating_mul(per_parent),
                 previews: false,
-            }),
+            },
         ))
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use crate::expand::{self, Expansion};
 use crate::id::RecordId;
 use crate::layout::{self, Layout, Record};
-use crate::plan::{AuthorizedPlan, Comparison, Predicate, Read, Rows};
+use crate::plan::{AuthorizedPlan, Comparison, Predicate, Rows};
 use crate::refusal::{Call, Code, Refusal, quoted};
 use crate::request::FetchRequest;
 use crate::scope::PathScope;
@@ -84,10 +84,10 @@ impl FetchPlan {
             stream: stream.clone(),
             label: connection.label.clone(),
             key: values,
-            rows: AuthorizedPlan::new(
+            rows: layout.plan(
                 stream.target(),
                 scope.into_joins(),
-                Read::Rows(Rows {
+                Rows {
                     columns: Arc::clone(&layout.columns),
                     predicate: Predicate::all([Predicate::all(key), stream.base()]),
                     order,
@@ -95,7 +95,7 @@ impl FetchPlan {
                     each: None,
                     limit: 1,
                     previews: false,
-                }),
+                },
             ),
             layout,
             expansions,

@@ -13,6 +13,7 @@ use serde_json::{Map, Number, Value as Json};
 use wayleave_model::mapping::{Datatype, ExactNumber, Stream};
 
 use crate::layout;
+use crate::mask::Masking;
 use crate::plan::{Column, Predicate, TARGET};
 use crate::refusal::{Code, Refusal, quoted};
 use crate::scope::PathScope;
@@ -60,6 +61,9 @@ pub const fn operators(datatype: Datatype) -> &'static [&'static str] {
     }
 }
 
+/// The operators of a field that is shown as tokens.
+pub const TOKEN_OPERATORS: &[&str] = &["eq", "in"];
+
 /// Whose filter it is, which decides what it may name.
 enum FilterOwner<'a, 'v> {
     /// A caller's: visible fields that the mapping lets filters name, and paths to such.
@@ -89,6 +93,27 @@ struct Compared {
 impl Compared {
     fn datatype(&self) -> Datatype {
         self.column.datatype
+    }
+
+    /// How its values are masked, unless they are shown.
+    fn masking(&self) -> Option<&Masking> {
+        self.field.as_ref()?.masking()
+    }
+
+    /// What it may be compared by.
+    fn operators(&self) -> &'static [&'static str] {
+        match self.masking() {
+            None => operators(self.datatype()),
+            Some(_) => TOKEN_OPERATORS,
+        }
+    }
+
+    /// What it is, for messages.
+    fn kind(&self) -> String {
+        match self.masking() {
+            None => self.datatype().to_string(),
+            Some(masking) => format!("masked by `{}`", masking.mask()),
+        }
     }
 }
 
@@ -218,6 +243,16 @@ fn operand(compared: &Compared, json: &Json, path: &str, listed: bool) -> Result
         return Err(refuse(message));
     }
     let datatype = compared.datatype();
+    if let Some(masking) = compared.masking() {
+        // One answer to whatever is no token here: a wrong one, another grant's, a plain value.
+        let opened = json.as_str().and_then(|it| masking.open(it, datatype));
+        return opened.ok_or_else(|| {
+            refuse(format!(
+                "`{}` is masked; compare it with a token that your own results show, of a value of at most 250 bytes",
+                compared.name
+            ))
+        });
+    }
     let value = typed(datatype, json).ok_or_else(|| {
         refuse(format!(
             "`{}` ({datatype}) takes {}",

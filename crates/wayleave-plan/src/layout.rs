@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use crate::id::RecordId;
-use crate::plan::{Column, OrderBy};
+use crate::mask::Masking;
+use crate::plan::{AuthorizedPlan, Column, JoinedTable, OrderBy, Read, Rows, Target};
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::SortKey;
 use crate::scope::{NamedColumn, PathScope};
@@ -56,6 +57,8 @@ impl Record {
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) columns: Arc<Vec<Column>>,
+    /// How each column is masked. One that is shown masked and joined on is there twice.
+    masks: Arc<Vec<Option<Masking>>>,
     show: Arc<Show>,
     order: Vec<usize>,
     deleted: Option<usize>,
@@ -139,7 +142,15 @@ impl Layout {
             }
         }
         let mut columns = Vec::with_capacity(shown.len());
-        let fields = shown.iter().map(|it| place(&mut columns, &it.column));
+        let mut masks = Vec::with_capacity(shown.len());
+        let fields = shown.iter().map(|it| {
+            let masking = it.field.masking();
+            known(&columns, &masks, &it.column, masking).unwrap_or_else(|| {
+                columns.push(it.column.clone());
+                masks.push(masking.cloned());
+                columns.len() - 1
+            })
+        });
         let fields: Vec<usize> = fields.collect();
         let show = Show {
             connection_id: view.connection_id().to_owned(),
@@ -152,6 +163,7 @@ impl Layout {
         };
         Self {
             columns: Arc::new(columns),
+            masks: Arc::new(masks),
             show: Arc::new(show),
             order: Vec::new(),
             deleted: None,
@@ -187,12 +199,24 @@ impl Layout {
         self.joins.push(places);
     }
 
-    /// Where a column is, asking for it if need be.
+    /// Where a column is as it is stored, asking for it if need be.
     fn place(&mut self, wanted: &Column) -> usize {
-        match known(&self.columns, wanted) {
-            Some(place) => place,
-            None => place(Arc::make_mut(&mut self.columns), wanted),
-        }
+        known(&self.columns, &self.masks, wanted, None).unwrap_or_else(|| {
+            let columns = Arc::make_mut(&mut self.columns);
+            columns.push(wanted.clone());
+            Arc::make_mut(&mut self.masks).push(None);
+            columns.len() - 1
+        })
+    }
+
+    /// A read of these columns.
+    pub(crate) fn plan(
+        &self,
+        target: Arc<Target>,
+        tables: Arc<Vec<JoinedTable>>,
+        rows: Rows,
+    ) -> AuthorizedPlan {
+        AuthorizedPlan::new(target, tables, Read::Rows(rows)).masked(Arc::clone(&self.masks))
     }
 
     /// The values of the order's columns: where a row is in it.
@@ -258,17 +282,15 @@ impl Show {
     }
 }
 
-/// Where a column is, if it is asked for.
-fn known(columns: &[Column], wanted: &Column) -> Option<usize> {
-    columns.iter().position(|column| column == wanted)
-}
-
-/// Where a column is among these, or is put.
-fn place(columns: &mut Vec<Column>, wanted: &Column) -> usize {
-    known(columns, wanted).unwrap_or_else(|| {
-        columns.push(wanted.clone());
-        columns.len() - 1
-    })
+/// Where a column is, masked so, if it is asked for.
+fn known(
+    columns: &[Column],
+    masks: &[Option<Masking>],
+    wanted: &Column,
+    masking: Option<&Masking>,
+) -> Option<usize> {
+    let mut all = columns.iter().zip(masks);
+    all.position(|(column, mask)| column == wanted && mask.as_ref() == masking)
 }
 
 /// The fields to show: the key, which every record is known by, then those that are asked for,

@@ -16,6 +16,7 @@ pub mod filter;
 pub mod id;
 pub mod interpret;
 mod layout;
+pub mod mask;
 pub mod neighbours;
 pub mod package;
 pub mod plan;

@@ -11,7 +11,7 @@ use wayleave_model::mapping::{Join, Relation};
 use crate::expand::{self, Expansion};
 use crate::id::RecordId;
 use crate::layout::{self, Layout, Record};
-use crate::plan::{AuthorizedPlan, JoinedTable, Predicate, Read, Rows};
+use crate::plan::{AuthorizedPlan, JoinedTable, Predicate, Rows};
 use crate::scope::PathScope;
 use crate::search::{MAX_CANDIDATES, key_of, one_of};
 use crate::value::Value;
@@ -151,10 +151,10 @@ impl Around {
         if known.is_empty() {
             return None;
         }
-        Some(AuthorizedPlan::new(
+        Some(self.layout.plan(
             self.stream.target(),
             Arc::clone(&self.tables),
-            Read::Rows(Rows {
+            Rows {
                 columns: Arc::clone(&self.layout.columns),
                 limit: u32::try_from(known.len()).unwrap_or(u32::MAX),
                 predicate: Predicate::all([
@@ -165,7 +165,7 @@ impl Around {
                 after: None,
                 each: None,
                 previews: false,
-            }),
+            },
         ))
     }
 

@@ -1,6 +1,7 @@
 //! What one credential may read: one grant per connection.
 
 mod grant_selection;
+mod narrowing;
 mod terms;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,8 +9,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use wayleave_model::mask::Mask;
 
 pub use grant_selection::{GrantSelection, Unfit};
+pub use narrowing::GrantNarrowing;
 pub use terms::LeftOut;
 
 /// The grants behind one token.
@@ -77,6 +80,9 @@ pub struct StreamGrant {
     pub relations: RelationScope,
     /// Limits the rows to those that match this filter, in the caller's own filter language.
     pub rows: Option<Json>,
+    /// The fields that are shown masked, by name.
+    #[serde(default)]
+    pub masks: BTreeMap<String, Mask>,
 }
 
 /// The fields of a stream that a grant covers.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::{AggregateOp, SourceKind};
 
+use crate::mask::Masking;
 use crate::value::Value;
 
 pub use self::column::{Column, ColumnOrigin};
@@ -42,6 +43,8 @@ pub struct AuthorizedPlan {
     target: Arc<Target>,
     joins: Arc<Vec<JoinedTable>>,
     read: Arc<Read>,
+    /// How each column of the answer is masked; empty where none is.
+    masks: Arc<Vec<Option<Masking>>>,
 }
 
 impl AuthorizedPlan {
@@ -50,6 +53,29 @@ impl AuthorizedPlan {
             target,
             joins,
             read: Arc::new(read),
+            masks: Arc::default(),
+        }
+    }
+
+    /// The same with the columns of its answer masked so, as far as there are masks.
+    pub(crate) fn masked(mut self, masks: Arc<Vec<Option<Masking>>>) -> Self {
+        let is_masked = masks.iter().any(Option::is_some);
+        self.masks = if is_masked { masks } else { Arc::default() };
+        self
+    }
+
+    /// Whether the answer's rows are to be masked.
+    pub fn is_masked(&self) -> bool {
+        !self.masks.is_empty()
+    }
+
+    /// Masks a row of the answer, as the store read it. Rows are masked before anything else is done
+    /// with them, so that neither their values nor their size reach a caller.
+    pub fn mask(&self, row: &mut [Value]) {
+        for (value, masking) in row.iter_mut().zip(self.masks.iter()) {
+            if let Some(masking) = masking {
+                *value = masking.apply(std::mem::replace(value, Value::Null));
+            }
         }
     }
 
@@ -72,6 +98,33 @@ impl AuthorizedPlan {
     pub fn read(&self) -> &Read {
         &self.read
     }
+
+    /// A stream that the plan reads, itself or along a relation, and that is suspended because it no
+    /// longer fits its source. No store answers such a plan.
+    pub fn suspended(&self) -> Option<&Arc<str>> {
+        let joined = self.joins.iter().find_map(|it| it.suspended.as_ref());
+        let direct = self.target.suspended.as_ref().or(joined);
+        if direct.is_some() {
+            return direct;
+        }
+        let mut found = None;
+        let joins = self.joins.iter().map(|it| &it.rows);
+        for predicate in joins {
+            find_suspended(predicate, &mut found);
+        }
+        self.read
+            .for_each_predicate(&mut |predicate| find_suspended(predicate, &mut found));
+        found
+    }
+}
+
+/// The first suspended stream that a predicate looks at.
+fn find_suspended<'p>(predicate: &'p Predicate, found: &mut Option<&'p Arc<str>>) {
+    predicate.for_each_exists(&mut |related, joins| {
+        let mut tables = std::iter::once(related).chain(joins);
+        let suspended = tables.find_map(|it| it.suspended.as_ref());
+        *found = found.or(suspended);
+    });
 }
 
 /// Where a plan reads.
@@ -89,6 +142,8 @@ pub struct Target {
     pub table: String,
     /// The digest of the mapping the plan was made from.
     pub mapping: Digest,
+    /// The stream's name, where it is suspended: it no longer fits its source.
+    pub suspended: Option<Arc<str>>,
 }
 
 /// A table of the target's source that a relation leads to.
@@ -100,6 +155,8 @@ pub struct JoinedTable {
     pub schema: Option<String>,
     /// The table, exactly as the store has it.
     pub name: String,
+    /// The stream's name, where it is suspended: it no longer fits its source.
+    pub suspended: Option<Arc<str>>,
     /// What joins it: a column of a table named before it, and one of its own. A value that is NULL
     /// or not of its datatype joins nothing.
     pub on: Vec<(Column, Column)>,

@@ -81,10 +81,10 @@ impl QueryPlan {
         let mut plan = Self {
             stream: stream.clone(),
             count: count(stream, &tables, &predicate, request.count),
-            rows: AuthorizedPlan::new(
+            rows: layout.plan(
                 stream.target(),
                 tables,
-                Read::Rows(Rows {
+                Rows {
                     columns: Arc::clone(&layout.columns),
                     predicate,
                     order,
@@ -92,7 +92,7 @@ impl QueryPlan {
                     each: None,
                     limit: request.limit + 1,
                     previews: false,
-                }),
+                },
             ),
             layout,
             expansions,
@@ -107,10 +107,11 @@ impl QueryPlan {
     }
 
     /// Lets the store answer texts that no page shows whole by their beginnings. Not where records
-    /// are joined: any value may be what they are joined on.
+    /// are joined: any value may be what they are joined on. Nor where one is masked: its end may show.
     #[must_use]
     pub fn with_previews(mut self) -> Self {
         if self.expansions.is_empty()
+            && !self.rows.is_masked()
             && let Read::Rows(rows) = self.rows.read_mut()
         {
             rows.previews = true;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use wayleave_model::expression::{Formula, MAX_FOLLOWED_RELATIONS, MAX_HOPS, Node, Path};
 use wayleave_model::mapping::{Datatype, Relation};
 
+use crate::mask::Masking;
 use crate::plan::{Column, ColumnOrigin, JoinedTable, Predicate, TARGET};
 use crate::refusal::{Code, Refusal};
 use crate::view::{ConnectionView, FieldView, StreamView};
@@ -105,7 +106,7 @@ impl<'v> PathScope<'v> {
         let (_, end) = self.walk(self.stream, &hops)?;
         let field = end.field(last)?.clone();
         let (table, end) = self.follow(self.table, self.stream, &hops)?;
-        let column = self.column(table, end, &field)?;
+        let column = self.shown(table, end, &field)?;
         Some(NamedColumn {
             name: name.to_owned(),
             field,
@@ -119,7 +120,7 @@ impl<'v> PathScope<'v> {
         Some(NamedColumn {
             name: field.name().to_owned(),
             field: field.clone(),
-            column: self.column(self.table, self.stream, field)?,
+            column: self.shown(self.table, self.stream, field)?,
             is_path: false,
         })
     }
@@ -237,7 +238,8 @@ impl<'v> PathScope<'v> {
         let target = self.connection.stream(&relation.to)?;
         let table = self.number();
         let mut joined = joined_table(from, stream, relation, table, target)?;
-        let ordered = |it: &&FieldView| !it.is_many() && it.datatype() != Datatype::Json;
+        let ordered =
+            |it: &&FieldView| !it.is_many() && it.datatype() != Datatype::Json && !it.is_masked();
         let ordered = target.fields().filter(ordered);
         joined.first_by = ordered.filter_map(|it| it.stored(table)).collect();
         self.joins.push(joined);
@@ -248,6 +250,15 @@ impl<'v> PathScope<'v> {
             stream: target,
         });
         Some((table, target))
+    }
+
+    /// What a store reads of a field that a caller may name. Of one that is redacted nothing is read:
+    /// the record's key stands in for it.
+    fn shown(&mut self, table: u16, stream: &'v StreamView, field: &FieldView) -> Option<Column> {
+        if field.masking().is_some_and(Masking::is_redact) {
+            return stream.key_fields().first()?.stored(table);
+        }
+        self.column(table, stream, field)
     }
 
     /// What a store reads for a field of one of the tables.
@@ -302,7 +313,8 @@ impl<'v> PathScope<'v> {
 }
 
 /// Whether every path of a computed field leads through what is granted. The record's own fields
-/// need not be: whoever granted the computed one granted what it tells of them.
+/// need not be: whoever granted the computed one granted what it tells of them. None may be masked:
+/// what is computed from it would tell of it.
 pub(crate) fn is_computable(
     streams: &[StreamView],
     stream: &StreamView,
@@ -336,6 +348,7 @@ fn leads(
         let end = on_the_way(streams, stream, hops).last().flatten();
         let is_own = hops.is_empty() && !own_too;
         all &= is_own || end.is_some_and(|end| end.field(last).is_some());
+        all &= end.is_some_and(|end| !end.masks(last));
     });
     all
 }
@@ -391,6 +404,7 @@ fn joined_table(
         table,
         schema: target.target.schema.clone(),
         name: target.target.table.clone(),
+        suspended: target.target.suspended.clone(),
         on,
         rows: rows.of_table(table),
         first_by: Vec::new(),

@@ -17,6 +17,8 @@ use sha2::{Digest as _, Sha256};
 
 pub(crate) use codec::CursorPosition;
 
+use crate::mask::MaskKey;
+
 /// Lifetime of a cursor, in hours.
 pub const CURSOR_HOURS: i64 = 24;
 /// Lifetime of a bookmark of changes, in hours.
@@ -41,6 +43,7 @@ pub struct SealingKey {
 pub struct KeyRing {
     current: (u8, Aes256GcmSiv),
     older: Vec<(u8, Aes256GcmSiv)>,
+    masks: Option<MaskKey>,
 }
 
 impl KeyRing {
@@ -50,7 +53,19 @@ impl KeyRing {
         Self {
             current: cipher(current),
             older: older.iter().map(cipher).collect(),
+            masks: None,
         }
+    }
+
+    /// The ring with the key that masks fields by tokens. Without one, such fields show nothing.
+    #[must_use]
+    pub fn with_mask_key(mut self, key: MaskKey) -> Self {
+        self.masks = Some(key);
+        self
+    }
+
+    pub(crate) fn mask_key(&self) -> Option<&MaskKey> {
+        self.masks.as_ref()
     }
 
     fn keys(&self) -> impl Iterator<Item = &(u8, Aes256GcmSiv)> {

@@ -9,13 +9,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use wayleave_model::digest::Digest;
+use wayleave_model::mapping::SearchAnalyzer;
 
 use crate::active_datasets::ActiveDatasets;
 use crate::filter;
 use crate::id::RecordId;
 use crate::layout::{self, Layout, Record};
 use crate::package::Package;
-use crate::plan::{AuthorizedPlan, Comparison, JoinedTable, Predicate, Read, Rows};
+use crate::plan::{AuthorizedPlan, Comparison, JoinedTable, Predicate, Rows};
 use crate::query::canonical;
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::SearchRequest;
@@ -217,10 +218,10 @@ impl SearchStream {
             return None;
         }
         let limit = u32::try_from(known.len()).unwrap_or(u32::MAX);
-        Some(AuthorizedPlan::new(
+        Some(self.layout.plan(
             self.view.target(),
             Arc::clone(&self.tables),
-            Read::Rows(Rows {
+            Rows {
                 columns: Arc::clone(&self.layout.columns),
                 predicate: Predicate::all([
                     one_of(self.view.key_fields(), known),
@@ -231,7 +232,7 @@ impl SearchStream {
                 each: None,
                 limit,
                 previews: false,
-            }),
+            },
         ))
     }
 
@@ -262,6 +263,8 @@ pub struct Indexed {
     pub digest: Digest,
     /// All fields the mapping has searched, granted or not.
     pub fields: Vec<String>,
+    /// How their words are made.
+    pub analyzer: SearchAnalyzer,
 }
 
 impl Indexed {
@@ -271,6 +274,7 @@ impl Indexed {
         Self {
             digest: stream.mapping.digest(),
             fields: names.iter().map(|name| name.value.clone()).collect(),
+            analyzer: stream.search_analyzer(),
         }
     }
 }

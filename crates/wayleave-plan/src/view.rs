@@ -5,6 +5,7 @@
 
 mod field;
 mod locate;
+mod masks;
 mod measure;
 mod resolve;
 mod schema;
@@ -25,6 +26,7 @@ pub use stream::{StreamView, Tracking};
 use crate::active_datasets::ActiveDatasets;
 use crate::package::Package;
 use crate::refusal::Candidate;
+use crate::seal::KeyRing;
 use crate::write::CapabilityView;
 
 /// What one package sees of the world.
@@ -99,7 +101,13 @@ pub struct Withheld {
 impl View {
     /// What the package sees of the world.
     pub fn new(world: &ActiveDatasets, package: &Package) -> Self {
-        resolve::view(world, package)
+        resolve::view(world, package, None)
+    }
+
+    /// What the package sees of the world, tokens of masked fields among it. Without these keys such
+    /// a field shows nothing.
+    pub fn with_keys(world: &ActiveDatasets, package: &Package, keys: &KeyRing) -> Self {
+        resolve::view(world, package, keys.mask_key())
     }
 
     /// Whose view it is.

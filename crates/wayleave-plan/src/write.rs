@@ -11,6 +11,7 @@ mod description;
 mod image;
 mod reference;
 mod schema;
+mod table_rules;
 mod value;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub use checks::{StoreRule, UniqueCheck};
 pub use description::{WriteHints, description, hints, meta};
 pub use image::RecordImage;
 pub use schema::{IDEMPOTENCY_KEY_LENGTH, input_schema};
+pub use table_rules::{ForeignKeyRule, TableRules, UniqueRule};
 
 use crate::plan::{AuthorizedPlan, Column, Target};
 use crate::value::Value;
@@ -113,6 +115,9 @@ pub enum PolicyRefusal {
     OutsideGrant,
     /// The write could collide with records that the grant hides, and would tell of them.
     HiddenConflict,
+    /// The source ties the record to records that no relation of the mapping leads to, and the write
+    /// would tell of them or change them.
+    HiddenReference,
 }
 
 impl PolicyRefusal {
@@ -121,6 +126,7 @@ impl PolicyRefusal {
         match self {
             Self::OutsideGrant => "outside_grant",
             Self::HiddenConflict => "hidden_conflict",
+            Self::HiddenReference => "hidden_reference",
         }
     }
 
@@ -130,6 +136,10 @@ impl PolicyRefusal {
             Self::OutsideGrant => "policy: the record would not be one that your grant covers",
             Self::HiddenConflict => {
                 "policy: your grant covers some records only, and this could collide with others"
+            }
+            Self::HiddenReference => {
+                "policy: the source ties this record to others that are not mapped, and this would \
+                 tell of them"
             }
         }
     }
@@ -196,6 +206,12 @@ impl AuthorizedWrite {
     /// Makes a repeated call one write.
     pub fn idempotency(&self) -> Option<&IdempotencyKey> {
         self.idempotency.as_ref()
+    }
+
+    /// A suspended stream that the write would change, refer to, or strand. No writer takes it then.
+    pub fn suspended(&self) -> Option<&Arc<str>> {
+        let own = self.target.suspended.as_ref();
+        own.or_else(|| self.capability.suspended(&self.set))
     }
 
     /// Whether the caller wants to know what would change, and nothing written.

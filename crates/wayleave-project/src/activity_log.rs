@@ -11,7 +11,7 @@ use wayleave_model::digest::Digest;
 use crate::Project;
 
 /// The folder of the log, in the project's private folder.
-const LOG_FOLDER: &str = "activity";
+pub(crate) const LOG_FOLDER: &str = "activity";
 /// Entries of the ledger that are read at a time.
 const PAGE: u32 = 1_000;
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use wayleave_ledger::State;
+use wayleave_ledger::{GovernanceError, State};
 use wayleave_model::{
     check::{self, Claimed, Clash},
     diff::{Change, ChangeKind, diff},
@@ -150,6 +150,57 @@ impl Report {
             }
         }
     }
+}
+
+/// A live mapping, compared with its sources.
+#[derive(Debug)]
+pub struct LiveMapping {
+    /// The dataset.
+    pub dataset: String,
+    /// The digest of the mapping.
+    pub digest: Digest,
+    /// The mapping's text, for excerpts.
+    pub text: String,
+    /// The comparison of its connections.
+    pub live: Vec<ConnectionDrift>,
+}
+
+impl LiveMapping {
+    /// Whether it fits its sources, as far as they answered.
+    pub fn is_sound(&self) -> bool {
+        !self.live.iter().any(ConnectionDrift::is_broken)
+    }
+}
+
+/// Compares the live mappings of these datasets, or of all, with their sources. One that is the draft,
+/// byte for byte, was compared with the drafts.
+pub async fn compare_live(
+    project: &Project,
+    report: &Report,
+    wanted: &[String],
+    probe: &SourceProbe,
+    progress: Progress<'_>,
+) -> Result<Vec<LiveMapping>, GovernanceError> {
+    let state = project.governance().ledger().state().await?;
+    let mut comparison = MappingComparison::new(probe, &state);
+    let mut compared = Vec::new();
+    for (name, active) in state.active() {
+        let mut drafts = report.drafts.iter();
+        let is_drafted = drafts.any(|it| it.digest() == Some(active.digest));
+        if is_drafted || !(wanted.is_empty() || wanted.iter().any(|it| it == name)) {
+            continue;
+        }
+        let mapping = project.governance().load_as(&active.ratified.act).await?;
+        let text = String::from_utf8_lossy(mapping.bytes()).into_owned();
+        let live = comparison.compare(&mapping, &text, progress).await;
+        compared.push(LiveMapping {
+            dataset: name.to_owned(),
+            digest: active.digest,
+            text,
+            live,
+        });
+    }
+    Ok(compared)
 }
 
 /// Why nothing could be checked.

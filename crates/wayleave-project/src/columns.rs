@@ -33,6 +33,19 @@ pub fn align(rows: &[Vec<String>]) -> String {
     text.trim_end_matches('\n').to_owned()
 }
 
+/// A number with its thousands apart: `1,284`.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Rows under their heads, as a table; or as a list where the table is wider than `most`.
 pub fn fit(rows: &[Vec<String>], most: Option<usize>) -> String {
     let table = align(rows);

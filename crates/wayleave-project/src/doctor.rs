@@ -21,14 +21,19 @@ use crate::{
     explanation::with_causes,
     index_status, keys,
     project::{Project, ProjectError},
+    serving_status,
     settings::{self, Settings},
     source_probe::{MappingComparison, SourceProbe},
     token_rules::{self, UnknownGrant},
+    trust::{OWNER_VARIABLE, TrustStore},
 };
 
 /// Hint for a SQLite file that is locked against writers while it is read.
 const WRITE_AHEAD_LOG: &str = "where programs write to the file while it is served, give it a write-ahead log \
     (`PRAGMA journal_mode = WAL`); without one, slow reads give way to them";
+
+/// Files that are named one by one.
+const MAX_NAMED_FILES: usize = 6;
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -99,10 +104,20 @@ impl Finding {
 
 /// Examines the project in `folder`.
 pub async fn examine(folder: &Path, probe: &SourceProbe, progress: Progress<'_>) -> Vec<Finding> {
+    examine_trusting(folder, &TrustStore::default(), probe, progress).await
+}
+
+/// The same, of a project that must fit what is trusted of it.
+pub async fn examine_trusting(
+    folder: &Path,
+    trust: &TrustStore,
+    probe: &SourceProbe,
+    progress: Progress<'_>,
+) -> Vec<Finding> {
     let mut findings = vec![settings_of(folder)];
     findings.extend(private_folder(folder));
     findings.extend(cursor_keys(folder));
-    let project = match Project::open_to_read(folder) {
+    let project = match Project::open_to_read_trusting(folder, trust) {
         Ok(project) => project,
         // Already reported.
         Err(ProjectError::None { .. } | ProjectError::Settings(_)) => return findings,
@@ -124,8 +139,10 @@ pub async fn examine(folder: &Path, probe: &SourceProbe, progress: Progress<'_>)
     let (ledger, state) = ledger(&project).await;
     findings.extend(ledger);
     findings.push(activity(&project));
+    findings.extend(running(&project));
     findings.extend(drafts(&project));
     if let Some(state) = state {
+        findings.push(owners(&state, trust));
         findings.extend(token_rules(project.settings(), &state));
         findings.extend(listener(project.settings(), &state));
         findings.extend(clock(&state));
@@ -134,6 +151,31 @@ pub async fn examine(folder: &Path, probe: &SourceProbe, progress: Progress<'_>)
         findings.extend(indexes(&project, &state).await);
     }
     findings
+}
+
+/// Who signs decisions, if anyone does.
+fn owners(state: &State, trust: &TrustStore) -> Finding {
+    let about = "owners";
+    let Some(first) = state.first_owner() else {
+        return Finding::warning(
+            about,
+            "none, so ratifications are unsigned",
+            "register your key with `wayleave owner add`",
+        );
+    };
+    let present = state.owners().values().filter(|it| it.removed.is_none());
+    let names: Vec<_> = present.map(|it| it.name.as_str()).collect();
+    let signed = format!("decisions are signed, by {}", shown(&names.join(", ")));
+    if trust.names_owner() {
+        return Finding::ok(about, format!("{signed}; {first} is trusted by name"));
+    }
+    Finding {
+        hint: Some(format!(
+            "set `{OWNER_VARIABLE}` to {first} where the server is started, out of reach of whoever \
+             can write the folder"
+        )),
+        ..Finding::ok(about, signed)
+    }
 }
 
 fn settings_of(folder: &Path) -> Finding {
@@ -166,19 +208,46 @@ fn private_folder(folder: &Path) -> Option<Finding> {
         let hint = format!("close it: `chmod 700 {FOLDER}`");
         return Some(Finding::problem(FOLDER, message, Some(hint)));
     }
-    let open = ["ledger.db", "ledger.head", keys::FILE]
-        .into_iter()
-        .filter(|name| mode(&own.join(name)).is_some_and(|it| it & 0o077 != 0))
-        .collect::<Vec<_>>();
+    let open = exposed_files(&own);
     Some(if open.is_empty() {
         Finding::ok(FOLDER, "private to you")
     } else {
-        let message = format!(
-            "other users could read {} if the folder opened",
-            open.join(", ")
-        );
+        let further = open.len().saturating_sub(MAX_NAMED_FILES);
+        let first: Vec<String> = open.into_iter().take(MAX_NAMED_FILES).collect();
+        let mut files = first.join(", ");
+        if further > 0 {
+            files = format!("{files} and {further} more");
+        }
+        let message = format!("other users could read {files} if the folder opened");
         Finding::warning(FOLDER, message, "close them: `chmod 600` each")
     })
+}
+
+/// Files of the private folder that others could read if the folder opened, by their path in it:
+/// whatever is there, except indexes, which hold nothing that their own folder does not guard.
+fn exposed_files(private: &Path) -> Vec<String> {
+    let mut open = Vec::new();
+    let mut folders = vec![private.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let Ok(found) = fs::symlink_metadata(&path) else {
+                continue;
+            };
+            let name = path.strip_prefix(private).unwrap_or(&path);
+            if found.is_dir() {
+                if name != Path::new(index_status::INDEX_FOLDER) {
+                    folders.push(path);
+                }
+            } else if found.is_file() && found.permissions().mode() & 0o077 != 0 {
+                open.push(shown(&name.to_string_lossy()));
+            }
+        }
+    }
+    open.sort();
+    open
 }
 
 /// Checks the keys that seal cursors, without which nothing is served.
@@ -206,6 +275,46 @@ fn activity(project: &Project) -> Finding {
         );
     }
     Finding::ok(ABOUT, "calls are recorded before they are answered")
+}
+
+/// What the running servers of the project say of themselves.
+fn running(project: &Project) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for status in serving_status::running(project.folder()) {
+        let about = format!("server {}", status.pid);
+        for it in &status.suspended {
+            let stream = format!("{}/{}", it.connection_id, it.stream);
+            findings.push(Finding::problem(
+                about.as_str(),
+                format!("has suspended {stream}: {}", it.problems.join("; ")),
+                Some("it resumes by itself once the source fits the live mapping"),
+            ));
+        }
+        for it in &status.not_in_force {
+            findings.push(Finding::warning(
+                about.as_str(),
+                format!(
+                    "`{}` is changed but not in force: it is {}, and the file says {}",
+                    it.name, it.in_force, it.written
+                ),
+                "restart the server to apply it",
+            ));
+        }
+        if let Some(refused) = &status.settings_refused {
+            findings.push(Finding::problem(
+                about.as_str(),
+                format!("refuses the settings file and goes on with those before: {refused}"),
+                Some("mend the line; the server reads the file again by itself"),
+            ));
+        }
+        if findings.iter().all(|it| it.about != about) {
+            findings.push(Finding::ok(
+                about,
+                "serves by the settings as they are written",
+            ));
+        }
+    }
+    findings
 }
 
 /// Checks whether the server may listen where the settings say.
@@ -342,7 +451,12 @@ async fn datasets(
             continue;
         };
         let about = format!("dataset {name}");
-        let mapping = match project.governance().load(name).await {
+        // What is served is compared, not what was ratified since.
+        let loaded = match &dataset.active {
+            Some(active) => project.governance().load_as(&active.ratified.act).await,
+            None => project.governance().load(name).await,
+        };
+        let mapping = match loaded {
             Ok(mapping) => mapping,
             Err(error) => {
                 findings.push(governance_problem(&about, &error));
@@ -357,13 +471,17 @@ async fn datasets(
                 Ok(problems) if problems.is_empty() => {}
                 Ok(problems) => {
                     whole &= !compared.is_broken();
-                    let hint = "mend the draft (`wayleave propose` helps) and ratify it again";
+                    let source = &compared.source;
+                    let hint = format!(
+                        "mend the source, or write a draft that fits it (`wayleave propose {source} \
+                         --dataset {name} --fit`) and ratify it"
+                    );
                     let finding = |problem: &Problem| match problem.code.severity() {
                         Severity::Error => {
-                            Finding::problem(about.as_str(), &problem.message, Some(hint))
+                            Finding::problem(about.as_str(), &problem.message, Some(hint.as_str()))
                         }
                         Severity::Warning => {
-                            Finding::warning(about.as_str(), &problem.message, hint)
+                            Finding::warning(about.as_str(), &problem.message, &hint)
                         }
                     };
                     findings.extend(problems.iter().map(finding));

@@ -5,10 +5,10 @@ use std::path::Path;
 use serde::Serialize;
 use wayleave_ledger::FOLDER;
 use wayleave_plan::{search::SearchableStream, value::Value};
-use wayleave_search::{ANALYZER, Index, IndexError, IndexRoot, IndexState, Spec};
+use wayleave_search::{Analyzer, Index, IndexError, IndexRoot, IndexState, Spec};
 
 /// Folder of indexes inside the project's private folder.
-const INDEX_FOLDER: &str = "index";
+pub(crate) const INDEX_FOLDER: &str = "index";
 
 /// The folder of a project's indexes.
 pub fn index_root(folder: &Path) -> IndexRoot {
@@ -47,9 +47,11 @@ pub struct IndexStatus {
 pub fn status(index_root: &IndexRoot, what: &SearchableStream) -> Result<IndexStatus, IndexError> {
     let dir = index_root.dir(&what.connection_id, &what.stream)?;
     let fields = &what.indexed.fields;
+    let analyzer = Analyzer::from(what.indexed.analyzer);
     let found = dir.open(&Spec {
         digest: what.indexed.digest.hex(),
         fields: fields.clone(),
+        analyzer,
     })?;
     let index = match &found {
         IndexState::Ready(index) => Some(index),
@@ -69,7 +71,7 @@ pub fn status(index_root: &IndexRoot, what: &SearchableStream) -> Result<IndexSt
         malformed: index.map(|it| it.stamp().malformed()),
         bytes: dir.usage()?.bytes,
         as_of: index.and_then(|it| time(it.stamp().as_of)),
-        analyzer: ANALYZER,
+        analyzer: analyzer.version(),
         fields: fields.clone(),
         follows_changes: what.is_tracked,
     })

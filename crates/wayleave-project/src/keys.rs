@@ -4,6 +4,8 @@
 //! below it still open the cursors they sealed. Losing the file only invalidates the cursors in
 //! use, so it is made when it is missing.
 
+pub mod mask;
+
 use std::{
     fmt::Write as _,
     fs,
@@ -39,6 +41,12 @@ pub enum KeyError {
         /// The line.
         line: usize,
     },
+    /// The secret of tokens was altered or damaged.
+    #[error("`{}` is damaged", path.display())]
+    DamagedMaskKey {
+        /// The file.
+        path: PathBuf,
+    },
     /// The system gives no random bytes.
     #[error("the system gives no random bytes")]
     Random,
@@ -51,6 +59,9 @@ impl KeyError {
             Self::Disk { .. } => "check that this user may read and write the project folder",
             Self::Damaged { .. } => {
                 "remove the file: a new one is made, and cursors handed out before end"
+            }
+            Self::DamagedMaskKey { .. } => {
+                "restore it from a backup; without it a new one is made, and every token of a masked field is another"
             }
             Self::Random => "check the system's random source",
         }
@@ -82,7 +93,8 @@ pub fn ring(private: &Path) -> Result<KeyRing, KeyError> {
             });
         }
     };
-    Ok(KeyRing::new(&keys.current, &keys.older))
+    let ring = KeyRing::new(&keys.current, &keys.older);
+    Ok(ring.with_mask_key(mask::key(private)?))
 }
 
 /// The most keys a file has; the oldest go first.
@@ -126,6 +138,7 @@ pub fn rotate(private: &Path, drop_older: bool) -> Result<Rotation, KeyError> {
 /// Checks whether the project's key ring is available or can be made. Makes nothing.
 pub fn check(private: &Path) -> Result<(), KeyError> {
     let path = private.join(FILE);
+    mask::read(private)?;
     match fs::read_to_string(&path) {
         Ok(text) => parse(&path, &text).map(drop),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -166,6 +179,14 @@ fn parse(path: &Path, text: &str) -> Result<KeyFile, KeyError> {
 
 fn key(line: &str) -> Option<SealingKey> {
     let (id, hex) = line.split_once(' ')?;
+    Some(SealingKey {
+        id: id.parse().ok()?,
+        secret: secret(hex)?,
+    })
+}
+
+/// 32 bytes in hexadecimal.
+fn secret(hex: &str) -> Option<[u8; 32]> {
     let mut secret = [0; 32];
     if hex.len() != 64 || !hex.is_ascii() {
         return None;
@@ -173,10 +194,7 @@ fn key(line: &str) -> Option<SealingKey> {
     for (byte, at) in secret.iter_mut().zip((0..64).step_by(2)) {
         *byte = u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()?;
     }
-    Some(SealingKey {
-        id: id.parse().ok()?,
-        secret,
-    })
+    Some(secret)
 }
 
 /// Writes a temporary file and renames it, so that no reader sees half a file.

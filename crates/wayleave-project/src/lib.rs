@@ -6,6 +6,8 @@
 
 pub mod activation;
 pub mod activity_log;
+pub mod backup;
+pub mod call_summary;
 pub mod change_triggers;
 pub mod check;
 pub mod columns;
@@ -27,10 +29,13 @@ pub mod render;
 pub mod rendering;
 pub mod review;
 pub mod sanitize;
+pub mod serving_status;
 pub mod settings;
 pub mod source;
 pub mod source_probe;
+pub mod suspension;
 pub mod token_rules;
+pub mod trust;
 
 pub use explanation::Explanation;
 pub use project::{Project, ProjectError};

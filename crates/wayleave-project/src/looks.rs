@@ -3,12 +3,12 @@
 //! A look is written down before anything is read, so that nothing is shown that is not on record.
 
 use std::{
-    fs::OpenOptions,
-    io::{self, Write as _},
+    fs::{File, OpenOptions},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     os::unix::fs::OpenOptionsExt as _,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wayleave_ledger::{FOLDER, Millis, rfc3339};
 
 use crate::project::Project;
@@ -44,4 +44,41 @@ pub fn record(project: &Project, look: &Look<'_>, now: Millis) -> io::Result<()>
     let mut file = options.append(true).create(true).mode(0o600).open(path)?;
     // One write, so that lines of several processes do not mix.
     file.write_all(format!("{line}\n").as_bytes())
+}
+
+/// A look as it was written down.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct RecordedLook {
+    /// Who looked.
+    pub who: String,
+    /// When, as RFC 3339 in UTC.
+    pub at: String,
+    /// The stream, where one was named.
+    #[serde(default)]
+    pub stream: String,
+    /// The proposal whose rows were shown.
+    pub proposal: Option<u64>,
+    /// The token as which a query was tried.
+    pub token: Option<String>,
+}
+
+/// Bytes at the end of the file that are read for the latest looks.
+const MAX_READ_BYTES: u64 = 64 * 1024;
+
+/// The latest looks, latest first. A line that cannot be read is left out.
+pub fn latest(project: &Project, limit: usize) -> io::Result<Vec<RecordedLook>> {
+    let path = project.folder().join(FOLDER).join(LOOKS_FILE);
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(MAX_READ_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_READ_BYTES).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let looks = text.lines().rev();
+    let looks = looks.filter_map(|line| serde_json::from_str(line).ok());
+    Ok(looks.take(limit).collect())
 }

@@ -1,6 +1,6 @@
 //! The datasets of a project: their drafts, ratified and live mappings, and their problems.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Serialize, Serializer};
 use wayleave_ledger::{Dataset, GovernanceError, State};
@@ -10,6 +10,8 @@ use crate::{
     check::{CheckError, CheckedDraft, check},
     explanation::with_causes,
     project::Project,
+    serving_status,
+    suspension::Suspension,
 };
 
 /// The stage a dataset has reached.
@@ -66,6 +68,8 @@ pub struct DatasetLine {
     pub refused: Option<String>,
     /// The problem of its drafts.
     pub draft_problem: Option<String>,
+    /// The streams that a running server has suspended, because they no longer fit their source.
+    pub suspended: Vec<String>,
 }
 
 /// Every dataset, by name; drafts without a name come last.
@@ -88,9 +92,14 @@ pub async fn overview(project: &Project) -> Result<Vec<DatasetLine>, OverviewErr
     for name in state.datasets().keys() {
         drafts.entry(name).or_default();
     }
+    let running = serving_status::running(project.folder());
+    let suspended: Vec<&Suspension> = running.iter().flat_map(|it| &it.suspended).collect();
     let mut lines = Vec::new();
     for (name, drafts) in drafts {
         let mut it = line(Some(name), state.datasets().get(name), &drafts);
+        let own = suspended.iter().filter(|it| it.dataset == name);
+        let own: BTreeSet<String> = own.map(|it| it.stream.clone()).collect();
+        it.suspended = own.into_iter().collect();
         if state.ratified(name).is_some() {
             match governance.load(name).await {
                 Ok(mapping) => it.describe(&mapping),
@@ -144,6 +153,7 @@ fn line(name: Option<&str>, dataset: Option<&Dataset>, drafts: &[&CheckedDraft])
         drafts: drafts.iter().map(|it| it.file.shown.clone()).collect(),
         refused: None,
         draft_problem: draft_problem(drafts),
+        suspended: Vec::new(),
     };
     if ratified.is_none()
         && let Some(mapping) = drafts.iter().find_map(|it| it.mapping())

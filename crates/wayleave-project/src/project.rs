@@ -13,9 +13,14 @@ use std::{
     sync::Arc,
 };
 
-use wayleave_ledger::{Clock, Governance, LedgerError, OpenError, SystemClock};
+use wayleave_ledger::{
+    Clock, Governance, LedgerError, OpenError, Signer, SystemClock, TrustAnchor,
+};
 
-use crate::settings::{self, Settings, SettingsError};
+use crate::{
+    settings::{self, Settings, SettingsError},
+    trust::{TrustError, TrustStore},
+};
 
 /// The folder of drafts.
 pub const MAPPINGS: &str = "mappings";
@@ -62,6 +67,9 @@ pub enum ProjectError {
     /// The ledger cannot be opened.
     #[error(transparent)]
     Ledger(#[from] OpenError),
+    /// It cannot be told which owner of the project is trusted.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
 }
 
 impl ProjectError {
@@ -74,6 +82,7 @@ impl ProjectError {
             Self::Exists { .. } => Some("go on with `wayleave source add`"),
             Self::Ledger(error) => error.hint(),
             Self::Settings(error) => return error.hint(),
+            Self::Trust(error) => Some(error.hint()),
             Self::Disk { .. } => None,
         };
         hint.map(str::to_owned)
@@ -81,26 +90,48 @@ impl ProjectError {
 }
 
 impl Project {
-    /// Opens the project in `folder`.
+    /// Opens the project in `folder`, as whoever its ledger says owns it.
     pub fn open(folder: &Path) -> Result<Self, ProjectError> {
-        Self::open_with(folder, Governance::open)
+        Self::open_trusting(folder, &TrustStore::default())
+    }
+
+    /// Opens the project in `folder`. Its ledger must fit what is trusted of it.
+    pub fn open_trusting(folder: &Path, trust: &TrustStore) -> Result<Self, ProjectError> {
+        Self::open_with(folder, trust, Governance::open_trusting)
     }
 
     /// Opens the project in `folder` for reading. It may be a copy that cannot be written.
     pub fn open_to_read(folder: &Path) -> Result<Self, ProjectError> {
-        Self::open_with(folder, |folder, clock| {
-            match Governance::open(folder, Arc::clone(&clock)) {
+        Self::open_to_read_trusting(folder, &TrustStore::default())
+    }
+
+    /// The same. Its ledger must fit what is trusted of it.
+    pub fn open_to_read_trusting(folder: &Path, trust: &TrustStore) -> Result<Self, ProjectError> {
+        Self::open_with(
+            folder,
+            trust,
+            |folder, clock, anchor| match Governance::open_trusting(
+                folder,
+                Arc::clone(&clock),
+                anchor,
+            ) {
                 Err(OpenError::Ledger(LedgerError::ReadOnly { .. })) => {
-                    Governance::open_read_only(folder, clock)
+                    Governance::open_read_only(folder, clock, anchor)
                 }
                 opened => opened,
-            }
-        })
+            },
+        )
+    }
+
+    /// Opens the project in `folder` and writes nothing to it.
+    pub fn open_read_only(folder: &Path) -> Result<Self, ProjectError> {
+        Self::open_with(folder, &TrustStore::default(), Governance::open_read_only)
     }
 
     fn open_with(
         folder: &Path,
-        governance: impl FnOnce(&Path, Arc<dyn Clock>) -> Result<Governance, OpenError>,
+        trust: &TrustStore,
+        governance: impl FnOnce(&Path, Arc<dyn Clock>, TrustAnchor) -> Result<Governance, OpenError>,
     ) -> Result<Self, ProjectError> {
         let file = folder.join(settings::FILE);
         let text = fs::read_to_string(&file).map_err(|cause| match cause.kind() {
@@ -114,7 +145,12 @@ impl Project {
             },
         })?;
         let settings = Settings::parse(&text)?;
-        let governance = governance(folder, Arc::new(SystemClock))?;
+        let anchor = trust.anchor(folder)?;
+        let governance = governance(folder, Arc::new(SystemClock), anchor)?;
+        // A ledger that cannot be read says why when it is first used.
+        if let Ok(state) = governance.ledger().state_blocking() {
+            trust.note(folder, &state);
+        }
         Ok(Self {
             folder: folder.to_owned(),
             settings,
@@ -144,6 +180,15 @@ impl Project {
         // Written last: a folder is a project once it has its settings.
         fs::write(&file, settings).map_err(|cause| disk(&file, cause))?;
         Self::open(folder)
+    }
+
+    /// The same project, with decisions signed by whatever key of an owner `signer` has.
+    #[must_use]
+    pub fn signed_by(&self, signer: Arc<dyn Signer>) -> Self {
+        Self {
+            governance: self.governance.signed_by(signer),
+            ..self.clone()
+        }
     }
 
     /// The folder.

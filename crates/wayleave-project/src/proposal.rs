@@ -265,6 +265,35 @@ impl DraftTarget {
         Ok(proposal)
     }
 
+    /// Begins with this text where there is no draft: the live mapping, or the ratified one.
+    pub fn begin_with(&mut self, text: String) {
+        self.existing.get_or_insert(text);
+    }
+
+    /// The draft, edited so that it fits a changed source, and nothing more. Writes nothing.
+    pub fn fit(&self, catalogue: &Catalogue) -> Result<Proposal, ProposalError> {
+        let existing = self.existing.as_deref().unwrap_or_default();
+        let fit = propose::fit(existing, catalogue).map_err(|cause| ProposalError::Merge {
+            file: shown(&self.shown),
+            cause,
+        })?;
+        Ok(Proposal {
+            dataset: self.options.dataset.clone(),
+            is_new: false,
+            is_unchanged: existing == fit.text && self.path.exists(),
+            text: fit.text,
+            changes: fit.changes,
+            left_out: fit.left_out,
+            notes: fit.notes,
+            sampling: None,
+        })
+    }
+
+    /// Whether there is a draft or a text to continue.
+    pub fn has_text(&self) -> bool {
+        self.existing.is_some()
+    }
+
     /// Writes the draft atomically.
     pub fn write(&self, proposal: &Proposal) -> Result<(), ProposalError> {
         // Write through a link, not over it.

@@ -6,6 +6,7 @@
 pub mod activation;
 pub mod activity;
 pub mod audit;
+pub mod backup;
 pub mod catalogue;
 pub mod check;
 pub mod datasets;
@@ -14,6 +15,7 @@ pub mod grants;
 pub mod inbox;
 pub mod indexes;
 mod listing;
+pub mod owners;
 pub mod proposal;
 pub mod review;
 pub mod sources;

@@ -4,6 +4,8 @@
 //! [`Settings`] has every default filled in and every value parsed.
 
 mod audit;
+mod change;
+mod drift;
 mod issuer;
 mod live;
 mod raw;
@@ -17,6 +19,8 @@ use wayleave_model::{
 };
 
 pub use audit::AuditSettings;
+pub use change::{SettingChange, SettingKey, TakesEffect};
+pub use drift::DriftSettings;
 pub use issuer::{Algorithm, Issuer, PackageRule, UnknownAlgorithm, endpoint};
 pub use live::LiveSettings;
 use raw::RawSettings;
@@ -75,6 +79,8 @@ pub struct Settings {
     pub search: Freshness,
     /// How changes of records are found and told.
     pub live: LiveSettings,
+    /// How often live mappings are compared with their sources.
+    pub drift: DriftSettings,
     /// How calls are recorded.
     pub audit: AuditSettings,
     /// The address of the listener for `/metrics`, `/healthz` and `/readyz`; none without.
@@ -286,6 +292,7 @@ impl Settings {
             limits: limits(&raw.limits)?,
             search: freshness(&raw.search)?,
             live: LiveSettings::resolve(&raw.live)?,
+            drift: DriftSettings::resolve(&raw.drift),
             audit: AuditSettings::resolve(&raw.audit)?,
             telemetry: audit::telemetry_address(&raw.telemetry)?,
             dataset_tools: raw.serve.dataset_tools.unwrap_or(DEFAULT_DATASET_TOOLS),

@@ -12,9 +12,9 @@ use wayleave_ledger::{Source, State};
 use wayleave_model::{
     catalogue::Catalogue,
     drift,
-    mapping::Mapping,
+    mapping::{Connection, Mapping},
     nearest::nearest,
-    problem::{self, Problem},
+    problem::{self, Problem, ProblemCode},
     propose::{Samples, columns_to_sample},
 };
 use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError, Unsampled};
@@ -221,6 +221,22 @@ pub struct ConnectionDrift {
 }
 
 impl ConnectionDrift {
+    /// The streams that the source no longer fits, each with what forbids it; `None` where the source
+    /// gives no answer, which says nothing of them. A schema that is gone takes all streams along.
+    pub fn broken_streams(&self, mapping: &Mapping) -> Option<BTreeMap<String, Vec<Problem>>> {
+        match &self.drift {
+            Ok(problems) => Some(drift::broken_streams(mapping, problems)),
+            Err(ProbeError::Store {
+                cause: cause @ StoreError::NoSchema { .. },
+                ..
+            }) => {
+                let gone = Problem::new(ProblemCode::SchemaMismatch, cause.to_string());
+                Some(drift::broken_streams(mapping, &[gone]))
+            }
+            Err(_) => None,
+        }
+    }
+
     /// Whether the connection could not be served as it stands.
     pub fn is_broken(&self) -> bool {
         match &self.drift {
@@ -257,13 +273,8 @@ impl<'a> MappingComparison<'a> {
     ) -> Vec<ConnectionDrift> {
         let mut compared = Vec::new();
         for connection in &mapping.connections {
-            compared.push(ConnectionDrift {
-                connection: connection.id.value.clone(),
-                source: connection.source.value.clone(),
-                drift: self
-                    .drift(mapping, &connection.source, text, progress)
-                    .await,
-            });
+            let drift = self.compare_connection(mapping, connection, text, progress);
+            compared.push(drift.await);
         }
         for capability in &mapping.capabilities {
             let source = capability.source.value.clone();
@@ -276,6 +287,22 @@ impl<'a> MappingComparison<'a> {
             }
         }
         compared
+    }
+
+    /// Compares one connection of a mapping.
+    pub async fn compare_connection(
+        &mut self,
+        mapping: &Mapping,
+        connection: &Connection,
+        text: &str,
+        progress: Progress<'_>,
+    ) -> ConnectionDrift {
+        let source = &connection.source;
+        ConnectionDrift {
+            connection: connection.id.value.clone(),
+            source: source.value.clone(),
+            drift: self.drift(mapping, source, text, progress).await,
+        }
     }
 
     async fn drift(

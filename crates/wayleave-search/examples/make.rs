@@ -18,6 +18,7 @@ fn main() {
     let spec = Spec {
         digest: "ab".repeat(32),
         fields: vec!["body".to_owned()],
+        analyzer: wayleave_search::Analyzer::English,
     };
     let dir = IndexRoot::new(folder).dir("c", "notes").expect("a place");
     let note = |n: usize| {

@@ -1,8 +1,9 @@
-//! Splits text into words: one analyzer for documents, queries and snippets.
+//! Splits text into words: the same way for documents, queries and snippets.
 //!
 //! A word is a run of letters and digits, lower-cased and folded to ASCII; a character of a
 //! script that writes without spaces is a word of its own. Each word has a plain form, for
-//! prefixes, and an English stem, for everything else. Nothing here knows of indexes.
+//! prefixes, and a stem, for everything else. The [`Analyzer`] decides the stem alone: all of them
+//! find the same words at the same places. Nothing here knows of indexes.
 
 use std::cell::RefCell;
 
@@ -10,12 +11,98 @@ use tantivy::tokenizer::{
     AsciiFoldingFilter, Language, LowerCaser, RawTokenizer, Stemmer, TextAnalyzer, Token,
     TokenStream, Tokenizer, TokenizerManager,
 };
+use wayleave_model::mapping::SearchAnalyzer;
 
-/// The analyzer's name and version. An index built with another one is rebuilt.
-pub const ANALYZER: &str = "english-1";
+/// How the stem of a word is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Analyzer {
+    /// The English stem of the folded word.
+    #[default]
+    English,
+    /// The German stem, folded.
+    German,
+    /// The French stem, folded.
+    French,
+    /// The Spanish stem, folded.
+    Spanish,
+    /// The folded word itself.
+    None,
+}
 
-/// The name of the analyzer of stems inside an index.
-pub(crate) const STEMS: &str = "wayleave-stems";
+impl From<SearchAnalyzer> for Analyzer {
+    /// The analyzer that a mapping declares.
+    fn from(declared: SearchAnalyzer) -> Self {
+        match declared {
+            SearchAnalyzer::English => Self::English,
+            SearchAnalyzer::German => Self::German,
+            SearchAnalyzer::French => Self::French,
+            SearchAnalyzer::Spanish => Self::Spanish,
+            SearchAnalyzer::None => Self::None,
+        }
+    }
+}
+
+impl Analyzer {
+    /// Every analyzer, in the order of its discriminants.
+    pub const ALL: [Self; 5] = [
+        Self::English,
+        Self::German,
+        Self::French,
+        Self::Spanish,
+        Self::None,
+    ];
+
+    /// Its name and version. An index built with another one is rebuilt.
+    pub const fn version(self) -> &'static str {
+        match self {
+            Self::English => "english-1",
+            Self::German => "german-1",
+            Self::French => "french-1",
+            Self::Spanish => "spanish-1",
+            Self::None => "none-1",
+        }
+    }
+
+    /// The analyzer of that name and version.
+    pub(crate) fn from_version(version: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|analyzer| analyzer.version() == version)
+    }
+
+    /// Its name inside an index.
+    pub(crate) const fn engine_name(self) -> &'static str {
+        match self {
+            Self::English => "wayleave-stems",
+            Self::German => "wayleave-stems-german",
+            Self::French => "wayleave-stems-french",
+            Self::Spanish => "wayleave-stems-spanish",
+            Self::None => PLAIN,
+        }
+    }
+
+    /// Its stemmer, where accents are folded after it: they tell these languages' endings apart.
+    const fn language(self) -> Option<Language> {
+        match self {
+            Self::German => Some(Language::German),
+            Self::French => Some(Language::French),
+            Self::Spanish => Some(Language::Spanish),
+            Self::English | Self::None => None,
+        }
+    }
+
+    /// Number of leading characters that every word of this stem has too.
+    fn shared_chars(self, stem: &str) -> usize {
+        let length = stem.chars().count();
+        match self {
+            // The stemmer changes at most the last two letters of the stem it returns, never the
+            // first.
+            Self::English => length.saturating_sub(2).max(1),
+            Self::None => length,
+            Self::German | Self::French | Self::Spanish => 1,
+        }
+    }
+}
+
 /// The name of the analyzer of plain words inside an index.
 pub(crate) const PLAIN: &str = "wayleave-plain";
 
@@ -40,19 +127,9 @@ pub(crate) struct Word {
 pub(crate) struct WordPrefixes(Vec<String>);
 
 impl WordPrefixes {
-    /// The stemmer changes at most the last two letters of the stem it returns, never the first.
-    const MAX_CHANGED_CHARS: usize = 2;
-
     /// The prefixes of all words that have one of these stems.
-    pub(crate) fn from_stems<'a>(stems: impl Iterator<Item = &'a str>) -> Self {
-        let beginning = |stem: &'a str| {
-            let kept = stem
-                .chars()
-                .count()
-                .saturating_sub(Self::MAX_CHANGED_CHARS)
-                .max(1);
-            stem.chars().take(kept).collect()
-        };
+    pub(crate) fn from_stems<'a>(analyzer: Analyzer, stems: impl Iterator<Item = &'a str>) -> Self {
+        let beginning = |stem: &'a str| stem.chars().take(analyzer.shared_chars(stem)).collect();
         let mut all: Vec<String> = stems.map(beginning).collect();
         all.sort_unstable();
         all.dedup();
@@ -76,38 +153,68 @@ impl WordPrefixes {
 }
 
 /// The words of a text, in order. The position of a word is its index in the result.
-pub(crate) fn words(text: &str) -> Vec<Word> {
+pub(crate) fn words(analyzer: Analyzer, text: &str) -> Vec<Word> {
     // Every word starts with the empty prefix.
-    words_near(text, &WordPrefixes(vec![String::new()]))
+    words_near(analyzer, text, &WordPrefixes(vec![String::new()]))
 }
 
 thread_local! {
     /// Created once per thread.
-    static ANALYZERS: RefCell<(TextAnalyzer, TextAnalyzer)> =
-        RefCell::new((plain(), TextAnalyzer::builder(RawTokenizer::default())
-            .filter(Stemmer::new(Language::English))
-            .build()));
+    static ANALYZERS: RefCell<WordAnalyzers> = RefCell::new(WordAnalyzers {
+        plain: plain(),
+        stemmers: Analyzer::ALL.map(|analyzer| match analyzer {
+            Analyzer::English => TextAnalyzer::builder(RawTokenizer::default())
+                .filter(Stemmer::new(Language::English))
+                .build(),
+            Analyzer::None => TextAnalyzer::builder(RawTokenizer::default()).build(),
+            other => stems(other),
+        }),
+    });
+}
+
+struct WordAnalyzers {
+    plain: TextAnalyzer,
+    /// By analyzer: of the folded word for English and none, else of the word as it is written.
+    stemmers: [TextAnalyzer; Analyzer::ALL.len()],
 }
 
 /// The words of a text, with stem and plain form only for those that have one of the prefixes:
 /// stemming takes longer than everything else.
-pub(crate) fn words_near(text: &str, prefixes: &WordPrefixes) -> Vec<Word> {
-    ANALYZERS.with_borrow_mut(|(plain, stemmer)| {
+#[expect(
+    clippy::indexing_slicing,
+    reason = "there is a stemmer for every analyzer"
+)]
+pub(crate) fn words_near(analyzer: Analyzer, text: &str, prefixes: &WordPrefixes) -> Vec<Word> {
+    ANALYZERS.with_borrow_mut(|analyzers| {
+        let stemmer = &mut analyzers.stemmers[analyzer as usize];
         if text.is_ascii() {
             return ascii(text, prefixes, stemmer);
         }
         let mut words = Vec::new();
-        let mut stream = plain.token_stream(text);
+        let mut stream = analyzers.plain.token_stream(text);
         while stream.advance() {
             let token = stream.token();
             let mut word = Word::between(token.offset_from, token.offset_to);
             if prefixes.has(&token.text) {
-                word.spell(token.text.clone(), stemmer);
+                let written = text.get(word.from..word.to).unwrap_or_default();
+                let is_folded = analyzer.language().is_none();
+                let whole = if is_folded { &token.text } else { written };
+                word.stem = stem(whole, stemmer);
+                word.plain.clone_from(&token.text);
             }
             words.push(word);
         }
         words
     })
+}
+
+fn stem(word: &str, stemmer: &mut TextAnalyzer) -> String {
+    let mut stems = stemmer.token_stream(word);
+    if stems.advance() {
+        stems.token().text.clone()
+    } else {
+        String::new()
+    }
 }
 
 /// Fast path of [`words_near`] for ASCII text, where every character is a byte and nothing folds.
@@ -122,7 +229,8 @@ fn ascii(text: &str, prefixes: &WordPrefixes, stemmer: &mut TextAnalyzer) -> Vec
         let (plain, _) = text.split_at(to.min(from + MAX_WORD_CHARS));
         let (_, plain) = plain.split_at(from);
         if prefixes.has_any_case(plain.as_bytes()) {
-            word.spell(plain.to_ascii_lowercase(), stemmer);
+            word.plain = plain.to_ascii_lowercase();
+            word.stem = stem(&word.plain, stemmer);
         }
         words.push(word);
     }
@@ -138,31 +246,34 @@ impl Word {
             to,
         }
     }
-
-    fn spell(&mut self, plain: String, stemmer: &mut TextAnalyzer) {
-        let mut stems = stemmer.token_stream(&plain);
-        if stems.advance() {
-            self.stem.push_str(&stems.token().text);
-        }
-        drop(stems);
-        self.plain = plain;
-    }
 }
 
 /// The analyzers an index knows by name.
 pub(crate) fn registered() -> TokenizerManager {
     let manager = TokenizerManager::default();
-    manager.register(STEMS, stems());
-    manager.register(PLAIN, plain());
+    for analyzer in Analyzer::ALL {
+        manager.register(analyzer.engine_name(), stems(analyzer));
+    }
     manager
 }
 
-fn stems() -> TextAnalyzer {
-    TextAnalyzer::builder(RunTokenizer::default())
+fn stems(analyzer: Analyzer) -> TextAnalyzer {
+    match (analyzer, analyzer.language()) {
+        (_, Some(language)) => TextAnalyzer::builder(RunTokenizer {
+            composes: true,
+            ..RunTokenizer::default()
+        })
         .filter(LowerCaser)
+        .filter(Stemmer::new(language))
         .filter(AsciiFoldingFilter)
-        .filter(Stemmer::new(Language::English))
-        .build()
+        .build(),
+        (Analyzer::None, None) => plain(),
+        (_, None) => TextAnalyzer::builder(RunTokenizer::default())
+            .filter(LowerCaser)
+            .filter(AsciiFoldingFilter)
+            .filter(Stemmer::new(Language::English))
+            .build(),
+    }
 }
 
 fn plain() -> TextAnalyzer {
@@ -176,12 +287,15 @@ fn plain() -> TextAnalyzer {
 #[derive(Clone, Default)]
 struct RunTokenizer {
     token: Token,
+    /// Whether a letter and its combining accent become one letter; else the accent is dropped.
+    composes: bool,
 }
 
 struct RunStream<'a> {
     text: &'a str,
     at: usize,
     token: &'a mut Token,
+    composes: bool,
 }
 
 impl Tokenizer for RunTokenizer {
@@ -193,6 +307,7 @@ impl Tokenizer for RunTokenizer {
             text,
             at: 0,
             token: &mut self.token,
+            composes: self.composes,
         }
     }
 }
@@ -222,6 +337,13 @@ impl TokenStream for RunStream<'_> {
             // A combining accent folds away like a precomposed one.
             if length <= MAX_WORD_CHARS && !is_mark(c) {
                 self.token.text.push(c);
+            } else if length <= MAX_WORD_CHARS
+                && self.composes
+                && let Some(letter) = self.token.text.chars().next_back()
+                && let Some(composed) = composed(letter, c)
+            {
+                self.token.text.pop();
+                self.token.text.push(composed);
             }
             if alone {
                 break;
@@ -248,6 +370,26 @@ fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}')
 }
 
+/// The letter that a letter and a combining accent make, in the languages with an analyzer.
+fn composed(letter: char, mark: char) -> Option<char> {
+    let pairs = match mark {
+        '\u{300}' => "aàeèiìoòuùAÀEÈIÌOÒUÙ",
+        '\u{301}' => "aáeéiíoóuúyýAÁEÉIÍOÓUÚYÝ",
+        '\u{302}' => "aâeêiîoôuûAÂEÊIÎOÔUÛ",
+        '\u{303}' => "aãnñoõAÃNÑOÕ",
+        '\u{308}' => "aäeëiïoöuüyÿAÄEËIÏOÖUÜYŸ",
+        '\u{327}' => "cçCÇ",
+        _ => return None,
+    };
+    let mut letters = pairs.chars();
+    loop {
+        let (base, with_mark) = (letters.next()?, letters.next()?);
+        if base == letter {
+            return Some(with_mark);
+        }
+    }
+}
+
 /// Characters of scripts without spaces between words: Thai, Lao, Khmer, Myanmar, kana, Han.
 fn stands_alone(c: char) -> bool {
     matches!(c,
@@ -261,7 +403,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[(&str, &str, &str)]) {
-        let words = words(text);
+        let words = words(Analyzer::English, text);
         let found: Vec<(&str, &str, &str)> = words
             .iter()
             .map(|it| (it.stem.as_str(), it.plain.as_str(), &text[it.from..it.to]))
@@ -312,19 +454,19 @@ mod tests {
             " skies dying lying tying idly gently ugly early only singly yes youth sayings",
             " Ünïted ǅungla 1st ⑴ ﬁne iPhones e\u{301}tudes y yy ied sses",
         );
-        let mut index = stems();
+        let mut index = stems(Analyzer::English);
         let mut index = index.token_stream(text);
-        for word in words(text) {
+        for word in words(Analyzer::English, text) {
             assert!(index.advance());
             assert_eq!(word.stem, index.token().text);
-            assert_is_near_itself(&word);
+            assert_is_near_itself(Analyzer::English, &word);
         }
         assert!(!index.advance());
     }
 
     #[track_caller]
-    fn assert_is_near_itself(word: &Word) {
-        let prefixes = WordPrefixes::from_stems([word.stem.as_str()].into_iter());
+    fn assert_is_near_itself(analyzer: Analyzer, word: &Word) {
+        let prefixes = WordPrefixes::from_stems(analyzer, [word.stem.as_str()].into_iter());
         assert!(prefixes.has(&word.plain), "{word:?}");
     }
 
@@ -347,8 +489,8 @@ mod tests {
         for root in ROOTS {
             for first in ENDINGS {
                 for second in ENDINGS {
-                    for word in words(&format!("{root}{first}{second}")) {
-                        assert_is_near_itself(&word);
+                    for word in words(Analyzer::English, &format!("{root}{first}{second}")) {
+                        assert_is_near_itself(Analyzer::English, &word);
                     }
                 }
             }
@@ -363,20 +505,27 @@ mod tests {
             let text: String = text.chars().filter(char::is_ascii).collect();
             // One letter outside ASCII sends the whole text down the slow path.
             let other = format!("{text} é");
-            let mut expected = words(&other);
+            let mut expected = words(Analyzer::English, &other);
             expected.pop();
-            assert_eq!(words(&text), expected);
-            let prefixes = WordPrefixes::from_stems(["st", "x1x1x", "9", "there"].into_iter());
-            let mut expected = words_near(&other, &prefixes);
+            assert_eq!(words(Analyzer::English, &text), expected);
+            let prefixes = WordPrefixes::from_stems(
+                Analyzer::English,
+                ["st", "x1x1x", "9", "there"].into_iter(),
+            );
+            let mut expected = words_near(Analyzer::English, &other, &prefixes);
             expected.pop();
-            assert_eq!(words_near(&text, &prefixes), expected);
+            assert_eq!(words_near(Analyzer::English, &text, &prefixes), expected);
         }
     }
 
     #[test]
     fn only_words_that_matter_are_spelled_out() {
         for text in ["Sailing boats", "Sailing boats é"] {
-            let found = words_near(text, &WordPrefixes::from_stems(["sail"].into_iter()));
+            let found = words_near(
+                Analyzer::English,
+                text,
+                &WordPrefixes::from_stems(Analyzer::English, ["sail"].into_iter()),
+            );
             assert_eq!(
                 (found[0].stem.as_str(), found[0].plain.as_str()),
                 ("sail", "sailing")
@@ -393,8 +542,70 @@ mod tests {
 
     #[test]
     fn a_run_without_end_is_one_short_word() {
-        let words = words(&"x".repeat(100_000));
+        let words = words(Analyzer::English, &"x".repeat(100_000));
         assert_eq!(words.len(), 1);
         assert_eq!(words[0].plain.len(), MAX_WORD_CHARS);
+    }
+
+    #[track_caller]
+    fn assert_same_stem(analyzer: Analyzer, texts: &[&str]) {
+        let stems = |text: &str| -> Vec<String> {
+            let words = words(analyzer, text).into_iter();
+            words.map(|word| word.stem).collect()
+        };
+        for text in texts {
+            assert_eq!(stems(text), stems(texts[0]), "{text}");
+        }
+    }
+
+    #[test]
+    fn forms_of_a_word_share_a_stem_in_its_language_only() {
+        assert_same_stem(
+            Analyzer::German,
+            &["Haus", "Häuser", "Ha\u{308}user", "häusern"],
+        );
+        assert_same_stem(Analyzer::German, &["Straße", "Straßen", "STRASSE"]);
+        assert_same_stem(
+            Analyzer::French,
+            &["manger", "mangée", "mange\u{301}es", "mangez"],
+        );
+        assert_same_stem(
+            Analyzer::Spanish,
+            &["canción", "canciones", "cancio\u{301}n"],
+        );
+        assert_same_stem(Analyzer::None, &["Café", "cafe\u{301}", "CAFE"]);
+        for (analyzer, one, other) in [
+            (Analyzer::English, "Haus", "Häuser"),
+            (Analyzer::None, "boat", "boats"),
+            (Analyzer::German, "sail", "sailing"),
+        ] {
+            assert_ne!(words(analyzer, one)[0].stem, words(analyzer, other)[0].stem);
+        }
+    }
+
+    #[test]
+    fn every_analyzer_finds_the_same_words_and_stems_them_as_an_index_does() {
+        let text = concat!(
+            include_str!("../tests/corpus/passages.tsv"),
+            " Häuser Ha\u{308}user Übergrößen Straßen Äußerung ŒUVRES œuvre naïveté aiguë e\u{301}tudes",
+            " chevaux journaux yeux niñez averigüéis lingu\u{308}istas corazón ññ ¿qué? ⑴ ﬁne 東京tower",
+        );
+        let plain = words(Analyzer::English, text);
+        for analyzer in Analyzer::ALL {
+            let mut index = stems(analyzer);
+            let mut index = index.token_stream(text);
+            let found = words(analyzer, text);
+            assert_eq!(found.len(), plain.len());
+            for (word, plain) in found.iter().zip(&plain) {
+                assert!(index.advance());
+                assert_eq!(word.stem, index.token().text);
+                assert_eq!(
+                    (word.from, word.to, &word.plain),
+                    (plain.from, plain.to, &plain.plain)
+                );
+                assert_is_near_itself(analyzer, word);
+            }
+            assert!(!index.advance());
+        }
     }
 }

@@ -68,7 +68,7 @@ impl IndexDir {
             ..IndexSettings::default()
         };
         let mut inner = tantivy::Index::builder()
-            .schema(index::schema(spec.fields.len()))
+            .schema(index::schema(spec.fields.len(), spec.analyzer))
             .settings(settings)
             .tokenizers(analyze::registered())
             .create_in_dir(&temporary)

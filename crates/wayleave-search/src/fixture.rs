@@ -7,6 +7,7 @@ pub(crate) fn spec(fields: &[&str]) -> Spec {
     Spec {
         digest: "ab".repeat(32),
         fields: fields.iter().map(ToString::to_string).collect(),
+        analyzer: crate::Analyzer::English,
     }
 }
 

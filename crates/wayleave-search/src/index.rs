@@ -12,7 +12,7 @@ use tantivy::schema::{
 use tantivy::{ReloadPolicy, Searcher};
 
 use crate::IndexError;
-use crate::analyze;
+use crate::analyze::{self, Analyzer};
 use crate::hash;
 use crate::keys::SegmentKeys;
 use crate::rank::CountedSegment;
@@ -27,6 +27,7 @@ pub struct Index {
     /// The part of an id before the key: `connection_id/stream:`.
     prefix: String,
     stamp: Stamp,
+    analyzer: Analyzer,
     pub(crate) searcher: Searcher,
     pub(crate) fields: Vec<IndexedField>,
     /// One per segment, in the searcher's order.
@@ -98,6 +99,7 @@ impl Index {
             documents: segments.map(|it| u64::from(it.num_docs())).sum(),
             generation: generation(&searcher),
             prefix,
+            analyzer: Analyzer::from_version(&stamp.analyzer).ok_or(IndexError::Absent)?,
             stamp,
             searcher,
             fields,
@@ -155,6 +157,11 @@ impl Index {
         self.generation
     }
 
+    /// How its words were made.
+    pub fn analyzer(&self) -> Analyzer {
+        self.analyzer
+    }
+
     /// What it was built from and how fresh it is.
     pub fn stamp(&self) -> &Stamp {
         &self.stamp
@@ -196,7 +203,7 @@ pub(crate) fn names(at: usize) -> (String, String) {
 }
 
 /// The schema of an index with this number of mapped fields.
-pub(crate) fn schema(fields: usize) -> Schema {
+pub(crate) fn schema(fields: usize, analyzer: Analyzer) -> Schema {
     let indexed = |analyzer: &str, option, lengths| {
         let indexing = TextFieldIndexing::default()
             .set_tokenizer(analyzer)
@@ -209,7 +216,7 @@ pub(crate) fn schema(fields: usize) -> Schema {
     for at in 0..fields {
         let (stems, plain) = names(at);
         let positions = IndexRecordOption::WithFreqsAndPositions;
-        schema.add_text_field(&stems, indexed(analyze::STEMS, positions, true));
+        schema.add_text_field(&stems, indexed(analyzer.engine_name(), positions, true));
         let counts = IndexRecordOption::WithFreqs;
         schema.add_text_field(&plain, indexed(analyze::PLAIN, counts, false));
     }

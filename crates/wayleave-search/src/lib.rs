@@ -31,7 +31,7 @@ mod top_k;
 mod union;
 mod window;
 
-pub use analyze::ANALYZER;
+pub use analyze::Analyzer;
 pub use build::{Change, Document, Feed};
 pub use error::IndexError;
 pub use index::Index;

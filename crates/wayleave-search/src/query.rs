@@ -5,7 +5,9 @@
 //! change nothing and are skipped; `NOT` negates the next part. Malformed input (an open quotation
 //! mark, an unknown field, an operator alone) is read as plain words.
 
-use crate::analyze::{self, Word, WordPrefixes};
+use std::sync::OnceLock;
+
+use crate::analyze::{self, Analyzer, Word, WordPrefixes};
 
 /// Largest number of parts; the rest is ignored.
 pub const MAX_PARTS: usize = 32;
@@ -19,9 +21,28 @@ pub const MAX_QUERY_BYTES: usize = 4_096;
 /// Shorter prefixes are read as words: one letter would match nearly everything.
 const MIN_PREFIX_BYTES: usize = 2;
 
-/// A parsed query.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// A parsed query: its terms, and their parts as each analyzer reads them.
+#[derive(Debug, Clone, Default)]
 pub struct Query {
+    terms: Vec<QueryTerm>,
+    /// By analyzer, made when it is first asked for.
+    analyzed: [OnceLock<AnalyzedQuery>; Analyzer::ALL.len()],
+}
+
+/// One term, as it is written.
+#[derive(Debug, Clone)]
+struct QueryTerm {
+    text: String,
+    field: Option<String>,
+    negated: bool,
+    /// Whether its last word is a prefix.
+    has_prefix: bool,
+}
+
+/// The parts of a query as one analyzer reads them.
+#[derive(Debug, Clone)]
+pub(crate) struct AnalyzedQuery {
+    pub(crate) analyzer: Analyzer,
     pub(crate) parts: Vec<Part>,
     /// Prefixes of the words of all parts.
     pub(crate) prefixes: WordPrefixes,
@@ -35,6 +56,8 @@ pub(crate) struct Part {
     pub(crate) field: Option<String>,
     /// Whether the part excludes the records that have it.
     pub(crate) negated: bool,
+    /// Index of the term it comes from, the first of equal ones.
+    term: usize,
 }
 
 /// What one part looks for.
@@ -54,7 +77,7 @@ impl Query {
         let mut query = Self::default();
         let (mut rest, _) = text.split_at(text.floor_char_boundary(MAX_QUERY_BYTES));
         let mut negate_next = false;
-        while query.parts.len() < MAX_PARTS {
+        loop {
             rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
             if rest.is_empty() {
                 break;
@@ -64,59 +87,61 @@ impl Query {
             match term.text {
                 "AND" | "OR" if term.is_bare() => {}
                 "NOT" if term.is_bare() => negate_next = true,
-                _ => {
-                    let negated = term.negated || std::mem::take(&mut negate_next);
-                    query.add(&term, negated);
-                }
+                _ => query.terms.push(QueryTerm {
+                    text: term.text.to_owned(),
+                    field: term.field.map(str::to_owned),
+                    negated: term.negated || std::mem::take(&mut negate_next),
+                    has_prefix: term.prefix,
+                }),
             }
         }
-        query.parts.truncate(MAX_PARTS);
-        let words = query.parts.iter().flat_map(|part| part.pattern.words());
-        query.prefixes = WordPrefixes::from_stems(words);
         query
+    }
+
+    /// Its parts as an analyzer reads them.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "there is a place for every analyzer"
+    )]
+    pub(crate) fn analyzed(&self, analyzer: Analyzer) -> &AnalyzedQuery {
+        self.analyzed[analyzer as usize].get_or_init(|| AnalyzedQuery::new(analyzer, &self.terms))
+    }
+
+    /// The stems of a part's words as another analyzer makes them, in the same order.
+    pub(crate) fn stems(&self, part: &Part, analyzer: Analyzer) -> Vec<String> {
+        let term = self.terms.get(part.term);
+        let read = term.and_then(|term| term.patterns(analyzer).0);
+        read.map_or_else(Vec::new, |pattern| {
+            pattern.words().map(str::to_owned).collect()
+        })
     }
 
     /// Whether it has no positive part, so that no record can match.
     pub fn is_empty(&self) -> bool {
-        self.parts.iter().all(|part| part.negated)
+        // All analyzers find the same words.
+        let parts = &self.analyzed(Analyzer::default()).parts;
+        parts.iter().all(|part| part.negated)
     }
 
     /// Number of its words; `None` if it has phrases or prefixes, which take longer to evaluate.
     pub fn words(&self) -> Option<usize> {
+        let parts = &self.analyzed(Analyzer::default()).parts;
         let is_word = |part: &Part| matches!(part.pattern, Pattern::Word(_));
-        self.parts.iter().all(is_word).then_some(self.parts.len())
-    }
-
-    fn add(&mut self, term: &Term<'_>, negated: bool) {
-        let mut words = analyze::words(term.text);
-        words.truncate(MAX_PHRASE_WORDS);
-        let prefix = words.pop_if(|last| term.prefix && last.plain.len() >= MIN_PREFIX_BYTES);
-        let mut push = |pattern| {
-            let part = Part {
-                pattern,
-                field: term.field.map(str::to_owned),
-                negated,
-            };
-            if !self.parts.contains(&part) {
-                self.parts.push(part);
-            }
-        };
-        let mut stems: Vec<String> = words.into_iter().map(|word| word.stem).collect();
-        match stems.len() {
-            0 => {}
-            1 => push(Pattern::Word(stems.remove(0))),
-            _ => push(Pattern::Phrase(stems)),
-        }
-        if let Some(prefix) = prefix {
-            push(Pattern::Prefix(prefix.plain));
-        }
+        parts.iter().all(is_word).then_some(parts.len())
     }
 
     /// Whether a record with these texts matches. Each text comes with the name of its field.
-    pub fn matches<'a>(&self, texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
+    pub fn matches<'a>(
+        &self,
+        analyzer: Analyzer,
+        texts: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> bool {
+        let AnalyzedQuery {
+            parts, prefixes, ..
+        } = self.analyzed(analyzer);
         let texts: Vec<(&str, Vec<Word>)> = texts
             .into_iter()
-            .map(|(field, text)| (field, analyze::words_near(text, &self.prefixes)))
+            .map(|(field, text)| (field, analyze::words_near(analyzer, text, prefixes)))
             .collect();
         let has = |part: &Part| {
             texts.iter().any(|(field, words)| {
@@ -125,18 +150,74 @@ impl Query {
             })
         };
         let (negated, positive): (Vec<&Part>, Vec<&Part>) =
-            self.parts.iter().partition(|part| part.negated);
+            parts.iter().partition(|part| part.negated);
         positive.into_iter().any(has) && !negated.into_iter().any(has)
     }
 }
 
+impl AnalyzedQuery {
+    fn new(analyzer: Analyzer, terms: &[QueryTerm]) -> Self {
+        let mut parts: Vec<Part> = Vec::new();
+        for (at, term) in terms.iter().enumerate() {
+            if parts.len() >= MAX_PARTS {
+                break;
+            }
+            let (words, prefix) = term.patterns(analyzer);
+            for pattern in words.into_iter().chain(prefix) {
+                let part = Part {
+                    pattern,
+                    field: term.field.clone(),
+                    negated: term.negated,
+                    term: at,
+                };
+                if !parts.iter().any(|known| known.is_same(&part)) {
+                    parts.push(part);
+                }
+            }
+        }
+        parts.truncate(MAX_PARTS);
+        let words = parts.iter().flat_map(|part| part.pattern.words());
+        Self {
+            analyzer,
+            prefixes: WordPrefixes::from_stems(analyzer, words),
+            parts,
+        }
+    }
+}
+
+impl QueryTerm {
+    /// What it looks for: its words, and its prefix.
+    fn patterns(&self, analyzer: Analyzer) -> (Option<Pattern>, Option<Pattern>) {
+        let mut words = analyze::words(analyzer, &self.text);
+        words.truncate(MAX_PHRASE_WORDS);
+        let prefix = words.pop_if(|last| self.has_prefix && last.plain.len() >= MIN_PREFIX_BYTES);
+        let mut stems: Vec<String> = words.into_iter().map(|word| word.stem).collect();
+        let pattern = match stems.len() {
+            0 => None,
+            1 => Some(Pattern::Word(stems.remove(0))),
+            _ => Some(Pattern::Phrase(stems)),
+        };
+        (pattern, prefix.map(|it| Pattern::Prefix(it.plain)))
+    }
+}
+
 impl Part {
+    /// Whether it looks for the same as another.
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.pattern, &self.field, self.negated) == (&other.pattern, &other.field, other.negated)
+    }
+
     pub(crate) fn applies_to(&self, field: &str) -> bool {
         self.field.as_deref().is_none_or(|only| only == field)
     }
 }
 
 impl Pattern {
+    /// Number of its words.
+    pub(crate) fn len(&self) -> usize {
+        self.words().count()
+    }
+
     /// Its stems, or its prefix.
     fn words(&self) -> impl Iterator<Item = &str> {
         let words = match self {
@@ -246,7 +327,8 @@ mod tests {
             };
             format!("{sign}{field}{what}")
         };
-        query.parts.iter().map(part).collect::<Vec<_>>().join(" ")
+        let parts = &query.analyzed(Analyzer::English).parts;
+        parts.iter().map(part).collect::<Vec<_>>().join(" ")
     }
 
     #[track_caller]
@@ -294,13 +376,20 @@ mod tests {
     fn a_query_has_a_bounded_number_of_parts() {
         let words: Vec<String> = (0..10_000).map(|n| format!("w{n}")).collect();
         let text = words.join(" ");
-        assert_eq!(Query::parse(&text, |_| true).parts.len(), MAX_PARTS);
+        assert_eq!(
+            Query::parse(&text, |_| true)
+                .analyzed(Analyzer::English)
+                .parts
+                .len(),
+            MAX_PARTS
+        );
     }
 
     #[test]
     fn a_record_matches_by_any_part_and_by_no_negated_one() {
         let texts = [("bio", "She sailed the northern seas"), ("note", "storm")];
-        let matches = |text: &str| Query::parse(text, |name| name == "bio").matches(texts);
+        let matches =
+            |text: &str| Query::parse(text, |name| name == "bio").matches(Analyzer::English, texts);
         assert!(matches("sailing desert"));
         assert!(matches("\"northern sea\""));
         assert!(matches("north*"));

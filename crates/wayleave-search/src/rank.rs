@@ -9,6 +9,7 @@ use tantivy::fieldnorm::FieldNormReader;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet as _, SegmentReader, TERMINATED, Term};
 
+use crate::analyze::Analyzer;
 use crate::impact::{Impact, Impacts, MANY_OCCURRENCES};
 use crate::query::{Part, Pattern, Query};
 use crate::union::Source;
@@ -26,21 +27,29 @@ const RARE: f64 = 1_024.0;
 
 /// Weights of a query's parts, over all indexes.
 pub(crate) struct Weights {
-    /// The rarity of each part.
-    rarities: Vec<f64>,
+    /// The rarity of each part, by the analyzer that read it. An analyzer that no index has has none.
+    rarities: BTreeMap<Analyzer, Vec<f64>>,
     /// The average length of fields, by name.
     lengths: BTreeMap<String, f64>,
 }
 
 impl Weights {
     /// Counts documents and words in those sources of which the caller may see every row: rows it
-    /// cannot see must not affect the scores of those it can.
+    /// cannot see must not affect the scores of those it can. Each source counts the words of its
+    /// own analyzer, so that a part is as rare as the whole union of records says.
     pub(crate) fn count(query: &Query, sources: &[Source<'_>]) -> tantivy::Result<Self> {
         let counted: Vec<&Source<'_>> = sources.iter().filter(|it| it.counted).collect();
         let documents: u64 = counted.iter().map(|it| it.index.documents()).sum();
-        let mut rarities = Vec::new();
-        for part in &query.parts {
-            rarities.push(rarity(part, &counted, documents)?);
+        let mut rarities = BTreeMap::new();
+        for analyzer in sources.iter().map(|it| it.index.analyzer()) {
+            if rarities.contains_key(&analyzer) {
+                continue;
+            }
+            let mut of_parts = Vec::new();
+            for part in &query.analyzed(analyzer).parts {
+                of_parts.push(rarity(query, part, &counted, documents)?);
+            }
+            rarities.insert(analyzer, of_parts);
         }
         let mut totals: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for source in &counted {
@@ -66,9 +75,9 @@ impl Weights {
         })
     }
 
-    /// The weights of the parts, in the order of the query.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = PartWeight<'_>> {
-        let rarities = self.rarities.iter();
+    /// The weights of the parts as this analyzer reads them, in the order of the query.
+    pub(crate) fn parts(&self, analyzer: Analyzer) -> impl Iterator<Item = PartWeight<'_>> {
+        let rarities = self.rarities.get(&analyzer).into_iter().flatten();
         rarities.map(|rarity| PartWeight {
             rarity: *rarity,
             lengths: &self.lengths,
@@ -138,29 +147,35 @@ impl Scorer {
     }
 }
 
-fn rarity(part: &Part, counted: &[&Source<'_>], documents: u64) -> tantivy::Result<f64> {
+fn rarity(
+    query: &Query,
+    part: &Part,
+    counted: &[&Source<'_>],
+    documents: u64,
+) -> tantivy::Result<f64> {
     if documents == 0 {
         return Ok(UNKNOWN_RARITY);
     }
     match &part.pattern {
-        Pattern::Word(stem) => {
-            let holders = holders(part, counted, |segment, field| {
-                live_with(segment, field.0, stem)
-            })?;
-            Ok(idf(holders, documents))
-        }
-        Pattern::Phrase(stems) => {
+        Pattern::Word(_) | Pattern::Phrase(_) => {
+            let stems: BTreeMap<Analyzer, Vec<String>> = counted
+                .iter()
+                .map(|source| source.index.analyzer())
+                .map(|analyzer| (analyzer, query.stems(part, analyzer)))
+                .collect();
             let mut sum = 0.0;
-            for stem in stems {
-                let holders = holders(part, counted, |segment, field| {
-                    live_with(segment, field.0, stem)
+            for at in 0..part.pattern.len() {
+                let holders = holders(part, counted, |analyzer, segment, field| {
+                    let stem = stems.get(&analyzer).and_then(|stems| stems.get(at));
+                    stem.map_or(Ok(0), |stem| live_with(segment, field.0, stem))
                 })?;
                 sum += idf(holders, documents);
             }
             Ok(sum)
         }
+        // Plain forms are the same whatever the analyzer.
         Pattern::Prefix(prefix) => {
-            let holders = holders(part, counted, |segment, field| {
+            let holders = holders(part, counted, |_, segment, field| {
                 let mut holders = 0;
                 each_term(segment.0, field.1, prefix, |term| {
                     holders += live(segment.0, &term)?;
@@ -177,7 +192,7 @@ fn rarity(part: &Part, counted: &[&Source<'_>], documents: u64) -> tantivy::Resu
 fn holders(
     part: &Part,
     counted: &[&Source<'_>],
-    count: impl Fn(CountedSegment<'_>, (Field, Field)) -> tantivy::Result<u64>,
+    count: impl Fn(Analyzer, CountedSegment<'_>, (Field, Field)) -> tantivy::Result<u64>,
 ) -> tantivy::Result<u64> {
     let mut holders = 0;
     for source in counted {
@@ -185,7 +200,7 @@ fn holders(
         for field in source.granted().filter(|it| part.applies_to(&it.name)) {
             let mut here = 0;
             for segment in source.index.segments() {
-                here += count(segment, (field.stems, field.plain))?;
+                here += count(source.index.analyzer(), segment, (field.stems, field.plain))?;
             }
             max = max.max(here);
         }

@@ -6,7 +6,7 @@ use tantivy::SegmentReader;
 use crate::keys::SegmentKeys;
 use crate::part_postings::PartPostings;
 use crate::prune::Pruner;
-use crate::query::Query;
+use crate::query::AnalyzedQuery;
 use crate::rank::{CountedSegment, Weights};
 use crate::top_k::{StartAfter, TopK};
 use crate::union::Source;
@@ -32,13 +32,13 @@ pub(crate) struct TopKRequest<'a> {
 pub(crate) fn best(
     (segment, impacts): CountedSegment<'_>,
     keys: &SegmentKeys,
-    query: &Query,
+    query: &AnalyzedQuery,
     weights: &Weights,
     source: &Source<'_>,
     request: TopKRequest<'_>,
 ) -> tantivy::Result<Vec<(u64, String)>> {
     let mut parts = Vec::new();
-    for (part, weight) in query.parts.iter().zip(weights.parts()) {
+    for (part, weight) in query.parts.iter().zip(weights.parts(query.analyzer)) {
         parts.push(PartPostings::new(segment, impacts, part, &weight, source)?);
     }
     let positive = parts.iter().filter(|part| !part.negated);

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-use crate::analyze::{self, Word};
-use crate::query::{self, Part, Query};
+use crate::analyze::{self, Analyzer, Word};
+use crate::query::{self, AnalyzedQuery, Part, Query};
 
 /// Longest snippet in characters, without marks and escapes.
 pub const MAX_CHARS: usize = 160;
@@ -37,13 +37,14 @@ struct Match {
 /// with the name of its field. Returns at most `max_chars` characters; `None` if no text matches.
 pub fn snippet<'a>(
     query: &Query,
+    analyzer: Analyzer,
     texts: impl IntoIterator<Item = (&'a str, &'a str)>,
     max_chars: usize,
 ) -> Option<Snippet> {
     let max_chars = max_chars.min(MAX_CHARS);
     let mut best: Option<Excerpt<'_>> = None;
     for (field, text) in texts {
-        if let Some(found) = Excerpt::find(query, field, text, max_chars)
+        if let Some(found) = Excerpt::find(query.analyzed(analyzer), field, text, max_chars)
             && best.as_ref().is_none_or(|best| found.parts > best.parts)
         {
             best = Some(found);
@@ -72,8 +73,13 @@ struct Excerpt<'a> {
 }
 
 impl<'a> Excerpt<'a> {
-    fn find(query: &Query, field: &'a str, text: &'a str, max_chars: usize) -> Option<Self> {
-        let words = analyze::words_near(text, &query.prefixes);
+    fn find(
+        query: &AnalyzedQuery,
+        field: &'a str,
+        text: &'a str,
+        max_chars: usize,
+    ) -> Option<Self> {
+        let words = analyze::words_near(query.analyzer, text, &query.prefixes);
         let mut matches = matches(query, field, &words);
         let window = window(&words, &matches, text, max_chars)?;
         matches.retain(|it| it.from >= window.0 && it.to <= window.1);
@@ -138,7 +144,7 @@ impl<'a> Excerpt<'a> {
     }
 }
 
-fn matches(query: &Query, field: &str, words: &[Word]) -> Vec<Match> {
+fn matches(query: &AnalyzedQuery, field: &str, words: &[Word]) -> Vec<Match> {
     let wanted: Vec<(usize, &Part)> = query
         .parts
         .iter()
@@ -297,7 +303,7 @@ mod tests {
     #[track_caller]
     fn check(query: &str, text: &str, expected: Option<&str>) {
         let query = Query::parse(query, |name| name == "bio");
-        let found = snippet(&query, [("bio", text)], 40);
+        let found = snippet(&query, Analyzer::English, [("bio", text)], 40);
         assert_eq!(found.as_ref().map(|it| it.marked.as_str()), expected);
     }
 
@@ -340,7 +346,7 @@ mod tests {
             "sand ".repeat(40)
         );
         let query = Query::parse("sail storm", |_| false);
-        let found = snippet(&query, [("bio", text.as_str())], 60).unwrap();
+        let found = snippet(&query, Analyzer::English, [("bio", text.as_str())], 60).unwrap();
         assert_eq!(found.parts, 2);
         assert!(found.plain.chars().count() <= 60, "{found:?}");
         assert!(found.marked.contains("<mark>storm</mark>"), "{found:?}");
@@ -355,7 +361,7 @@ mod tests {
     fn one_word_longer_than_a_snippet_is_cut_too() {
         let text = "x".repeat(1_000);
         let query = Query::parse(&text, |_| false);
-        let found = snippet(&query, [("bio", text.as_str())], 40);
+        let found = snippet(&query, Analyzer::English, [("bio", text.as_str())], 40);
         assert!(found.is_none_or(|it| it.plain.chars().count() <= 40));
     }
 }

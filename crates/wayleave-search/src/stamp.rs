@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::analyze::ANALYZER;
+use crate::analyze::Analyzer;
 use crate::malformed::MalformedRecords;
 
 /// Version of the on-disk format. An index of another version is rebuilt.
@@ -15,6 +15,8 @@ pub struct Spec {
     pub digest: String,
     /// The mapped fields, in the order of documents' texts.
     pub fields: Vec<String>,
+    /// How their words are made.
+    pub analyzer: Analyzer,
 }
 
 /// How fresh the records of an index are.
@@ -53,7 +55,7 @@ impl Stamp {
         let built = before.as_ref().map(|it| it.built);
         Self {
             format: FORMAT,
-            analyzer: ANALYZER.to_owned(),
+            analyzer: spec.analyzer.version().to_owned(),
             digest: spec.digest.clone(),
             fields: spec.fields.clone(),
             built: built.unwrap_or(watermark.as_of),
@@ -71,7 +73,7 @@ impl Stamp {
     /// Whether an index with this stamp was built from this spec.
     pub(crate) fn matches(&self, spec: &Spec) -> bool {
         self.format == FORMAT
-            && self.analyzer == ANALYZER
+            && self.analyzer == spec.analyzer.version()
             && self.digest == spec.digest
             && self.fields == spec.fields
     }

@@ -136,6 +136,7 @@ fn best(
     scores: &mut BestScores,
 ) -> tantivy::Result<Vec<(u64, String)>> {
     let mut best = Vec::new();
+    let query = query.analyzed(source.index.analyzer());
     // Discard the scores of a source that fails half-way.
     let mut updated = scores.clone();
     for (segment, keys) in source.index.segments().zip(source.index.keys()) {

@@ -41,6 +41,7 @@ use self::{
     limits::Budgets,
 };
 use crate::{
+    active_settings::ActiveSettings,
     packages::PackageCache,
     watch::{LedgerSnapshot, LedgerWatch},
 };
@@ -56,7 +57,7 @@ pub struct Credentials(Arc<Shared>);
 struct Shared {
     watch: LedgerWatch,
     packages: PackageCache,
-    ceiling: Scopes,
+    settings: Arc<ActiveSettings>,
     budgets: Budgets,
     known_callers: KnownCallers,
     jwt: Option<Jwt>,
@@ -80,19 +81,32 @@ impl Credentials {
 
     /// The same, with a given clock.
     pub fn with_clock(watch: LedgerWatch, settings: &Settings, clock: Arc<dyn Clock>) -> Self {
+        let settings = Arc::new(ActiveSettings::fixed(settings.clone()));
+        Self::following(watch, settings, clock)
+    }
+
+    /// The same under settings that may change meanwhile. Each request is admitted under one snapshot
+    /// of them.
+    pub fn following(
+        watch: LedgerWatch,
+        settings: Arc<ActiveSettings>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let jwt = settings.now().jwt.clone();
+        let edited = settings.changes();
         let stop = CancellationToken::new();
         let moved = watch.subscribe();
         let shared = Arc::new(Shared {
             watch,
             packages: PackageCache::default(),
-            ceiling: settings.scopes,
-            budgets: Budgets::new(settings.limits),
-            known_callers: KnownCallers::default(),
-            jwt: settings.jwt.clone().map(|jwt| Jwt::new(jwt, &clock)),
+            budgets: Budgets::default(),
+            known_callers: KnownCallers::new(Arc::clone(&settings)),
+            settings,
+            jwt: jwt.map(|jwt| Jwt::new(jwt, &clock)),
             clock,
             _stop: stop.clone().drop_guard(),
         });
-        tokio::spawn(sweep(Arc::downgrade(&shared), moved, stop));
+        tokio::spawn(sweep(Arc::downgrade(&shared), moved, edited, stop));
         Self(shared)
     }
 
@@ -228,12 +242,15 @@ impl Shared {
         ends: Option<Millis>,
         now: Millis,
     ) -> ResolvedAccess {
+        let settings = self.settings.now();
         ResolvedAccess {
             access: Access {
                 package,
-                scopes: self.ceiling.intersection(scopes),
+                scopes: settings.scopes.intersection(scopes),
                 authenticated: true,
+                max_own_tools: Some(settings.dataset_tools),
             },
+            settings,
             ends,
             now,
             revision: snapshot.revision(),
@@ -279,14 +296,24 @@ impl Shared {
     }
 }
 
-/// Resolves all known callers again whenever the ledger has changed, and expired ones by the clock.
-async fn sweep(shared: Weak<Shared>, mut moved: watch::Receiver<u64>, stop: CancellationToken) {
+/// Resolves all known callers again whenever the ledger or the settings have changed, and expired
+/// ones by the clock.
+async fn sweep(
+    shared: Weak<Shared>,
+    mut moved: watch::Receiver<u64>,
+    mut edited: watch::Receiver<u64>,
+    stop: CancellationToken,
+) {
     let mut ticks = interval(EXPIRY_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let by_the_clock = tokio::select! {
             () = stop.cancelled() => return,
             moved = moved.changed() => match moved {
+                Ok(()) => false,
+                Err(_) => return,
+            },
+            edited = edited.changed() => match edited {
                 Ok(()) => false,
                 Err(_) => return,
             },

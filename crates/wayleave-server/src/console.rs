@@ -3,12 +3,12 @@
 mod backend;
 mod service;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use wayleave_console::{Console, ConsoleOptions};
-pub use wayleave_console::{LinkError, LoginLinks, console_address};
+pub use wayleave_console::{ConsoleSigning, LinkError, LoginLinks, console_address};
 use wayleave_mcp::http::{self, Limits};
 
 use crate::deployment::{DeployError, Deployment};
@@ -17,6 +17,8 @@ use service::ConsoleService;
 
 /// Most connections to the console: a few browsers.
 const MAX_CONNECTIONS: usize = 128;
+/// How often live datasets are compared with their sources.
+const COMPARE_INTERVAL: Duration = Duration::from_mins(5);
 
 /// A console that listens.
 pub struct ConsoleServer {
@@ -31,6 +33,7 @@ impl Deployment {
         &self,
         address: SocketAddr,
         agents_url: Option<String>,
+        signing: ConsoleSigning,
     ) -> Result<ConsoleServer, DeployError> {
         if !address.ip().is_loopback() {
             return Err(DeployError::ConsoleExposed);
@@ -46,6 +49,7 @@ impl Deployment {
         };
         let options = ConsoleOptions {
             port: address.port(),
+            signing,
         };
         let console = Console::new(self.project().clone(), Arc::new(backend), options);
         Ok(ConsoleServer {
@@ -53,6 +57,14 @@ impl Deployment {
             console: Arc::new(console),
             address,
         })
+    }
+}
+
+/// Compares live datasets with their sources now and then, so that no page has to wait for one.
+async fn compare(console: Arc<Console>) {
+    loop {
+        console.compare_live().await;
+        tokio::time::sleep(COMPARE_INTERVAL).await;
     }
 }
 
@@ -74,7 +86,11 @@ impl ConsoleServer {
             unauthenticated: MAX_CONNECTIONS,
             ..Limits::default()
         };
+        let compared = stop
+            .clone()
+            .run_until_cancelled_owned(compare(Arc::clone(&self.console)));
         let service = Arc::new(ConsoleService::new(self.console));
-        http::serve_http(service, self.listener, limits, None, stop).await;
+        let served = http::serve_http(service, self.listener, limits, None, stop);
+        tokio::join!(served, compared);
     }
 }

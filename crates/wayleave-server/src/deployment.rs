@@ -1,10 +1,12 @@
 //! A served project: its active datasets, its stores, and the server agents connect to.
 
 mod change_limit;
+mod drift;
 mod health;
 mod listen;
 mod meta;
 mod serving;
+mod status;
 mod tools;
 
 use std::{
@@ -31,9 +33,10 @@ use wayleave_project::{
     index_status::{self, IndexStatus},
     keys::{self, KeyError},
     meta::{MetaOperation, MetaOperationError, OperationId},
-    settings::LiveSettings,
+    settings::{FILE, LiveSettings},
     source::Environment,
     source_probe::SourceProbe,
+    suspension::Suspension,
 };
 use wayleave_search::{IndexError, IndexRoot};
 use wayleave_surface::{
@@ -47,6 +50,7 @@ use wayleave_surface::{
 };
 
 use crate::{
+    active_settings::ActiveSettings,
     activity::{self, ActivityObserver, ActivitySubscriptions, RecentActivities},
     indexes::ServedIndexes,
     stores::SourceStores,
@@ -54,6 +58,7 @@ use crate::{
     tls::TlsError,
     watch::{self, LedgerWatch},
 };
+pub(crate) use drift::SourceDoubts;
 pub use listen::ServeError;
 pub(crate) use serving::ServingContext;
 
@@ -62,7 +67,7 @@ const TOOLS_PAGE: usize = 100;
 
 /// A project, ready to be served.
 pub struct Deployment {
-    settings: Settings,
+    settings: Arc<ActiveSettings>,
     service: ReadService,
     server: Server,
     stores: Arc<SourceStores>,
@@ -73,6 +78,8 @@ pub struct Deployment {
     feed: Option<ChangeFeed>,
     log: ActivityLog,
     metrics: Arc<CallMetrics>,
+    /// Cancelled with `stop`.
+    watching: CancellationToken,
     /// Stops following the ledger, also when a deployment is dropped without being closed.
     stop: DropGuard,
 }
@@ -152,10 +159,12 @@ impl Deployment {
             &project.settings().limits,
         ));
         let ring = keys::ring(&project.folder().join(FOLDER))?;
+        let path = project.folder().join(FILE);
+        let settings = Arc::new(ActiveSettings::new(project.settings().clone(), path));
         let nothing = ActiveDatasets::default();
         let service = ReadService::new(nothing, stores.clone(), ring, ReadLimits::default());
         let index_root = index_status::index_root(project.folder());
-        let indexes = Arc::new(ServedIndexes::new(index_root, project.settings().search));
+        let indexes = Arc::new(ServedIndexes::new(index_root, Arc::clone(&settings)));
         service.search_in(indexes.clone());
         let live = live_options(project.settings().live);
         let writes = WriteService::new(service.clone(), stores.clone());
@@ -170,6 +179,8 @@ impl Deployment {
             registry: Registry::new(),
             stores: stores.clone(),
             now: ArcSwap::default(),
+            suspensions: ArcSwap::default(),
+            settings: Arc::clone(&settings),
             drafts: DraftCache::default(),
             change_limit: change_limit::ChangeLimit::default(),
             offer: tokio::sync::Mutex::new(offer(project, &service, live, writes)),
@@ -192,17 +203,15 @@ impl Deployment {
             following.spawn(feed.clone().follow());
         }
         let metrics = call_metrics(project, &serving.probe.environment, &following, &stop);
-        following.close();
-        let settings = project.settings().clone();
         let log = activity::log(project);
         let observer = ActivityObserver::new(
             log.clone(),
             activity_log::argument_keys(project)?,
-            settings.audit,
+            project.settings().audit,
             recent,
             Arc::clone(&metrics),
         );
-        let identity = identity(&settings, feed.is_some());
+        let identity = identity(project.settings(), feed.is_some());
         Ok(Self {
             settings,
             service,
@@ -217,6 +226,7 @@ impl Deployment {
             feed,
             log,
             metrics,
+            watching: stop.clone(),
             stop: stop.drop_guard(),
         })
     }
@@ -231,6 +241,33 @@ impl Deployment {
             let task = indexes.run(self.service.clone(), self.feed.as_ref(), stop.clone());
             *indexing = Some((stop, task));
         }
+    }
+
+    /// Compares the served mappings with their sources from now until the deployment is closed, and
+    /// suspends the streams that no longer fit; follows the settings file; and tells other processes
+    /// of both. Waits for the first comparison, a second at most.
+    pub async fn keep_watch(&self) {
+        let stop = self.watching.clone();
+        let tasks = &self.following;
+        tasks.spawn(Arc::clone(&self.settings).follow(stop.clone()));
+        tasks.spawn(apply_settings(
+            Arc::clone(&self.settings),
+            Arc::clone(&self.stores),
+            self.feed.clone(),
+            stop.clone(),
+        ));
+        tasks.spawn(status::tell(Arc::clone(&self.serving), stop.clone()));
+        drift::start(Arc::clone(&self.serving), tasks, stop).await;
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Arc<ActiveSettings> {
+        &self.settings
+    }
+
+    /// The streams that are not served, because they no longer fit their sources; for the operator.
+    pub fn suspended(&self) -> Vec<Suspension> {
+        self.serving.suspended()
     }
 
     /// Opens the existing full-text indexes for searches, without building any.
@@ -353,6 +390,7 @@ impl Deployment {
             feed.stop();
         }
         self.stop.disarm().cancel();
+        self.following.close();
         self.following.wait().await;
         self.serving.watch.closed().await;
         let indexing = {
@@ -397,6 +435,27 @@ fn live_options(live: LiveSettings) -> Option<LiveOptions> {
         max_subscriptions: live.subscriptions,
         ..LiveOptions::default()
     })
+}
+
+/// Applies the settings in force to what holds a copy of them, until `stop`.
+async fn apply_settings(
+    settings: Arc<ActiveSettings>,
+    stores: Arc<SourceStores>,
+    feed: Option<ChangeFeed>,
+    stop: CancellationToken,
+) {
+    let mut changes = settings.changes();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            changed = changes.changed() => if changed.is_err() { return },
+        }
+        let now = settings.now();
+        stores.set_limits(&now.limits);
+        if let (Some(feed), Some(options)) = (&feed, live_options(now.live)) {
+            feed.set_options(options);
+        }
+    }
 }
 
 /// Measures calls if anybody asks for it, and exports what is measured until `stop`.

@@ -19,6 +19,7 @@ use wayleave_search::{IndexDir, IndexError, IndexRoot, IndexState, Spec};
 use wayleave_surface::live::{ChangeFeed, SeenCounts};
 use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable, WrittenStream};
 
+use crate::active_settings::ActiveSettings;
 use scheduled_index::ScheduledIndex;
 use snapshots::IndexSnapshots;
 use wayleave_project::explanation::with_causes;
@@ -36,7 +37,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The indexes of a deployment.
 pub(crate) struct ServedIndexes {
     index_root: IndexRoot,
-    every: Freshness,
+    settings: Arc<ActiveSettings>,
     snapshots: Mutex<IndexSnapshots>,
     /// Incremented when an index enters or leaves service.
     changes: watch::Sender<u64>,
@@ -51,6 +52,7 @@ struct Signals {
     writes: broadcast::Receiver<WrittenStream>,
     /// The changes that the change feed sees, where there is one.
     seen: Option<watch::Receiver<SeenCounts>>,
+    settings: watch::Receiver<u64>,
 }
 
 fn is_of(written: &WrittenStream, what: &Searchable) -> bool {
@@ -82,10 +84,10 @@ impl Indexes for ServedIndexes {
 }
 
 impl ServedIndexes {
-    pub(crate) fn new(index_root: IndexRoot, every: Freshness) -> Self {
+    pub(crate) fn new(index_root: IndexRoot, settings: Arc<ActiveSettings>) -> Self {
         Self {
             index_root,
-            every,
+            settings,
             snapshots: Mutex::default(),
             changes: watch::Sender::new(0),
             opening: watch::Sender::default(),
@@ -95,6 +97,11 @@ impl ServedIndexes {
     /// Signals whenever an index was put into service, or unserved ones were removed.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    /// How often indexes are updated, as the settings say now.
+    fn every(&self) -> Freshness {
+        self.settings.now().search
     }
 
     fn changed(&self) {
@@ -119,7 +126,7 @@ impl ServedIndexes {
     /// Puts the existing indexes into service, and builds none.
     pub(crate) async fn open_all(&self, service: &ReadService) {
         for what in service.searchable() {
-            let mut one = ScheduledIndex::new(what, self.every);
+            let mut one = ScheduledIndex::new(what, self.every());
             if let Some(dir) = self.index_dir(&one) {
                 self.open(&mut one, dir).await;
             }
@@ -144,6 +151,7 @@ impl ServedIndexes {
                 worlds: service.worlds(),
                 writes: service.writes(),
                 seen,
+                settings: self.settings.changes(),
             };
             let mut scheduled = Vec::new();
             while !stop.is_cancelled() {
@@ -160,10 +168,17 @@ impl ServedIndexes {
     async fn follow(&self, service: &ReadService, scheduled: &mut Vec<ScheduledIndex>) {
         let searchable = service.searchable();
         scheduled.retain(|one| searchable.contains(&one.what));
+        let suspended = service.suspended();
+        for one in scheduled.iter_mut().filter(|one| one.is_paused) {
+            if !suspended.contains(&one.what.connection_id, &one.what.stream) {
+                one.is_paused = false;
+                one.due = Instant::now();
+            }
+        }
         let known = scheduled.len();
         for what in searchable {
             if !scheduled.iter().any(|one| one.what == what) {
-                scheduled.push(ScheduledIndex::new(what, self.every));
+                scheduled.push(ScheduledIndex::new(what, self.every()));
             }
         }
         let new = scheduled.iter().skip(known).map(|one| name(&one.what));
@@ -220,6 +235,14 @@ impl ServedIndexes {
                         if written.as_ref().is_none_or(|it| is_of(it, &one.what)) {
                             one.due = one.due.min(Instant::now());
                         }
+                    }
+                }
+                edited = signals.settings.changed() => {
+                    if edited.is_err() {
+                        return;
+                    }
+                    for one in &mut *scheduled {
+                        one.reschedule(self.every());
                     }
                 }
                 () = tokio::time::sleep_until(next.into()) => {}
@@ -314,8 +337,14 @@ impl ServedIndexes {
         one: &mut ScheduledIndex,
         stop: &CancellationToken,
     ) {
+        // What a suspended stream holds is not what its mapping says; its index waits.
+        if (service.suspended()).contains(&one.what.connection_id, &one.what.stream) {
+            one.is_paused = true;
+            one.due = Instant::now() + FAILURE_RETRY;
+            return;
+        }
         let Some(dir) = self.index_dir(one) else {
-            one.due = Instant::now() + self.every.rebuild_tracked;
+            one.due = Instant::now() + self.every().rebuild_tracked;
             return;
         };
         // Another process may have built it meanwhile.

@@ -2,6 +2,7 @@
 //!
 //! This crate joins the others; it holds no rule of its own about what may be read.
 
+pub mod active_settings;
 pub mod activity;
 pub mod auth;
 pub mod console;

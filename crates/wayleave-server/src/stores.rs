@@ -10,6 +10,8 @@ use wayleave_sql::{Dsn, StoreOptions};
 use wayleave_store::{Store, StoreError, Writer};
 use wayleave_surface::{Stores, Writers};
 
+use crate::deployment::SourceDoubts;
+
 use wayleave_project::{
     settings::Limits,
     source::{self, Environment},
@@ -18,12 +20,13 @@ use wayleave_project::{
 /// The stores of one project.
 pub(crate) struct SourceStores {
     environment: Environment,
-    options: StoreOptions,
+    doubts: SourceDoubts,
     stores: Mutex<OpenStores>,
 }
 
 /// The declared sources and their open stores.
 struct OpenStores {
+    options: StoreOptions,
     sources: BTreeMap<String, Source>,
     open: HashMap<String, Arc<dyn Store>>,
     /// Writers, which share no session with what reads.
@@ -39,12 +42,9 @@ impl SourceStores {
         let (open, writing) = (HashMap::new(), HashMap::new());
         Self {
             environment,
-            options: StoreOptions {
-                sessions: limits.source_sessions,
-                wait: limits.source_wait,
-                ..StoreOptions::default()
-            },
+            doubts: SourceDoubts::default(),
             stores: Mutex::new(OpenStores {
+                options: options(limits),
                 sources,
                 open,
                 writing,
@@ -61,11 +61,29 @@ impl SourceStores {
                 sources: old,
                 open,
                 writing,
+                ..
             } = &mut *stores;
             open.retain(|name, _| old.get(name) == sources.get(name));
             writing.retain(|name, _| old.get(name) == sources.get(name));
             old.clone_from(sources);
         }
+    }
+
+    /// Applies other limits. Stores with the old ones are dropped: running reads finish in them, later
+    /// ones open others.
+    pub(crate) fn set_limits(&self, limits: &Limits) {
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = options(limits);
+        if (stores.options.sessions, stores.options.wait) != (next.sessions, next.wait) {
+            stores.options = next;
+            stores.open.clear();
+            stores.writing.clear();
+        }
+    }
+
+    /// The sources that may have changed.
+    pub(crate) fn doubts(&self) -> &SourceDoubts {
+        &self.doubts
     }
 
     /// Closes every session.
@@ -82,6 +100,14 @@ impl SourceStores {
         for store in open {
             store.close().await;
         }
+    }
+}
+
+fn options(limits: &Limits) -> StoreOptions {
+    StoreOptions {
+        sessions: limits.source_sessions,
+        wait: limits.source_wait,
+        ..StoreOptions::default()
     }
 }
 
@@ -108,9 +134,15 @@ impl Stores for SourceStores {
             return Ok(store.clone());
         }
         let dsn = stores.dsn(name, &self.environment)?;
-        let store = wayleave_sql::store(dsn, self.options);
+        let store = wayleave_sql::store(dsn, stores.options);
         stores.open.insert(name.to_owned(), store.clone());
         Ok(store)
+    }
+
+    fn report(&self, source: &str, error: &StoreError) {
+        if error.suggests_drift() {
+            self.doubts.insert(source);
+        }
     }
 }
 
@@ -121,7 +153,7 @@ impl Writers for SourceStores {
             return Ok(writer.clone());
         }
         let dsn = stores.dsn(name, &self.environment)?;
-        let writer = wayleave_sql::writer(dsn, self.options);
+        let writer = wayleave_sql::writer(dsn, stores.options);
         stores.writing.insert(name.to_owned(), writer.clone());
         Ok(writer)
     }

@@ -11,7 +11,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_store::StoreError;
 
 pub use self::server::TlsMode;
-pub(crate) use self::server::{Server, ServerAddress};
+pub(crate) use self::server::{ClientCertificate, Server, ServerAddress};
 use crate::adapter::{Adapter, UnopenedSource};
 use crate::sqlite;
 
@@ -25,7 +25,7 @@ impl Dsn {
     /// The parameters that the DSN of a SQLite file accepts.
     pub const FILE_PARAMETERS: [&'static str; 1] = sqlite::DSN_PARAMETERS;
     /// The parameters that the DSN of a server accepts.
-    pub const SERVER_PARAMETERS: [&'static str; 4] = server::PARAMETERS;
+    pub const SERVER_PARAMETERS: [&'static str; 6] = server::PARAMETERS;
 
     /// Parses a DSN of a declared kind.
     ///

@@ -11,6 +11,7 @@ mod introspect;
 mod pool;
 mod read;
 pub(crate) mod repertoire;
+mod rules;
 mod sample;
 mod settings;
 pub(crate) mod types;

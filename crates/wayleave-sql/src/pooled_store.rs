@@ -14,6 +14,7 @@ use wayleave_plan::plan::{Predicate, Read, Target};
 use wayleave_plan::value::Value;
 use wayleave_store::{
     Answer, Capabilities, Limits, ReadContext, ReceiverGone, RowSender, Store, StoreError,
+    check_suspension,
 };
 
 use crate::compile::PlanParts;
@@ -174,6 +175,7 @@ impl<S: ServerDriver> Store for PooledStore<S> {
         plan: &AuthorizedPlan,
         context: &ReadContext,
     ) -> Result<Answer, StoreError> {
+        check_suspension(plan)?;
         let inner = Arc::clone(&self.inner);
         let request = plan.clone();
         let task = move |mut sender, stop: StopCondition| async move {
@@ -397,6 +399,7 @@ mod tests {
             schema: None,
             table: String::new(),
             mapping: Digest::from_bytes(b""),
+            suspended: None,
         };
         let read = Read::Count {
             predicate: Predicate::True,

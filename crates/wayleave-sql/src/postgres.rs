@@ -13,6 +13,7 @@ mod listener;
 mod login;
 mod pool;
 mod read;
+mod rules;
 mod sample;
 mod settings;
 pub(crate) mod triggers;

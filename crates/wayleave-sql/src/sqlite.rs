@@ -18,6 +18,7 @@ mod page_tests;
 mod pool;
 mod read;
 mod read_attempt;
+mod rules;
 mod sample;
 pub(crate) mod types;
 mod values;

@@ -8,16 +8,17 @@ use std::sync::Arc;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use wayleave_store::{Detail, StoreError};
 
-use crate::dsn::TlsMode;
+use crate::dsn::{ClientCertificate, TlsMode};
 
 /// The configuration for a mode; `None` where no TLS is wanted.
 pub(crate) fn config(
     mode: TlsMode,
     authority: Option<&Path>,
+    identity: Option<&ClientCertificate>,
 ) -> Result<Option<ClientConfig>, StoreError> {
     let provider = Arc::new(ring::default_provider());
     let failed = |error: rustls::Error| StoreError::Tls {
@@ -37,7 +38,15 @@ pub(crate) fn config(
         TlsMode::VerifyFull => {
             let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(authorities(authority)?);
-            Some(builder.with_root_certificates(roots).with_no_client_auth())
+            let builder = builder.with_root_certificates(roots);
+            Some(match identity {
+                None => builder.with_no_client_auth(),
+                Some(identity) => {
+                    let chain = certificates(&identity.chain, "sslcert")?;
+                    let key = private_key(&identity.key)?;
+                    builder.with_client_auth_cert(chain, key).map_err(failed)?
+                }
+            })
         }
     })
 }
@@ -52,8 +61,19 @@ pub(crate) fn authorities(file: Option<&Path>) -> Result<Vec<CertificateDer<'sta
         }
         return Ok(found);
     };
+    certificates(file, "sslrootcert")
+}
+
+/// The certificates in a PEM file that a parameter names.
+fn certificates(
+    file: &Path,
+    parameter: &'static str,
+) -> Result<Vec<CertificateDer<'static>>, StoreError> {
     let unreadable = || StoreError::Tls {
-        detail: Detail::fixed("the file `sslrootcert` names holds no readable PEM certificate"),
+        detail: Detail::fixed(match parameter {
+            "sslcert" => "the file `sslcert` names holds no readable PEM certificate",
+            _ => "the file `sslrootcert` names holds no readable PEM certificate",
+        }),
     };
     let found: Vec<_> = CertificateDer::pem_file_iter(file)
         .map_err(|_| unreadable())?
@@ -64,6 +84,19 @@ pub(crate) fn authorities(file: Option<&Path>) -> Result<Vec<CertificateDer<'sta
     } else {
         Ok(found)
     }
+}
+
+/// The private key in a PEM file.
+fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, StoreError> {
+    PrivateKeyDer::from_pem_file(file).map_err(|_| StoreError::Tls {
+        detail: Detail::fixed("the file `sslkey` names holds no readable PEM private key"),
+    })
+}
+
+/// Checks that the files of a client's certificate can be read.
+pub(crate) fn check_identity(identity: &ClientCertificate) -> Result<(), StoreError> {
+    certificates(&identity.chain, "sslcert")?;
+    private_key(&identity.key).map(drop)
 }
 
 /// Whether an error comes from the TLS library, directly or inside an I/O error.

@@ -5,15 +5,17 @@
 
 pub(crate) mod keys;
 pub(crate) mod pooled_writer;
+mod rules_cache;
 pub(crate) mod statements;
 
 use std::future::Future;
+use std::sync::Arc;
 
 use wayleave_model::mapping::Action;
 use wayleave_plan::plan::{AuthorizedPlan, Column, Target};
 use wayleave_plan::value::Value;
 use wayleave_plan::write::{
-    AuthorizedWrite, PolicyRefusal, RecordImage, StoreRule, UniqueCheck, WriteRefusal,
+    AuthorizedWrite, PolicyRefusal, RecordImage, StoreRule, TableRules, UniqueCheck, WriteRefusal,
 };
 use wayleave_store::{Row, StoreError, WriteOutcome};
 
@@ -85,11 +87,11 @@ pub(crate) trait WriteSession: Send {
         target: &Target,
     ) -> impl Future<Output = Result<Tables<KindOf<Self>>, StoreError>> + Send;
 
-    /// The sets of columns that the store keeps unique in a table.
-    fn unique(
+    /// What the store enforces on a table by itself.
+    fn rules(
         &mut self,
         target: &Target,
-    ) -> impl Future<Output = Result<Vec<Vec<String>>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Arc<TableRules>, StoreError>> + Send;
 
     /// Begins the transaction.
     fn begin(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
@@ -149,29 +151,14 @@ pub(crate) async fn steps<S: WriteSession>(
     Ok(outcome)
 }
 
-/// Refuses a write that could collide with records that the grant hides, whatever the store has.
-async fn conflicts_are_visible<S: WriteSession>(
-    session: &mut S,
-    write: &AuthorizedWrite,
-) -> Result<(), WriteFault> {
-    if write.stream().narrowed() {
-        for set in session.unique(write.target()).await? {
-            let columns: Vec<&str> = set.iter().map(String::as_str).collect();
-            if !write.is_conflict_visible(&columns) {
-                return Err(PolicyRefusal::HiddenConflict.into());
-            }
-        }
-    }
-    Ok(())
-}
-
 /// All that is wrong with what a write sets, as far as other records tell.
 async fn check_others<S: WriteSession>(
     session: &mut S,
     write: &AuthorizedWrite,
     before: Option<&RecordImage>,
 ) -> Result<(), WriteFault> {
-    conflicts_are_visible(session, write).await?;
+    // Before anything is looked up: the answer must not depend on what is there.
+    write.check_rules(&*session.rules(write.target()).await?)?;
     let mut errors = Vec::new();
     for check in write.references() {
         if session.rows(&check.exists).await?.is_empty() {

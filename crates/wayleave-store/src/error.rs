@@ -90,6 +90,12 @@ pub enum StoreError {
         /// The column; `None` where the whole table is missing.
         column: Option<String>,
     },
+    /// A stream is suspended, because it no longer fits its source: no store is asked.
+    #[error("stream `{stream}` is suspended: its source does not fit the mapping")]
+    Suspended {
+        /// The stream.
+        stream: String,
+    },
     /// A value in the store is not of the datatype that the mapping gives its column.
     #[error("a value of column `{column}` is not of datatype `{datatype}`")]
     Unfit {
@@ -165,6 +171,9 @@ impl StoreError {
             Self::SchemaDrift { .. } => {
                 "run `wayleave check --live` to see what changed, then ratify the mapping again"
             }
+            Self::Suspended { .. } => {
+                "run `wayleave doctor` to see what changed; mend the source, or ratify the mapping again"
+            }
             Self::Unfit { .. } => {
                 "map the column with the datatype of what it holds, or leave the field out"
             }
@@ -174,6 +183,18 @@ impl StoreError {
             Self::Cancelled => "nothing is left to do",
             Self::Failed { .. } => "the detail is the store's own",
         }
+    }
+
+    /// Whether a changed source would explain it: worth comparing the source with its mapping.
+    pub fn suggests_drift(&self) -> bool {
+        matches!(
+            self,
+            Self::SchemaDrift { .. }
+                | Self::Unfit { .. }
+                | Self::Unsupported { .. }
+                | Self::Failed { .. }
+                | Self::NoSchema { .. }
+        )
     }
 
     /// Whether the same call may succeed later with nothing changed by the operator.

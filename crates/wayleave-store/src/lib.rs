@@ -16,6 +16,6 @@ mod write;
 pub use capabilities::{Capabilities, Difference, Topic};
 pub use error::{Detail, StoreError};
 pub use introspect::{Introspect, IntrospectOptions, Limits, Progress, Step, Unsampled, silent};
-pub use read::{Answer, CallerKey, OnMalformed, ReadContext, Store};
+pub use read::{Answer, CallerKey, OnMalformed, ReadContext, Store, check_suspension};
 pub use rows::{ReceiverGone, Row, RowSender, Rows};
-pub use write::{WriteContext, WriteError, WriteOutcome, Writer};
+pub use write::{WriteContext, WriteError, WriteOutcome, Writer, check_suspended_write};

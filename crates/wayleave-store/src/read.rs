@@ -115,10 +115,11 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The rows or groups of a plan, each with one value for each column of the plan.
+    /// The rows or groups of a plan, each with one value for each column of the plan, and masked as the
+    /// plan says. This is the one way from a store to whatever is shown.
     pub fn rows(self, plan: &AuthorizedPlan) -> Result<Rows, StoreError> {
         match self {
-            Self::Rows(rows) | Self::Groups(rows) => rows.of_width(plan.read().width()),
+            Self::Rows(rows) | Self::Groups(rows) => rows.of_plan(plan),
             Self::Count { .. } => Err(MISMATCH),
         }
     }
@@ -129,6 +130,16 @@ impl Answer {
             Self::Count { rows, exact } => Ok((rows, exact)),
             Self::Rows(_) | Self::Groups(_) => Err(MISMATCH),
         }
+    }
+}
+
+/// Refuses a plan that reads a suspended stream. Every store asks this first.
+pub fn check_suspension(plan: &AuthorizedPlan) -> Result<(), StoreError> {
+    match plan.suspended() {
+        None => Ok(()),
+        Some(stream) => Err(StoreError::Suspended {
+            stream: stream.to_string(),
+        }),
     }
 }
 

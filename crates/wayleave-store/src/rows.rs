@@ -5,6 +5,7 @@
 use std::vec;
 
 use tokio::sync::mpsc;
+use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::value::Value;
 
 use crate::{Detail, OnMalformed, StoreError};
@@ -31,6 +32,17 @@ struct Weighed {
     bytes: usize,
 }
 
+impl Weighed {
+    /// Masks the rows, and weighs them anew: what is hidden must not show in how many fit.
+    fn mask(&mut self, plan: &AuthorizedPlan) {
+        self.bytes = 0;
+        for row in &mut self.rows {
+            plan.mask(row);
+            self.bytes += size_of_val(row.as_slice()) + row.iter().map(Value::bytes).sum::<usize>();
+        }
+    }
+}
+
 /// Boxed, because a queue of any length allocates room for many messages.
 type Sent = Box<Batch>;
 
@@ -42,6 +54,8 @@ pub struct Rows {
     bytes: usize,
     /// Number of values each row must have, once known.
     width: Option<usize>,
+    /// The plan that masks the rows, where one does.
+    masks: Option<AuthorizedPlan>,
     ended: bool,
 }
 
@@ -61,6 +75,7 @@ impl Rows {
             current: Vec::new().into_iter(),
             bytes: 0,
             width: None,
+            masks: None,
             ended: false,
         };
         (sender, rows)
@@ -89,10 +104,20 @@ impl Rows {
         std::mem::take(&mut self.current).collect()
     }
 
-    /// Requires `width` values in each row; any other number is an error.
-    pub(crate) fn of_width(mut self, width: usize) -> Result<Self, StoreError> {
+    /// Requires a value in each row for each column of the plan, and masks those it says. Any other
+    /// number of values is an error.
+    pub(crate) fn of_plan(mut self, plan: &AuthorizedPlan) -> Result<Self, StoreError> {
+        self.masks = plan.is_masked().then(|| plan.clone());
+        self.of_width(plan.read().width())
+    }
+
+    fn of_width(mut self, width: usize) -> Result<Self, StoreError> {
         self.width = Some(width);
-        check_width(self.current.as_slice(), Some(width))?;
+        let rows = Weighed {
+            bytes: self.bytes,
+            rows: std::mem::take(&mut self.current).collect(),
+        };
+        self.take(rows)?;
         Ok(self)
     }
 
@@ -155,10 +180,13 @@ impl Rows {
 }
 
 impl Rows {
-    fn take(&mut self, rows: Weighed) -> Result<(), StoreError> {
+    fn take(&mut self, mut rows: Weighed) -> Result<(), StoreError> {
         if let Err(error) = check_width(&rows.rows, self.width) {
             self.ended = true;
             return Err(error);
+        }
+        if let Some(plan) = &self.masks {
+            rows.mask(plan);
         }
         self.current = rows.rows.into_iter();
         self.bytes = rows.bytes;

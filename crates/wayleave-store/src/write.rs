@@ -60,6 +60,16 @@ impl WriteContext {
     }
 }
 
+/// Refuses a write that touches a suspended stream. Every writer asks this first.
+pub fn check_suspended_write(write: &AuthorizedWrite) -> Result<(), StoreError> {
+    match write.suspended() {
+        None => Ok(()),
+        Some(stream) => Err(StoreError::Suspended {
+            stream: stream.to_string(),
+        }),
+    }
+}
+
 /// What a write did, or would do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteOutcome {

@@ -24,6 +24,9 @@ pub struct Access {
     pub scopes: Scopes,
     /// Whether the request carried a token. A local client needs none to read.
     pub authenticated: bool,
+    /// The most live datasets that have a tool of their own, as the settings said when the request
+    /// was admitted; the deployment's own where it is `None`.
+    pub max_own_tools: Option<usize>,
 }
 
 /// The access of a caller that nobody authenticated.
@@ -35,6 +38,7 @@ static NOTHING: LazyLock<Access> = LazyLock::new(|| Access {
     }),
     scopes: Scopes::NONE,
     authenticated: false,
+    max_own_tools: None,
 });
 
 impl Access {
@@ -44,6 +48,7 @@ impl Access {
             package: Arc::new(Package::local()),
             scopes: Scopes::RUNTIME,
             authenticated: false,
+            max_own_tools: None,
         }
     }
 

@@ -16,6 +16,9 @@ use crate::{cell, period};
 /// The most bytes of the text of one value, unless the value itself is longer.
 const MAX_VALUE_BYTES: usize = 80;
 
+/// The most bytes of groups that are read to be ranked by their tokens.
+const MAX_RANKED_BYTES: usize = 8 * 1024 * 1024;
+
 /// Answers an aggregate.
 pub(crate) async fn answer(
     call: &CallContext<'_>,
@@ -23,7 +26,12 @@ pub(crate) async fn answer(
 ) -> Result<Reply, Refusal> {
     let request = AggregateRequest::read(arguments)?;
     let plan = AggregatePlan::new(&call.view, &request, call.seal)?;
-    let groups = call.rows(plan.groups(), call.max_bytes * 4);
+    let room = if plan.is_ranked_by_tokens() {
+        MAX_RANKED_BYTES
+    } else {
+        call.max_bytes * 4
+    };
+    let groups = call.rows(plan.groups(), room);
     let totals = async {
         match plan.totals() {
             Some(totals) => call.rows(totals, call.max_bytes * 4).await.map(Some),
@@ -31,7 +39,8 @@ pub(crate) async fn answer(
         }
     };
     let (read, totals) = tokio::try_join!(groups, totals)?;
-    let (groups, more) = plan.answer(&read.rows);
+    let (ranked, cut) = plan.ranked(read.rows, read.cut)?;
+    let (groups, more) = plan.answer(&ranked);
     call.note_stream(plan.connection_id(), plan.stream());
     call.note_rows(groups.len());
     let found_none =
@@ -52,8 +61,8 @@ pub(crate) async fn answer(
         plan: &plan,
         hint,
         groups,
-        more: more || read.cut,
-        is_tied: plan.cuts_tie(&read.rows),
+        more: more || cut,
+        is_tied: plan.cuts_tie(&ranked),
         totals: totals.and_then(|totals| totals.rows.into_iter().next()),
     };
     if let ([], [value]) = plan.header().split_at(plan.keys())

@@ -26,6 +26,10 @@ use crate::search::Indexes;
 pub trait Stores: Send + Sync {
     /// The store behind a source.
     fn store(&self, source: &str) -> Result<Arc<dyn Store>, StoreError>;
+
+    /// Takes note of a failure of a source: where a changed source would explain it, the source is
+    /// compared with its mappings.
+    fn report(&self, _source: &str, _error: &StoreError) {}
 }
 
 /// The parts of a call context that do not depend on the caller.
@@ -172,7 +176,10 @@ impl<'a> CallContext<'a> {
                 limit: self.timeout,
             }),
         };
-        answered.map_err(|error| Self::refused(plan, &error))
+        answered.map_err(|error| {
+            self.stores.report(&plan.target().source, &error);
+            Self::refused(plan, &error)
+        })
     }
 
     /// Maps a store's failure to what the caller is told.

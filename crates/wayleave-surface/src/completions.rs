@@ -119,6 +119,9 @@ fn clauses(call: &CallContext<'_>, type_name: &str, typed: &str) -> Vec<String> 
 
 /// Every value of a field, where the mapping lists them.
 fn listed_values(field: &FieldView) -> Vec<String> {
+    if field.is_masked() {
+        return Vec::new();
+    }
     if field.datatype() == Datatype::Boolean {
         return ["false", "true"].map(str::to_owned).to_vec();
     }
@@ -181,7 +184,7 @@ async fn ids(call: &CallContext<'_>, type_name: &str, typed: &str) -> Result<Vec
 }
 
 fn can_begin(field: &FieldView) -> bool {
-    field.datatype() == Datatype::String && field.can_filter()
+    field.datatype() == Datatype::String && field.can_filter() && !field.is_masked()
 }
 
 fn begins(field: &str, with: &str) -> Option<Map<String, Json>> {

@@ -77,8 +77,11 @@ pub struct Dataset {
     /// The served mapping, while the dataset is live: a caller who sees any part of it is told the
     /// name of its own tool.
     pub served: Option<Arc<Ratified<Mapping>>>,
-    /// Whether it has no tool of its own, because too many datasets are live.
-    pub shares_workup: bool,
+    /// How many datasets are live, and how many may be for each to have a tool of its own.
+    pub own_tools: OwnTools,
+    /// The streams that are suspended, because they no longer fit their source. A caller is told of
+    /// those it sees.
+    pub suspended: Vec<String>,
     /// What is wrong with it, or what it waits for.
     pub reason: Option<String>,
 }
@@ -92,8 +95,24 @@ pub struct Connected {
     pub revision: u64,
     /// Whether it was live before: if so, nothing was recorded and nobody was notified.
     pub was_active: bool,
-    /// Whether it has no tool of its own, because too many datasets are live.
-    pub shares_workup: bool,
+    /// How many datasets are live, and how many may be for each to have a tool of its own.
+    pub own_tools: OwnTools,
+}
+
+/// How many datasets are live, and how many may be for each to have a tool of its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnTools {
+    /// How many are live.
+    pub live: usize,
+    /// The most, where a caller's access does not say otherwise.
+    pub most: usize,
+}
+
+impl OwnTools {
+    /// Whether datasets have tools of their own for a caller.
+    fn are_shown(self, access: &Access) -> bool {
+        self.live <= access.max_own_tools.unwrap_or(self.most)
+    }
 }
 
 /// A dataset that is not live now.
@@ -128,8 +147,8 @@ fn list(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
                     Err(refusal) => return Ok(Reply::from(refusal)),
                 };
                 let listed = datasets.list(&request.after, request.limit).await;
-                let package = &Access::from_caller(call.context.caller()).package;
-                Ok(answer(listed.map(|listed| write::list(&listed, package))))
+                let access = Access::from_caller(call.context.caller());
+                Ok(answer(listed.map(|listed| write::list(&listed, access))))
             }
         },
     )?;
@@ -154,8 +173,8 @@ fn connect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
                 };
                 let who = call.context.caller().subject();
                 let connected = datasets.connect(&request.name, who).await;
-                let package = &Access::from_caller(call.context.caller()).package;
-                Ok(answer(connected.map(|it| write::connected(&it, package))))
+                let access = Access::from_caller(call.context.caller());
+                Ok(answer(connected.map(|it| write::connected(&it, access))))
             }
         },
     )?;

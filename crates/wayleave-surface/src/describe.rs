@@ -21,6 +21,7 @@ use wayleave_plan::view::{
 
 use crate::call_context::CallContext;
 use crate::escape::inline;
+use crate::failure::DRIFT;
 use crate::reply::Reply;
 use crate::stream_index;
 use notes::{changes_answers, notes};
@@ -156,6 +157,7 @@ pub(crate) fn is_alike(a: &StreamView, b: &StreamView) -> bool {
     a.name() == b.name()
         && a.connector_key() == b.connector_key()
         && a.tracking() == b.tracking()
+        && a.is_suspended() == b.is_suspended()
         && fields.eq(b.fields().map(FieldView::name))
         && relations.eq(b.relations().map(|it| &it.name.value))
         && measures.eq(b.measures().iter().map(MeasureView::name))
@@ -335,6 +337,9 @@ fn structure(source: &Source<'_>, full: Option<&StreamView>, room: Room) -> Json
         put("connections_total", source.connections.len().into());
     }
     put("type", stream.type_name().into());
+    if stream.is_suspended() {
+        put("suspended", DRIFT.into());
+    }
     if let Some(description) = stream.description().filter(|_| room.description > 0) {
         put(
             "description",

@@ -8,6 +8,10 @@ use wayleave_store::StoreError;
 
 /// The refusal of a read of `connection_id` whose store failed.
 pub(crate) fn refusal(connection_id: &str, error: &StoreError) -> Refusal {
+    if let StoreError::Suspended { stream } = error {
+        // Logged once, when it was suspended.
+        return suspended(connection_id, stream);
+    }
     // Leave the driver's message out: it may quote a value.
     tracing::warn!(connection_id, %error, "a read failed");
     let (code, reason, what) = match error {
@@ -69,3 +73,19 @@ pub(crate) fn refusal(connection_id: &str, error: &StoreError) -> Refusal {
     refusal.retryable = error.is_retryable();
     refusal
 }
+
+/// The refusal of a read of a suspended stream. Says which of the streams that the caller sees, and
+/// nothing of what changed: tables and columns are for the operator.
+pub(crate) fn suspended(connection_id: &str, stream: &str) -> Refusal {
+    let message = format!(
+        "stream `{stream}` of `{connection_id}` is suspended: its source has changed since its \
+         mapping was ratified; other streams can be read, and this one resumes by itself once its \
+         operator has mended the source or ratified the mapping again"
+    );
+    let mut refusal = Refusal::new(Code::SourceUnavailable, message);
+    refusal.reason = Some(DRIFT);
+    refusal
+}
+
+/// The reason of a refusal where a source does not fit its mapping.
+pub(crate) const DRIFT: &str = "drift";

@@ -89,6 +89,7 @@ fn from_indexed(indexed: Indexed) -> Spec {
     Spec {
         digest: indexed.digest.hex(),
         fields: indexed.fields,
+        analyzer: indexed.analyzer.into(),
     }
 }
 
@@ -315,8 +316,11 @@ impl Indexing<'_> {
             caller: CallerKey::from_subject(INDEXER),
             ..ReadContext::within(READ_TIMEOUT)
         };
-        let store = self.stores.store(&plan.target().source)?;
-        Ok(store.read(plan, &context).await?.rows(plan)?)
+        let source = &plan.target().source;
+        let store = self.stores.store(source)?;
+        let read = async { store.read(plan, &context).await?.rows(plan) };
+        let told = read.await;
+        Ok(told.inspect_err(|error| self.stores.report(source, error))?)
     }
 }
 

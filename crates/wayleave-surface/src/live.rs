@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value as Json;
@@ -64,16 +65,10 @@ impl Default for LiveOptions {
 
 impl LiveOptions {
     /// How a subscription works and what it costs, for the description of what can be subscribed
-    /// to.
-    pub(crate) fn note(&self) -> String {
-        format!(
-            "Subscribable: while anyone is subscribed its source is read about every {} s for all \
-             subscribers together. Streams of more than {} records need an `updated` field, and \
-             tell of a deletion only by their mark of it; single records are watched by their key.",
-            self.interval.as_secs_f64(),
-            self.max_records
-        )
-    }
+    /// to. Names no number: settings may change while the description is listed.
+    pub(crate) const NOTE: &str = "Subscribable: while anyone is subscribed its source is read every \
+        few seconds for all subscribers together. Large streams need an `updated` field, and tell of \
+        a deletion only by their mark of it; single records are watched by their key.";
 }
 
 /// A stream of a connection.
@@ -105,7 +100,7 @@ pub struct ChangeFeed(Arc<FeedState>);
 
 struct FeedState {
     service: ReadService,
-    options: LiveOptions,
+    options: Arc<ArcSwap<LiveOptions>>,
     watchers: Mutex<HashMap<StreamKey, WatcherHandle>>,
     /// How many subscriptions each subject has.
     subjects: Mutex<HashMap<String, u32>>,
@@ -139,13 +134,22 @@ impl ChangeFeed {
     pub fn new(service: ReadService, options: LiveOptions) -> Self {
         Self(Arc::new(FeedState {
             service,
-            options,
+            options: Arc::new(ArcSwap::from_pointee(options)),
             watchers: Mutex::default(),
             subjects: Mutex::default(),
             types: Mutex::default(),
             seen: watch::Sender::default(),
             stop: CancellationToken::new(),
         }))
+    }
+
+    fn options(&self) -> LiveOptions {
+        **self.0.options.load()
+    }
+
+    /// Works by other options from now on. A watcher applies them after its current interval.
+    pub fn set_options(&self, options: LiveOptions) {
+        self.0.options.store(Arc::new(options));
     }
 
     /// How many streams are watched now.
@@ -171,7 +175,7 @@ impl ChangeFeed {
             tokio::select! {
                 () = self.0.stop.cancelled() => return,
                 _ = worlds.changed() => {}
-                () = tokio::time::sleep(self.0.options.interval) => {}
+                () = tokio::time::sleep(self.options().interval) => {}
             }
             worlds.borrow_and_update();
             let types: Vec<Arc<Subscribed>> = {
@@ -273,7 +277,7 @@ impl ChangeFeed {
         let reader = StreamReader {
             service: self.0.service.clone(),
             key: key.clone(),
-            options: self.0.options,
+            options: Arc::clone(&self.0.options),
             stop: self.0.stop.child_token(),
         };
         let watcher = Watcher::new(reader, receiver, left.clone(), self.0.seen.clone());
@@ -290,10 +294,11 @@ impl ChangeFeed {
 
     /// Counts a subscription of a subject, until the guard is dropped.
     fn admit(&self, subject: &str) -> Result<SubjectGuard, RpcError> {
+        let most = self.options().max_subscriptions;
         let mut subjects = locked(&self.0.subjects);
         let count = subjects.entry(subject.to_owned()).or_default();
-        if *count >= self.0.options.max_subscriptions {
-            return Err(refusal::too_many(self.0.options.max_subscriptions));
+        if *count >= most {
+            return Err(refusal::too_many(most));
         }
         *count += 1;
         Ok(SubjectGuard {

@@ -3,6 +3,7 @@
 //! A prompt names only what its reader may see; a dataset that is not visible does not exist.
 
 use wayleave_mcp::{Prompt, PromptCall, PromptMessage, RpcError, Visibility};
+use wayleave_model::mapping::workup_tool;
 use wayleave_plan::refusal::quoted;
 use wayleave_plan::view::StreamView;
 
@@ -55,7 +56,7 @@ pub(crate) fn workup(service: &ReadService, who: Visibility) -> Prompt {
             let dataset = call.text("dataset");
             streams(&service, &call, dataset)?;
             let entity = escape::inline(call.text("entity"), ENTITY);
-            let tool = format!("workup_{}", dataset.replace('-', "_"));
+            let tool = workup_tool(dataset);
             Ok(PromptMessage::user(format!(
                 "Work up the entity \"{entity}\" of the dataset `{dataset}`.\n\
                  1. Call {tool} with entity \"{entity}\" (or workup with dataset \"{dataset}\"). If it \

@@ -85,7 +85,7 @@ pub(crate) fn of_type(
     live: Option<LiveOptions>,
 ) -> Resource {
     let (service, wanted) = (service.clone(), type_name.to_owned());
-    let note = live.map_or_else(String::new, |live| format!(" {}", live.note()));
+    let note = live.map_or_else(String::new, |_| format!(" {}", LiveOptions::NOTE));
     let resource = Resource::new(type_uri(type_name), type_name, move |read| {
         let (service, wanted) = (service.clone(), wanted.clone());
         async move { page::read(&service, &read, &wanted).await }

@@ -85,7 +85,9 @@ pub(crate) async fn answer(
         sources = held.ok_or_else(|| plan.outlived())?;
     }
     if !sources.any_ready() {
-        return Err(nothing_ready(sources.any_making()));
+        let making = sources.any_making();
+        let unread = sources.unread().filter(|_| !making).cloned();
+        return Err(unread.unwrap_or_else(|| nothing_ready(making)));
     }
     let found = Search::new(call, &plan, &query).run(&mut sources).await?;
     let limit = usize::try_from(plan.limit()).unwrap_or(usize::MAX);

@@ -9,7 +9,7 @@ use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
-use wayleave_plan::active_datasets::ActiveDatasets;
+use wayleave_plan::active_datasets::{ActiveDatasets, SuspendedStreams};
 use wayleave_plan::package::Package;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::SchemaRequest;
@@ -90,8 +90,8 @@ impl Snapshot {
         }
     }
 
-    fn view(&self, package: &Package) -> Arc<View> {
-        self.views.view(&self.world, package)
+    fn view(&self, package: &Package, keys: &KeyRing) -> Arc<View> {
+        self.views.view(&self.world, package, keys)
     }
 
     fn mapping(&self, connector_key: &str) -> Option<&Arc<Ratified<Mapping>>> {
@@ -143,6 +143,16 @@ impl ReadService {
         self.0.worlds.subscribe()
     }
 
+    /// How many datasets are served.
+    pub fn live_datasets(&self) -> usize {
+        self.0.snapshot.load().world.datasets().len()
+    }
+
+    /// The streams that are not read, because they no longer fit their source.
+    pub fn suspended(&self) -> Arc<SuspendedStreams> {
+        Arc::clone(self.0.snapshot.load().world.suspended())
+    }
+
     /// Tells whoever follows a stream that it was written through this deployment.
     pub(crate) fn wrote(&self, connection_id: &str, stream: &str) {
         // Nobody may be following.
@@ -189,7 +199,7 @@ impl ReadService {
 
     /// A package's view of the datasets active now.
     pub(crate) fn view(&self, package: &Package) -> Arc<View> {
-        self.0.snapshot.load_full().view(package)
+        self.0.snapshot.load_full().view(package, &self.0.keys)
     }
 
     pub(crate) fn stores(&self) -> &dyn Stores {
@@ -251,7 +261,7 @@ impl ReadService {
 
     /// The context of one call, which reads one package's view of the datasets active now.
     pub(crate) fn call(&self, caller: &Package, max_bytes: usize) -> CallContext<'_> {
-        let view = self.0.snapshot.load_full().view(caller);
+        let view = self.0.snapshot.load_full().view(caller, &self.0.keys);
         self.call_in(view, max_bytes)
     }
 
@@ -264,7 +274,10 @@ impl ReadService {
     ) -> Option<CallContext<'_>> {
         let snapshot = self.0.snapshot.load_full();
         let mapping = Arc::clone(snapshot.mapping(dataset)?);
-        let view = View::new(&ActiveDatasets::new(vec![mapping]).ok()?, caller);
+        let suspended = Arc::clone(snapshot.world.suspended());
+        let world = ActiveDatasets::new(vec![mapping]).ok()?;
+        let world = world.with_suspended(suspended);
+        let view = View::with_keys(&world, caller, &self.0.keys);
         let is_seen = !view.connections().is_empty();
         is_seen.then(|| self.call_in(Arc::new(view), self.0.limits.document_bytes))
     }

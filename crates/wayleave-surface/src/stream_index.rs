@@ -13,6 +13,7 @@ use wayleave_plan::view::{ConnectionView, StreamView};
 
 use crate::describe;
 use crate::escape::inline;
+use crate::failure::DRIFT;
 use crate::reply::Reply;
 
 /// The most bytes of an index, however many streams.
@@ -333,12 +334,13 @@ fn listed(text: &mut String, group: &Group<'_>, room: Room) {
         for stream in &group.streams {
             text.push(' ');
             text.push_str(stream.name());
+            text.push_str(suspension(stream));
         }
         text.push('\n');
         return;
     }
     for stream in &group.streams {
-        say!(text, "- {}", stream.name());
+        say!(text, "- {}{}", stream.name(), suspension(stream));
         match room.listed {
             ListDetail::Overview { values } => overview::line(text, stream, values),
             ListDetail::OverviewInText => overview::line(text, stream, 0),
@@ -352,6 +354,15 @@ fn listed(text: &mut String, group: &Group<'_>, room: Room) {
             text.push_str(&description);
         }
         text.push('\n');
+    }
+}
+
+/// What follows the name of a stream that no longer fits its source.
+fn suspension(stream: &StreamView) -> &'static str {
+    if stream.is_suspended() {
+        " (suspended: its source has changed)"
+    } else {
+        ""
     }
 }
 
@@ -424,11 +435,14 @@ fn connector(connector: &Connector<'_>, room: Room) -> Json {
 }
 
 fn stream(connector: &Connector<'_>, group: &Group<'_>, stream: &StreamView, room: Room) -> Json {
-    if room.listed == ListDetail::Named && !connector.is_mixed() {
+    if room.listed == ListDetail::Named && !connector.is_mixed() && !stream.is_suspended() {
         return json!(stream.name());
     }
     let mut object = Map::new();
     object.insert("name".to_owned(), stream.name().into());
+    if stream.is_suspended() {
+        object.insert("suspended".to_owned(), DRIFT.into());
+    }
     match room.listed {
         ListDetail::Overview { values } => overview::structure(&mut object, stream, values),
         ListDetail::Described => {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::Package;
+use wayleave_plan::seal::KeyRing;
 use wayleave_plan::view::View;
 
 /// Maximum number of streams in all cached views together.
@@ -34,12 +35,17 @@ struct CachedView {
 
 impl Views {
     /// The package's view of the datasets.
-    pub(crate) fn view(&self, world: &ActiveDatasets, package: &Package) -> Arc<View> {
+    pub(crate) fn view(
+        &self,
+        world: &ActiveDatasets,
+        package: &Package,
+        keys: &KeyRing,
+    ) -> Arc<View> {
         if let Some(view) = self.kept(|kept| kept.get(package)) {
             return view;
         }
         // Outside the lock: other callers need not wait for a view of very many streams.
-        let view = Arc::new(View::new(world, package));
+        let view = Arc::new(View::with_keys(world, package, keys));
         for withheld in view.withheld() {
             tracing::warn!(
                 subject = package.subject,

@@ -19,6 +19,7 @@ use wayleave_store::{CallerKey, StoreError, WriteContext, WriteError, WriteOutco
 
 use crate::access::Access;
 use crate::evidence;
+use crate::failure::DRIFT;
 use crate::reply::Reply;
 use crate::service::ReadService;
 
@@ -75,7 +76,13 @@ impl WriteService {
             Ok(writer) => writer.write(&write, &context).await,
             Err(error) => Err(error.into()),
         };
-        let outcome = written.map_err(|error| failed(tool, error))?;
+        let outcome = written.map_err(|error| {
+            if let WriteError::Store(error) = &error {
+                let source = write.stream().source();
+                self.service.stores().report(source, error);
+            }
+            failed(tool, error)
+        })?;
         evidence::note_written(&write, &outcome);
         if !write.is_dry_run() && !outcome.replayed {
             let stream = write.stream();
@@ -210,7 +217,15 @@ fn failed(tool: &str, error: WriteError) -> RpcError {
     };
     tracing::warn!(tool, %error, hint = error.hint(), outcome, "a write failed");
     let mut told = RpcError::internal(&format!("{tool}: {error}"));
+    let has_drifted = matches!(
+        error,
+        StoreError::Suspended { .. } | StoreError::SchemaDrift { .. }
+    );
     let what = match (outcome, error.is_retryable()) {
+        (_, false) if has_drifted => {
+            "the stream is suspended: its source has changed since its mapping was ratified; \
+             nothing was written"
+        }
         ("unknown", _) => {
             "the source was lost while it committed: read the record to learn whether it was written"
         }
@@ -220,6 +235,9 @@ fn failed(tool: &str, error: WriteError) -> RpcError {
     told.message = what.into();
     if let Some(Json::Object(data)) = &mut told.data {
         data.insert("outcome".to_owned(), outcome.into());
+        if has_drifted {
+            data.insert("reason".to_owned(), DRIFT.into());
+        }
         data.insert("retryable".to_owned(), error.is_retryable().into());
     }
     told

@@ -1,6 +1,7 @@
-//! A TCP proxy in front of a server on this machine, whose network can be cut.
+//! A TCP proxy in front of servers on this machine, whose network can be cut.
 
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -10,21 +11,51 @@ use tokio::task::{JoinHandle, JoinSet};
 #[derive(Debug)]
 pub struct CutProxy {
     port: u16,
-    server: u16,
+    servers: Arc<Servers>,
     /// Ends the proxy when dropped.
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+}
+
+/// The ports behind a proxy, the next one first.
+#[derive(Debug)]
+struct Servers(Mutex<Vec<u16>>);
+
+impl Servers {
+    fn next(&self) -> Option<u16> {
+        let mut ports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = ports.first().copied();
+        if !ports.is_empty() {
+            ports.rotate_left(1);
+        }
+        next
+    }
 }
 
 impl CutProxy {
     /// Passes on to a port on this machine.
     pub async fn start(server: u16) -> io::Result<Self> {
+        Self::alternating(&[server]).await
+    }
+
+    /// Passes connections on to these ports in turn.
+    pub async fn alternating(servers: &[u16]) -> io::Result<Self> {
         let mut proxy = Self {
             port: 0,
-            server,
+            servers: Arc::new(Servers(Mutex::new(servers.to_vec()))),
             running: None,
         };
         proxy.restore().await?;
         Ok(proxy)
+    }
+
+    /// Passes further connections on to this port.
+    pub fn lead_to(&self, server: u16) {
+        let mut ports = self
+            .servers
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *ports = vec![server];
     }
 
     /// The port it listens on, the same after every cut.
@@ -37,7 +68,7 @@ impl CutProxy {
         let listener = TcpListener::bind(("127.0.0.1", self.port)).await?;
         self.port = listener.local_addr()?.port();
         let (stop, stopped) = oneshot::channel();
-        let passing = tokio::spawn(pass(listener, self.server, stopped));
+        let passing = tokio::spawn(pass(listener, Arc::clone(&self.servers), stopped));
         self.running = Some((stop, passing));
         Ok(())
     }
@@ -51,14 +82,16 @@ impl CutProxy {
     }
 }
 
-async fn pass(listener: TcpListener, server: u16, mut stopped: oneshot::Receiver<()>) {
+async fn pass(listener: TcpListener, servers: Arc<Servers>, mut stopped: oneshot::Receiver<()>) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = &mut stopped => break,
         };
-        let Ok((mut near, _)) = accepted else { break };
+        let (Ok((mut near, _)), Some(server)) = (accepted, servers.next()) else {
+            break;
+        };
         connections.spawn(async move {
             if let Ok(mut far) = TcpStream::connect(("127.0.0.1", server)).await {
                 let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;

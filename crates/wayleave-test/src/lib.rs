@@ -11,6 +11,7 @@
     reason = "makes and fills databases of its own, from scripts of its own"
 )]
 
+pub mod attached;
 pub mod crash;
 mod cut_proxy;
 pub mod fixture;
@@ -35,3 +36,4 @@ pub use pgbouncer::{PgBouncer, PoolMode};
 pub use postgres::{PostgresServer, own_postgres, postgres};
 pub use server::{Database, Endpoint, StartError};
 pub use sqlite::{SqliteLock, sqlite_execute, sqlite_file, sqlite_lock};
+pub use tls::Certificates;

@@ -8,7 +8,7 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::running::{Running, of_this_binary, refused};
 use crate::server::{Account, Database, Endpoint, StartError, Supervised, find, free_port, run};
-use crate::tls::certificate;
+use crate::tls::{Certificates, certificate};
 
 const PACKAGE: &str = "postgresql";
 pub(crate) const ACCOUNT: Account = Account {
@@ -81,6 +81,27 @@ impl PostgresServer {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
         Ok(())
+    }
+
+    /// Makes further certificates beside the server's own.
+    pub fn certificates(&self) -> Result<Certificates, StartError> {
+        let folder = self.endpoint().certificate.parent();
+        let folder = folder.unwrap_or(Path::new(""));
+        Certificates::new(ACCOUNT, folder, self.endpoint().user)
+    }
+
+    /// Kills the server with SIGKILL, as a machine that goes down does. It does not come back.
+    pub fn kill(&self) -> Result<(), StartError> {
+        let stated = std::fs::read_to_string(self.data().join("postmaster.pid"))?;
+        let id = stated.lines().next().unwrap_or_default();
+        let mut command = ACCOUNT.command("kill");
+        command.args(["-KILL", id]);
+        run(command)
+    }
+
+    /// The folder of its data.
+    pub fn data(&self) -> PathBuf {
+        self.endpoint().certificate.with_file_name("data")
     }
 
     /// Runs a query for one number as the superuser.

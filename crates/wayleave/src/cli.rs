@@ -95,6 +95,9 @@ pub(crate) enum Command {
     /// Look at the full-text indexes, or make them again.
     #[command(subcommand)]
     Index(commands::index::Action),
+    /// Register the people whose keys sign decisions.
+    #[command(subcommand)]
+    Owner(commands::owner::Action),
     /// Say what may be read: make, list, show and take back grants.
     #[command(subcommand)]
     Grant(commands::grant::Action),
@@ -108,6 +111,10 @@ pub(crate) enum Command {
     Keys(commands::keys::Action),
     /// Remove what crashes left behind: temporary files, and frozen mappings that no entry names.
     Gc,
+    /// Copy the project while it is served, into a folder that can be verified and restored.
+    Backup(commands::backup::Arguments),
+    /// Verify a backup and make it a project again, in an empty folder.
+    Restore(commands::restore::Arguments),
     /// Show the calls of agents as they come: rates, latencies, failures, slow calls.
     Top(commands::top::Arguments),
     /// Look at everything the project needs in order to serve.
@@ -125,10 +132,13 @@ impl Command {
             | Self::Retire(_)
             | Self::Datasets
             | Self::Disconnect(_)
+            | Self::Owner(_)
             | Self::Grant(_)
             | Self::Token(_)
             | Self::Keys(_)
             | Self::Gc
+            | Self::Backup(_)
+            | Self::Restore(_)
             | Self::Client(_)
             | Self::Top(_)
             | Self::Completions(_) => true,

@@ -1,50 +1,88 @@
-//! Confirmation by the person at the terminal.
+//! Confirmation by the person at the controlling terminal. Nothing else stands in its place.
 
-use std::io::{self, BufRead as _, IsTerminal as _};
-
-use crate::{
-    failure::{Failure, Status},
-    output::Output,
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _},
 };
 
-/// What stands in the place of an answer.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ConfirmArgs {
-    /// Agree without being asked.
-    #[arg(long)]
-    yes: bool,
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use secrecy::SecretString;
+use wayleave_project::sanitize;
+
+use crate::failure::{Failure, Status};
+
+/// Fails unless the person at the terminal types that name; the failure says what was not done.
+pub(crate) fn require_typed(act: &str, name: &str, undone: &str) -> Result<(), Failure> {
+    let question = format!("to {act}, type its name: ");
+    let mut terminal = Terminal::open(undone)?;
+    terminal.ask(&question)?;
+    if terminal.answer()? == name {
+        return Ok(());
+    }
+    Err(Failure::usage(undone).status(Status::Findings))
 }
 
-impl ConfirmArgs {
-    /// Fails unless a person agrees to the question; the failure says what was not done.
-    pub(crate) fn require(
-        &self,
-        question: &str,
-        undone: &str,
-        output: Output,
-    ) -> Result<(), Failure> {
-        if self.yes || confirm(question, undone, output)? {
-            return Ok(());
+/// Asks for a passphrase, which is not shown while it is typed.
+pub(crate) fn passphrase(prompt: &str, undone: &str) -> Result<SecretString, Failure> {
+    let mut terminal = Terminal::open(undone)?;
+    terminal.ask(&format!("{prompt}: "))?;
+    terminal.hidden_answer()
+}
+
+/// Whether a person at a terminal started this process.
+pub(crate) fn is_attended() -> bool {
+    Terminal::open("").is_ok()
+}
+
+/// The terminal that this process belongs to.
+struct Terminal {
+    input: BufReader<File>,
+    output: File,
+}
+
+impl Terminal {
+    /// A pipe is no person, whatever terminal the process belongs to.
+    fn open(undone: &str) -> Result<Self, Failure> {
+        let none = || {
+            Failure::usage(format!(
+                "only a person at a terminal can answer here, and this is none: {undone}"
+            ))
+        };
+        if !io::stdin().is_terminal() {
+            return Err(none());
         }
-        Err(Failure::usage(undone).status(Status::Findings))
+        let open = || OpenOptions::new().read(true).write(true).open("/dev/tty");
+        let (input, output) = (open().map_err(|_| none())?, open().map_err(|_| none())?);
+        Ok(Self {
+            input: BufReader::new(input),
+            output,
+        })
     }
-}
 
-/// Asks a question that only a person may answer.
-///
-/// A pipe is no person: without a terminal the answer must have been given with `--yes`.
-fn confirm(question: &str, undone: &str, output: Output) -> Result<bool, Failure> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Failure::usage(format!(
-            "nobody can be asked here: this is not a terminal, and {undone}"
-        ))
-        .hint("read what is said above, then say it again with `--yes`"));
+    fn ask(&mut self, question: &str) -> Result<(), Failure> {
+        let question = sanitize::text(question);
+        let written = self.output.write_all(question.as_bytes());
+        written.map_err(|error| Failure::from_error(&error))
     }
-    output.ask(&format!("{question} [y/N] "));
-    let mut answer = String::new();
-    io::stdin()
-        .lock()
-        .read_line(&mut answer)
-        .map_err(|error| Failure::from_error(&error))?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+
+    fn answer(&mut self) -> Result<String, Failure> {
+        let mut answer = String::new();
+        let read = self.input.read_line(&mut answer);
+        read.map_err(|error| Failure::from_error(&error))?;
+        Ok(answer.trim().to_owned())
+    }
+
+    fn hidden_answer(&mut self) -> Result<SecretString, Failure> {
+        let fault = |error: rustix::io::Errno| Failure::from_error(&io::Error::from(error));
+        let shown = tcgetattr(&self.output).map_err(fault)?;
+        let mut hidden = shown.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(&self.output, OptionalActions::Now, &hidden).map_err(fault)?;
+        let answer = self.answer();
+        let restored = tcsetattr(&self.output, OptionalActions::Now, &shown);
+        restored.map_err(fault)?;
+        // The person's line end was not shown either.
+        self.ask("\n")?;
+        Ok(SecretString::from(answer?))
+    }
 }

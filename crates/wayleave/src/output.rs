@@ -102,13 +102,6 @@ impl Output {
         line(&mut io::stderr(), &sanitize::text(&text.to_string()));
     }
 
-    /// Prints a question, with the answer expected on the same line.
-    #[expect(clippy::unused_self, reason = "printing goes through an output")]
-    pub(crate) fn ask(self, question: &str) {
-        eprint!("{}", sanitize::text(question));
-        let _ = io::stderr().flush();
-    }
-
     /// Prints a failure and returns its exit status.
     pub(crate) fn fail(self, failure: &Failure) -> ExitCode {
         self.refuse(&json!({ "error": failure.why.document() }), failure)

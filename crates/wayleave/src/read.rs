@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 use wayleave_plan::package::Package;
-use wayleave_project::{Project, columns, source::Environment};
+use wayleave_project::{columns, source::Environment};
 use wayleave_server::Deployment;
 use wayleave_surface::Reply;
 
@@ -44,7 +44,7 @@ pub(crate) async fn run(
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let project = Project::open(project.unwrap_or(Path::new(".")))?;
+    let project = crate::commands::open(project)?;
     let deployment = Deployment::open(&project, Environment::process()).await?;
     let (service, package) = (deployment.service(), Package::local());
     if matches!(read, Read::Search) {

@@ -119,7 +119,7 @@ class Project(serving.Project):
             self.add_source(source, self.store(source))
         for name, mapping in mappings.items():
             self.draft(name).write_text(mapping)
-            self.run("ratify", name, "--yes", "--offline", "--note", "for the tests", "--who", "tester")
+            self.run("ratify", name, "--offline", "--note", "for the tests", "--who", "tester")
             self.run("connect", name, "--offline")
 
     def store(self, source: str) -> Path:

@@ -119,7 +119,7 @@ fn a_crate_without_a_place_is_refused() {
 fn the_sdk_and_the_drivers_stay_at_their_edges() {
     let found = messages(
         "wayleave-surface: normal rmcp, dev rusqlite
-         wayleave-ledger: normal rusqlite, normal mysql_async",
+         wayleave-ledger: normal rusqlite, normal mysql_async, normal postgres-protocol",
     );
     assert_eq!(
         found,
@@ -127,6 +127,7 @@ fn the_sdk_and_the_drivers_stay_at_their_edges() {
             "`wayleave-surface` may not depend on `rmcp`",
             "`wayleave-surface` may not depend on `rusqlite`",
             "`wayleave-ledger` may not depend on `mysql_async`",
+            "`wayleave-ledger` may not depend on `postgres-protocol`",
         ]
     );
 }

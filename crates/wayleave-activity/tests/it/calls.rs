@@ -94,7 +94,7 @@ pub(crate) fn log_in(folder: &Path) -> ActivityLog {
     ActivityLog::new(LogOptions::new(folder))
 }
 
-pub(crate) fn record(log: &ActivityLog, activity: Activity) {
+pub(crate) fn record(log: &ActivityLog, activity: &Activity) {
     log.append(activity).wait_blocking().unwrap();
 }
 

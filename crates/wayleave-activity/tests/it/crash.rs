@@ -26,7 +26,7 @@ impl Case {
         let before = tempfile::tempdir().unwrap();
         let log = log_in(&before.path().join("log"));
         for at in 0..3 {
-            record(&log, point_read(at));
+            record(&log, &point_read(at));
         }
         Self {
             before,
@@ -91,7 +91,7 @@ impl Disturbed for Case {
         check(0);
         // Whoever comes next goes on without a repair.
         let log = log_in(&folder);
-        record(&log, point_read(77));
+        record(&log, &point_read(77));
         drop(log);
         check(1);
         let report = ActivityReader::new(&folder).verify(&[]).unwrap();

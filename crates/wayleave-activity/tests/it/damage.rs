@@ -13,7 +13,7 @@ fn log() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let log = log_in(folder.path());
     for at in 0..12 {
-        record(&log, varied(at));
+        record(&log, &varied(at));
         if at % 4 == 3 && at < 11 {
             log.rotate().unwrap();
         }
@@ -199,7 +199,7 @@ fn a_shortened_log_that_is_written_on_stays_a_finding() {
     let (header, all) = frames(&fs::read(&file).unwrap());
     fs::write(&file, [header, all[..2].concat()].concat()).unwrap();
     let writing = log_in(log.path());
-    record(&writing, point_read(1));
+    record(&writing, &point_read(1));
     drop(writing);
     let report = verified(log.path());
     assert!(!report.is_sound());
@@ -212,7 +212,7 @@ fn drawn_damage_in_a_large_log_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let log = log_in(folder.path());
     for at in 0..3_000 {
-        record(&log, point_read(at));
+        record(&log, &point_read(at));
         if at % 1_000 == 999 {
             log.rotate().unwrap();
         }

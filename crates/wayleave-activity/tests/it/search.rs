@@ -21,7 +21,7 @@ fn every_filter_finds_what_a_scan_finds_in_open_and_packed_segments() {
         })
         .collect();
     for call in &calls {
-        record(&log, call.clone());
+        record(&log, call);
     }
     drop(log);
     let text = |text: &str| Some(text.to_owned());

@@ -15,7 +15,7 @@ fn everything_a_record_holds_is_read_back_before_and_after_packing() {
     let calls: Vec<_> = (0..60).map(varied).collect();
     let log = log_in(folder.path());
     for (at, call) in calls.iter().enumerate() {
-        record(&log, call.clone());
+        record(&log, call);
         if at % 17 == 0 {
             log.rotate().unwrap();
         }
@@ -36,7 +36,7 @@ fn a_writer_continues_the_chain_of_the_one_before_it() {
     let folder = tempfile::tempdir().unwrap();
     for at in 0..5 {
         let log = log_in(folder.path());
-        record(&log, point_read(at));
+        record(&log, &point_read(at));
     }
     assert_eq!(all(folder.path()).len(), 5);
     let report = ActivityReader::new(folder.path()).verify(&[]).unwrap();
@@ -49,8 +49,8 @@ fn two_writers_at_a_time_have_a_chain_each() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (log_in(folder.path()), log_in(folder.path()));
     for at in 0..10 {
-        record(&one, point_read(at));
-        record(&other, point_read(at + 100));
+        record(&one, &point_read(at));
+        record(&other, &point_read(at + 100));
     }
     let report = ActivityReader::new(folder.path()).verify(&[]).unwrap();
     assert!(report.is_sound(), "{report:?}");
@@ -76,7 +76,7 @@ fn callers_on_many_threads_are_recorded_once_each_in_both_modes() {
                 let log = &log;
                 scope.spawn(move || {
                     for at in 0..40 {
-                        record(log, point_read(thread * 1_000 + at));
+                        record(log, &point_read(thread * 1_000 + at));
                     }
                 });
             }
@@ -101,7 +101,7 @@ fn retention_drops_old_segments_and_leaves_a_proof() {
     let folder = tempfile::tempdir().unwrap();
     let log = log_in(folder.path());
     for at in 0..6 {
-        record(&log, point_read(at));
+        record(&log, &point_read(at));
         log.rotate().unwrap();
     }
     drop(log);
@@ -115,7 +115,7 @@ fn retention_drops_old_segments_and_leaves_a_proof() {
         ..LogOptions::new(folder.path())
     };
     let log = ActivityLog::new(keeping);
-    record(&log, point_read(100));
+    record(&log, &point_read(100));
     drop(log);
     let left = all(folder.path());
     assert_eq!(left.len(), 1, "{left:?}");
@@ -127,7 +127,7 @@ fn retention_drops_old_segments_and_leaves_a_proof() {
     let other = tempfile::tempdir().unwrap();
     let log = log_in(other.path());
     for at in 0..3 {
-        record(&log, point_read(at));
+        record(&log, &point_read(at));
         log.rotate().unwrap();
     }
     drop(log);
@@ -141,9 +141,9 @@ fn a_chain_rewritten_with_its_head_is_found_by_the_seals_kept_elsewhere() {
     let (folder, forged) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for (folder, key) in [(&folder, 0), (&forged, 50)] {
         let log = log_in(folder.path());
-        record(&log, point_read(key));
+        record(&log, &point_read(key));
         log.rotate().unwrap();
-        record(&log, point_read(key + 1));
+        record(&log, &point_read(key + 1));
     }
     let seals: Vec<SegmentSeal> = ActivityReader::new(folder.path()).seals().unwrap();
     assert_eq!(seals.len(), 1);
@@ -177,7 +177,7 @@ fn a_million_point_reads_take_at_most_400_bytes_each() {
         ..LogOptions::new(folder.path())
     });
     for at in 0..count {
-        record(&log, point_read(at));
+        record(&log, &point_read(at));
     }
     drop(log);
     let files = fs::read_dir(folder.path().join("00")).unwrap();

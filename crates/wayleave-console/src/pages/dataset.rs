@@ -5,17 +5,16 @@ use maud::{Markup, html};
 use wayleave_ledger::{Dataset, Validity};
 use wayleave_model::{mapping::Mapping, ratify::Ratified};
 use wayleave_project::{
-    Explanation,
-    index_status::IndexStatus,
-    overview::DatasetStatus,
-    source_probe::{ConnectionDrift, MappingComparison},
+    Explanation, columns::thousands, index_status::IndexStatus, overview::DatasetStatus,
+    source_probe::ConnectionDrift,
 };
 
-use super::datasets::{size, status};
+use super::datasets::{as_of, size, status};
 use crate::{
     names::{Plain, code},
     page::{CardTable, NavSection, csrf, failed, moment, on_command_line, state},
     respond::{PageAnswer, Visit},
+    signing::{DecisionKind, passphrase_field},
     words::{count, sentence},
 };
 
@@ -34,16 +33,7 @@ pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> PageAnswer 
         "retire" if visit.form.get("name") != name => {
             Err(Explanation::new("the name typed is not the dataset’s"))
         }
-        "retire" => {
-            let note = visit.form.get("note");
-            let retired = visit
-                .console
-                .project
-                .governance()
-                .retire(name, who, note)
-                .await;
-            retired.map(drop).map_err(Explanation::from)
-        }
+        "retire" => retire(visit, name).await,
         "compare" => Ok(()),
         _ => Err(Explanation::new("there is no such act")),
     };
@@ -54,6 +44,13 @@ pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> PageAnswer 
             answer.with_status(StatusCode::UNPROCESSABLE_ENTITY)
         }
     }
+}
+
+async fn retire(visit: &Visit<'_>, name: &str) -> Result<(), Explanation> {
+    let project = visit.deciding(DecisionKind::Mapping).await?;
+    let (who, note) = (&visit.session.who, visit.form.get("note"));
+    project.governance().retire(name, who, note).await?;
+    Ok(())
 }
 
 async fn page(visit: &Visit<'_>, name: &str, alert: Option<Markup>) -> PageAnswer {
@@ -97,14 +94,14 @@ async fn served(
     known: &Dataset,
     mapping: &Ratified<Mapping>,
 ) -> Markup {
-    let text = String::from_utf8_lossy(mapping.bytes());
-    let mut comparison = MappingComparison::new(visit.console.backend.probe(), visit.state);
-    let compared = comparison.compare(mapping, &text, &|_| {}).await;
+    let compared = visit.console.compare(visit.state, mapping).await;
     let mut indexes = visit.console.backend.indexes().await;
     indexes.retain(|it| it.dataset == name);
     let bytes: u64 = indexes.iter().map(|it| it.bytes).sum();
     let oldest = indexes.iter().filter_map(|it| it.as_of.as_deref()).min();
     let active = known.active.as_ref();
+    let used = visit.console.backend.recent_use().await;
+    let calls = used.datasets.get(name).copied().unwrap_or(0);
     html! {
         @if let Some(about) = &mapping.dataset.description { p.by.agree { (Plain(about)) } }
         (drift(visit, name, &compared))
@@ -113,7 +110,10 @@ async fn served(
             @if let Some(active) = active { div { dt { "Revision" } dd { (active.revision) } } }
             div { dt { "Streams" } dd { (mapping.streams.len()) } }
             div { dt { "Indexes" } dd { (size(bytes)) } }
-            @if let Some(oldest) = oldest { div { dt { "Oldest index" } dd { (Plain(&oldest.replace('T', " ").replace('Z', " UTC"))) } } }
+            @if let Some(oldest) = oldest { div { dt { "Search sees it as of" } dd { (as_of(oldest)) } } }
+            div { dt { "Calls in 24 hours" } dd {
+                a href={ "/activity?dataset=" (crate::form::encode(name)) } { (thousands(calls)) }
+            } }
         }
         section aria-labelledby="s" {
             h2 id="s" { span.n { "1" } "Streams" }
@@ -292,6 +292,7 @@ fn out_of_service(visit: &Visit<'_>, name: &str, known: &Dataset) -> Markup {
                     autocomplete="off" required;
             }
             div.field { label for="rw" { "Why" } input id="rw" name="note" autocomplete="off" required; }
+            (passphrase_field(visit, "rp"))
             button.danger { "Retire " (Plain(name)) }
         }
     } }

@@ -1,11 +1,15 @@
 //! Every dataset: what needs a person first, then all.
 
 use maud::{Markup, html};
-use wayleave_project::overview::{self, DatasetLine, DatasetStatus};
+use wayleave_project::{
+    columns::thousands,
+    overview::{self, DatasetLine, DatasetStatus},
+};
 
 use crate::{
+    comparisons::ComparedState,
     names::{Plain, code},
-    page::{CardTable, NavSection, copy, on_command_line, state},
+    page::{CardTable, NavSection, clock, copy, csrf, on_command_line, state},
     respond::{PageAnswer, Visit},
     words::sentence,
 };
@@ -16,13 +20,21 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
         Err(error) => return PageAnswer::failed(NavSection::Datasets, &error.into()),
     };
     let indexes = visit.console.backend.indexes().await;
-    let needy: Vec<Vec<Markup>> = lines.iter().filter_map(needs).collect();
+    let used = visit.console.backend.recent_use().await;
+    // Connected since the last comparison: compared now, and kept for the next look.
+    let is_new = |name: &str| visit.console.comparisons.get(name).is_none();
+    if visit.state.active().any(|(name, _)| is_new(name)) {
+        visit.console.compare_live().await;
+    }
+    let needy: Vec<Vec<Markup>> = lines.iter().filter_map(|line| needs(visit, line)).collect();
     let rows: Vec<Vec<Markup>> = lines
         .iter()
         .map(|line| {
             let own = indexes.iter().filter(|it| Some(&it.dataset) == line.name.as_ref());
             let bytes: u64 = own.clone().map(|it| it.bytes).sum();
+            let oldest = own.clone().filter_map(|it| it.as_of.as_deref()).min();
             let (all, ready) = (own.clone().count(), own.filter(|it| it.state == "ready").count());
+            let calls = line.name.as_ref().and_then(|it| used.datasets.get(it)).copied();
             vec![
                 name(line),
                 status(line.state),
@@ -33,8 +45,12 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
                     }
                 },
                 html! { @if let Some(many) = line.streams { (many) } },
-                html! { (Plain(&line.connections.join(", "))) },
-                html! { @if all > 0 { (size(bytes)) span.soft { (ready) " of " (all) " ready" } } },
+                compared(visit, line),
+                html! { @if all > 0 {
+                    (size(bytes)) span.soft { (ready) " of " (all) " ready"
+                        @if let Some(oldest) = oldest { ", as of " (as_of(oldest)) } }
+                } },
+                html! { @if line.state == DatasetStatus::Active { (thousands(calls.unwrap_or(0))) } },
             ]
         })
         .collect();
@@ -58,14 +74,52 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
                 h2 id="a" { "All" }
                 (CardTable {
                     caption: "All datasets",
-                    heads: &["Dataset", "State", "Version", "Streams", "Connections", "Search indexes"],
+                    heads: &["Dataset", "State", "Version", "Streams", "Source", "Search indexes", "Calls, 24 h"],
                     rows,
                 }.render())
             }
         }
-        (on_command_line("wayleave datasets"))
+        @if lines.iter().any(|it| it.state == DatasetStatus::Active) {
+            form.gap method="post" action="/datasets" {
+                (csrf(visit.session)) button { "Compare with the sources now" }
+            }
+        }
+        (on_command_line("wayleave datasets · wayleave doctor · wayleave index status"))
     };
     PageAnswer::page(NavSection::Datasets, "Datasets", body)
+}
+
+/// Compares every live dataset with its sources.
+pub(super) async fn compare(visit: &Visit<'_>) -> PageAnswer {
+    visit.console.compare_live().await;
+    PageAnswer::SeeOther("/datasets".to_owned())
+}
+
+/// How a live dataset compared with its sources last, and when.
+fn compared(visit: &Visit<'_>, line: &DatasetLine) -> Markup {
+    let last = line
+        .name
+        .as_ref()
+        .filter(|_| line.state == DatasetStatus::Active);
+    let last = last.map(|it| visit.console.comparisons.get(it));
+    html! { @match last {
+        None => "",
+        Some(None) => (state("off", "not compared yet")),
+        Some(Some((at, found))) => {
+            @match found {
+                ComparedState::Fits => (state("ok", "fits")),
+                ComparedState::Drifted(_) => (state("weigh", "drifted")),
+                ComparedState::NoAnswer(_) => (state("bad", "no answer")),
+            }
+            span.soft { "at " (clock(at)) " UTC" }
+        },
+    } }
+}
+
+/// A time of an index for people: `2026-11-16 07:02 UTC`.
+pub(super) fn as_of(rfc3339: &str) -> String {
+    let text: String = rfc3339.chars().take(16).collect();
+    format!("{} UTC", text.replace('T', " "))
 }
 
 fn none() -> Markup {
@@ -95,9 +149,34 @@ pub(super) fn status(status: DatasetStatus) -> Markup {
     }
 }
 
-fn needs(line: &DatasetLine) -> Option<Vec<Markup>> {
+fn needs(visit: &Visit<'_>, line: &DatasetLine) -> Option<Vec<Markup>> {
+    let compared = line
+        .name
+        .as_ref()
+        .and_then(|it| visit.console.comparisons.get(it));
+    let compared = compared.filter(|_| line.state == DatasetStatus::Active);
     let (wrong, fix) = if let Some(reason) = &line.refused {
         (reason.clone(), "restore the frozen copy, or ratify again")
+    } else if !line.suspended.is_empty() {
+        let wrong = format!(
+            "suspended, because their source changed: {}",
+            line.suspended.join(", ")
+        );
+        (
+            wrong,
+            "mend the source, or ratify a draft that fits it (`wayleave propose --fit`)",
+        )
+    } else if let Some((_, ComparedState::Drifted(first))) = compared {
+        let wrong = format!("its source is not what the mapping says: {first}");
+        (
+            wrong,
+            "`wayleave propose --fit` writes the mapping that fits; read it here, or ratify it there",
+        )
+    } else if let Some((_, ComparedState::NoAnswer(why))) = compared {
+        (
+            why,
+            "`wayleave doctor` says what it needs; then compare again",
+        )
     } else if let Some(serving) = line.serving {
         let wrong = format!(
             "`{}` is served on; another was ratified since",

@@ -16,7 +16,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     let ledger = visit.console.project.governance().ledger();
     let last = match ledger.epoch().await {
         Ok(last) => last,
-        Err(error) => return PageAnswer::failed(NavSection::Decisions, &error.into()),
+        Err(error) => return PageAnswer::failed(NavSection::Activity, &error.into()),
     };
     let before: u64 = visit.query.get("before").parse().unwrap_or(last + 1);
     let end = before.saturating_sub(1).min(last);
@@ -24,7 +24,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     let many = u32::try_from(end - start).unwrap_or(PAGE_ENTRIES);
     let mut entries = match ledger.entries(start, many).await {
         Ok(entries) => entries,
-        Err(error) => return PageAnswer::failed(NavSection::Decisions, &error.into()),
+        Err(error) => return PageAnswer::failed(NavSection::Activity, &error.into()),
     };
     entries.reverse();
     let rows = entries.iter().map(|entry| {
@@ -38,9 +38,10 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
         ]
     });
     let body = html! {
+        p.crumb { a href="/activity" { "Activity" } }
         h1 { "Decisions" }
         p.by { "What people agreed to, granted and took back, newest first: entries of the ledger, each \
-                sealed to the one before. Calls of agents are not among them." }
+                sealed to the one before. Calls of agents are under Activity." }
         section aria-labelledby="e" {
             h2 id="e" { "Entries" }
             (CardTable {
@@ -52,5 +53,5 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
         }
         (on_command_line("wayleave audit · wayleave audit --verify"))
     };
-    PageAnswer::page(NavSection::Decisions, "Decisions", body)
+    PageAnswer::page(NavSection::Activity, "Decisions", body)
 }

@@ -1,35 +1,53 @@
-//! One grant: what it allows, and what is not in it.
+//! One grant: what it allows, what is not in it, narrowing and revoking it.
+
+mod narrowing;
 
 use http::StatusCode;
 use maud::{Markup, html};
 use wayleave_ledger::{GrantEntry, Validity};
+use wayleave_model::{mapping::Mapping, ratify::Ratified};
+use wayleave_project::Explanation;
+
+pub(super) use narrowing::narrow;
 
 use super::grants::ends;
 use crate::{
     names::{Plain, code},
     page::{CardTable, NavSection, csrf, failed, moment, on_command_line, state},
     respond::{PageAnswer, Visit},
+    signing::{DecisionKind, passphrase_field},
     words::count,
 };
 
 pub(super) async fn show(visit: &Visit<'_>, id: &str) -> PageAnswer {
-    page(visit, id, None).await
+    page(visit, id, None, None).await
 }
 
 pub(super) async fn revoke(visit: &Visit<'_>, id: &str) -> PageAnswer {
-    let governance = visit.console.project.governance();
-    let note = visit.form.get("note");
-    match governance.revoke_grant(id, &visit.session.who, note).await {
-        Ok(_) => PageAnswer::SeeOther("/grants".to_owned()),
-        Err(error) => {
-            let alert = failed("Nothing was revoked.", &error.into());
-            let answer = page(visit, id, Some(alert)).await;
+    match revoked(visit, id).await {
+        Ok(()) => PageAnswer::SeeOther("/grants".to_owned()),
+        Err(why) => {
+            let alert = failed("Nothing was revoked.", &why);
+            let answer = page(visit, id, Some(alert), None).await;
             answer.with_status(StatusCode::UNPROCESSABLE_ENTITY)
         }
     }
 }
 
-async fn page(visit: &Visit<'_>, id: &str, alert: Option<Markup>) -> PageAnswer {
+async fn revoked(visit: &Visit<'_>, id: &str) -> Result<(), Explanation> {
+    let project = visit.deciding(DecisionKind::Access).await?;
+    let (who, note) = (&visit.session.who, visit.form.get("note"));
+    project.governance().revoke_grant(id, who, note).await?;
+    Ok(())
+}
+
+/// The page, with what a form was answered, and what narrowing would take.
+async fn page(
+    visit: &Visit<'_>,
+    id: &str,
+    alert: Option<Markup>,
+    lost: Option<&[String]>,
+) -> PageAnswer {
     let Some(grant) = visit.state.grant(id) else {
         let what = html! { "There is no grant " (code(id)) ". " a href="/grants" { "Grants" } };
         return PageAnswer::missing(NavSection::Grants, &what);
@@ -45,7 +63,13 @@ async fn page(visit: &Visit<'_>, id: &str, alert: Option<Markup>) -> PageAnswer 
         Validity::Revoked => state("off", "revoked"),
         Validity::Expired => state("off", "ended"),
     };
-    let rows = rows(visit, grant).await;
+    let governance = visit.console.project.governance();
+    let mapping = governance.load(&grant.terms.dataset).await.ok();
+    let rows = rows(mapping.as_ref(), grant);
+    let successor = visit.state.grants().values().find(|it| {
+        let ended = grant.revoked.as_ref();
+        ended.is_some_and(|ended| ended.seq == it.seq)
+    });
     let body = html! {
         p.crumb { a href="/grants" { "Grants and tokens" } }
         div.title { h1 { "Grant " (code(id)) } (standing) }
@@ -53,7 +77,12 @@ async fn page(visit: &Visit<'_>, id: &str, alert: Option<Markup>) -> PageAnswer 
             "Reading of connection " (code(&grant.terms.connection)) ". Made by " (Plain(&grant.who)) ", "
             (moment(grant.at))
             @if !grant.purpose.is_empty() { ", " span.agree { "“" (Plain(&grant.purpose)) "”" } }
-            ". Ends " (ends(grant.expires)) ". Held by " (count(held, "token")) "."
+            ". Ends " (ends(grant.expires)) ". Held by " (count(held, "token")) ". "
+            a href={ "/activity?dataset=" (crate::form::encode(&grant.terms.dataset)) } { "Calls" }
+        }
+        @if let Some(successor) = successor {
+            div.box { p { strong { "It was narrowed. " } "In its place stands "
+                a href={ "/grants/" (successor.id) } { (code(&successor.id)) } "." } }
         }
         @if let Some(alert) = alert { (alert) }
         section aria-labelledby="a" {
@@ -64,40 +93,64 @@ async fn page(visit: &Visit<'_>, id: &str, alert: Option<Markup>) -> PageAnswer 
                 rows,
             }.render())
             @if !grant.terms.capabilities.is_empty() {
-                p { "Writes: " @for name in &grant.terms.capabilities { (code(name)) " " } }
+                p { (state("weigh", "writes")) " " @for name in &grant.terms.capabilities { (code(name)) " " } }
             }
+            @if let Some(mapping) = mapping.as_ref().filter(|_| is_live) { (sideways(mapping, grant)) }
         }
         @if is_live {
-            section aria-labelledby="n" {
+            section id="narrow" aria-labelledby="n" {
                 h2 id="n" { span.n { "2" } "Narrow" }
-                p { "A grant cannot be changed. Make a narrower one with these ticks as the beginning, \
-                     issue a token that holds it, then revoke this one." }
-                p { a.button href={ "/grants/new?like=" (id) } { "Make a narrower grant" } }
+                @match &mapping {
+                    Some(mapping) => (narrowing::form(visit, grant, mapping, lost)),
+                    None => p { "Its dataset cannot be read now, so it can only be revoked." },
+                }
             }
             section id="revoke" aria-labelledby="r" {
                 h2 id="r" { span.n { "3" } "Revoke" }
                 form.box.bad method="post" action={ "/grants/" (id) "/revoke" } {
                     (csrf(visit.session))
-                    p { (count(held, "token")) " lose " (code(&grant.terms.connection)) " from their next \
+                    p { (count(held, "token")) @if held == 1 { " loses " } @else { " lose " } (code(&grant.terms.connection)) " from their next \
                          call, and what is open ends. It cannot be taken back; make another grant instead." }
                     div.row {
                         div.field { label for="rw" { "Why" }
                             input id="rw" name="note" required autocomplete="off"; }
+                        (passphrase_field(visit, "rp"))
                         button.danger { "Revoke " (Plain(id)) }
                     }
                 }
             }
         }
-        (on_command_line(&format!("wayleave grant show {id} · wayleave grant revoke {id}")))
+        (on_command_line(&format!("wayleave grant show {id} · wayleave grant narrow {id} --stream STREAM=FIELD,FIELD · wayleave grant revoke {id}")))
     };
     PageAnswer::page(NavSection::Grants, format!("Grant {id}"), body)
 }
 
-async fn rows(visit: &Visit<'_>, grant: &GrantEntry) -> Vec<Vec<Markup>> {
-    let governance = visit.console.project.governance();
-    let mapping = governance.load(&grant.terms.dataset).await.ok();
+/// A stream whose rows are held back, beside one that leads to it and is open.
+fn sideways(mapping: &Ratified<Mapping>, grant: &GrantEntry) -> Markup {
+    let streams = &grant.terms.streams;
+    let is_held = |name: &str| streams.get(name).is_some_and(|it| it.rows.is_some());
+    let open = mapping.streams.iter().filter(|stream| {
+        streams
+            .get(stream.name.as_str())
+            .is_some_and(|it| it.rows.is_none())
+    });
+    let leaks: Vec<_> = open
+        .filter_map(|stream| {
+            let to = stream.relations.iter().find(|it| is_held(&it.to))?;
+            Some((stream.name.as_str(), to.to.as_str()))
+        })
+        .collect();
+    html! { @if !leaks.is_empty() { div.box.weigh {
+        p { strong { "Rows are held back in one stream and open in its neighbour." } }
+        ul { @for (open, held) in &leaks {
+            li { (code(held)) " shows only some rows; " (code(open)) ", which leads to it, shows all of its own." }
+        } }
+    } } }
+}
+
+fn rows(mapping: Option<&Ratified<Mapping>>, grant: &GrantEntry) -> Vec<Vec<Markup>> {
     let rows = grant.terms.streams.iter().map(|(name, terms)| {
-        let stream = mapping.as_ref().and_then(|it| it.stream(name));
+        let stream = mapping.and_then(|it| it.stream(name));
         let others: Vec<&str> = stream
             .iter()
             .flat_map(|it| it.fields.iter())
@@ -109,7 +162,9 @@ async fn rows(visit: &Visit<'_>, grant: &GrantEntry) -> Vec<Vec<Markup>> {
             html! { @for (at, field) in terms.fields.iter().enumerate() {
                 @if at > 0 { ", " } (code(field))
             } },
-            html! { span.soft { (Plain(&others.join(", "))) } },
+            html! { @if others.is_empty() { span.soft { "nothing" } } @else {
+                span.soft { (Plain(&others.join(", "))) }
+            } },
             html! { @match &terms.rows {
                 Some(filter) => { "only where " (code(filter.as_str())) },
                 None => "all",

@@ -13,6 +13,7 @@ use crate::{
     names::{Plain, code},
     page::{NavSection, csrf, failed, on_command_line, state},
     respond::{PageAnswer, Visit},
+    signing::{DecisionKind, passphrase_field},
     weigh,
 };
 
@@ -150,11 +151,12 @@ fn form(
             }
             span.hint { "The key of a stream is always in it: a record without its identity is none." }
         }
+        (passphrase_field(visit, "gp"))
         button.primary { "Grant" }
     } }
 }
 
-fn risk(name: &str) -> Markup {
+pub(super) fn risk(name: &str) -> Markup {
     html! {
         @if sensitive::looks_secret(name).is_some() { " " (state("bad", "looks secret")) }
         @else if weigh::personal(name).is_some() { " " (state("weigh", "personal data")) }
@@ -217,5 +219,7 @@ async fn grant(visit: &Visit<'_>) -> Result<String, Explanation> {
         expires: end_of(form.get("ends"), now),
         purpose: form.get("purpose").to_owned(),
     };
-    Ok(governance.grant(request, &visit.session.who).await?)
+    let project = visit.deciding(DecisionKind::Access).await?;
+    let granted = project.governance().grant(request, &visit.session.who);
+    Ok(granted.await?)
 }

@@ -10,21 +10,30 @@ use crate::{
     words::count,
 };
 
-pub(super) fn show(visit: &Visit<'_>) -> PageAnswer {
+pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
+    let used = visit.console.backend.recent_use().await;
     let now = visit.state.now(visit.console.now());
     let grants: Vec<Vec<Markup>> = visit
         .state
         .grants()
         .values()
         .filter(|it| it.validity(now) == Validity::Live)
-        .map(|it| grant_row(visit, it, now))
+        .map(|it| {
+            let mut row = grant_row(visit, it, now);
+            row.push(last_used(used.grants.get(&it.id)));
+            row
+        })
         .collect();
     let tokens: Vec<Vec<Markup>> = visit
         .state
         .tokens()
         .values()
         .filter(|it| it.validity(now) == Validity::Live)
-        .map(|it| token_row(it))
+        .map(|it| {
+            let mut row = token_row(it);
+            row.push(last_used(used.tokens.get(&it.id)));
+            row
+        })
         .collect();
     let body = html! {
         div.title {
@@ -42,7 +51,7 @@ pub(super) fn show(visit: &Visit<'_>) -> PageAnswer {
             } } @else {
                 (CardTable {
                     caption: "Grants",
-                    heads: &["Grant", "Allows", "Rows", "Held by", "Ends"],
+                    heads: &["Grant", "Allows", "Rows", "Held by", "Ends", "Last used"],
                     rows: grants,
                 }.render())
             }
@@ -53,7 +62,7 @@ pub(super) fn show(visit: &Visit<'_>) -> PageAnswer {
             @if tokens.is_empty() { div.state { p { "No token is issued." } } } @else {
                 (CardTable {
                     caption: "Tokens",
-                    heads: &["Token", "Kind", "Scopes", "Grants", "Ends", "Issued"],
+                    heads: &["Token", "Kind", "Scopes", "Grants", "Ends", "Issued", "Last used"],
                     rows: tokens,
                 }.render())
             }
@@ -105,6 +114,15 @@ fn token_row(token: &TokenEntry) -> Vec<Markup> {
         ends(token.expires),
         html! { (moment(token.at)) span.soft { "by " (Plain(&token.who)) } },
     ]
+}
+
+/// When something was used last, of the calls of a day.
+fn last_used(at: Option<&u64>) -> Markup {
+    let at = at.and_then(|it| Millis::try_from(*it).ok());
+    html! { @match at {
+        Some(at) => (moment(at)),
+        None => span.soft { "not in 24 hours" },
+    } }
 }
 
 /// When something ends; never is worth a mark.

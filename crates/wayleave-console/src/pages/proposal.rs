@@ -29,6 +29,7 @@ use crate::{
     names::{Plain, code},
     page::{NavSection, day, failed, moment, on_command_line, state},
     respond::{PageAnswer, Visit},
+    signing::DecisionKind,
     weigh::{Weight, weights},
     words::{count, sentence},
 };
@@ -178,15 +179,14 @@ async fn ratify(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Pa
     };
     let console = visit.console;
     let probe = Some(console.backend.probe());
-    match inbox::ratify(
-        &console.project,
-        proposal.id,
-        agreement,
-        probe,
-        console.now(),
-    )
-    .await
-    {
+    let project = match visit.deciding(DecisionKind::Mapping).await {
+        Ok(project) => project,
+        Err(why) => {
+            let attempt = refused("Not ratified.", &why, StatusCode::FORBIDDEN);
+            return page(visit, proposal, attempt).await;
+        }
+    };
+    match inbox::ratify(&project, proposal.id, agreement, probe, console.now()).await {
         Ok(outcome) => {
             let connected = if form.has("connect") {
                 let who = &visit.session.who;

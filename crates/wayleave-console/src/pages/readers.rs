@@ -83,12 +83,29 @@ fn reader(
                 many => (count(many.len(), "token")),
             }
             span.soft { "grant " a href={ "/grants/" (grant.id) } { (code(&grant.id)) } }
+            @for note in wide(grant, &reads, before) { span.soft { (state("weigh", note)) } }
         },
         html! { (extent(&reads)) },
         html! {
             @if losses.is_empty() { "the same" } @else { "loses " (names(&losses)) "; gains nothing" }
         },
     ]
+}
+
+/// What makes a grant a wide one.
+fn wide(grant: &GrantEntry, reads: &Fields, before: &Fields) -> Vec<&'static str> {
+    let mut notes = Vec::new();
+    let is_filtered = grant.terms.streams.values().any(|it| it.rows.is_some());
+    if !reads.is_empty() && reads == before && !is_filtered {
+        notes.push("wide: every field, every row");
+    }
+    if grant.expires.is_none() {
+        notes.push("never ends");
+    }
+    if !grant.terms.capabilities.is_empty() {
+        notes.push("writes");
+    }
+    notes
 }
 
 fn fields(mapping: &Mapping) -> Fields {

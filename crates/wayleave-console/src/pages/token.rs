@@ -11,6 +11,7 @@ use crate::{
     names::{Plain, code},
     page::{NavSection, csrf, failed, moment, on_command_line, state},
     respond::{PageAnswer, Visit},
+    signing::{DecisionKind, passphrase_field},
 };
 
 /// The form for a token.
@@ -48,6 +49,7 @@ pub(super) fn new(visit: &Visit<'_>, alert: Option<Markup>) -> PageAnswer {
                 input type="checkbox" name="builder" checked[wants_builder];
                 span { "Scope builder: it may propose mappings into your inbox and connect what is ratified." }
             }
+            (passphrase_field(visit, "ip"))
             button.primary { "Issue the token" }
         }
         (on_command_line("wayleave token create --grant GRANT"))
@@ -70,9 +72,8 @@ pub(super) async fn issue(visit: &Visit<'_>) -> PageAnswer {
         label: form.get("label").trim().to_owned(),
         expires: grant_new::end_of(form.get("ends"), now),
     };
-    let governance = visit.console.project.governance();
-    match governance.issue(request, &visit.session.who).await {
-        Ok(issued) => match governance.ledger().state().await {
+    match issued(visit, request).await {
+        Ok(issued) => match visit.console.project.governance().ledger().state().await {
             Ok(state) => {
                 let after = Visit {
                     console: visit.console,
@@ -85,11 +86,17 @@ pub(super) async fn issue(visit: &Visit<'_>) -> PageAnswer {
             }
             Err(error) => PageAnswer::failed(NavSection::Grants, &error.into()),
         },
-        Err(error) => {
-            let answer = new(visit, Some(failed("Not issued.", &error.into())));
+        Err(why) => {
+            let answer = new(visit, Some(failed("Not issued.", &why)));
             answer.with_status(StatusCode::UNPROCESSABLE_ENTITY)
         }
     }
+}
+
+async fn issued(visit: &Visit<'_>, request: TokenRequest) -> Result<IssuedToken, Explanation> {
+    let project = visit.deciding(DecisionKind::Access).await?;
+    let issued = project.governance().issue(request, &visit.session.who);
+    Ok(issued.await?)
 }
 
 /// A token; with its text right after it was issued, and never again.
@@ -131,6 +138,7 @@ pub(super) fn show(visit: &Visit<'_>, id: &str, issued: Option<&IssuedToken>) ->
                     div.row {
                         div.field { label for="rw" { "Why" }
                             input id="rw" name="note" required autocomplete="off"; }
+                        (passphrase_field(visit, "rp"))
                         button.danger { "Revoke " (Plain(id)) }
                     }
                 }
@@ -165,15 +173,19 @@ fn secret(issued: &IssuedToken) -> Markup {
 }
 
 pub(super) async fn revoke(visit: &Visit<'_>, id: &str) -> PageAnswer {
-    let governance = visit.console.project.governance();
-    let note = visit.form.get("note");
-    match governance.revoke_token(id, &visit.session.who, note).await {
-        Ok(_) => PageAnswer::SeeOther("/grants".to_owned()),
-        Err(error) => {
-            let why = Explanation::from(error);
+    match revoked(visit, id).await {
+        Ok(()) => PageAnswer::SeeOther("/grants".to_owned()),
+        Err(why) => {
             let body = html! { h1 { "Not revoked" } (failed("Nothing was revoked.", &why)) };
             let answer = PageAnswer::page(NavSection::Grants, "Not revoked", body);
             answer.with_status(StatusCode::UNPROCESSABLE_ENTITY)
         }
     }
+}
+
+async fn revoked(visit: &Visit<'_>, id: &str) -> Result<(), Explanation> {
+    let project = visit.deciding(DecisionKind::Access).await?;
+    let (who, note) = (&visit.session.who, visit.form.get("note"));
+    project.governance().revoke_token(id, who, note).await?;
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! Try a query as a chosen token would see it: the served path itself, byte for byte.
 
+mod sight;
+
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 use wayleave_ledger::{TokenEntry, Validity};
@@ -45,6 +47,12 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     } else {
         "{\"limit\": 5}"
     };
+    let streams = sight::streams(visit).await;
+    let sees = sight::sees(visit, token, query.get("stream").trim()).await;
+    let command = match query.get("stream").trim() {
+        "" => "wayleave query STREAM --limit 5".to_owned(),
+        stream => format!("wayleave query {stream} --limit 5"),
+    };
     let body = html! {
         h1 { "Try a query, as a token sees it" }
         p.by { "You choose the token; it need not be present. The call runs under its grants, over the \
@@ -59,7 +67,8 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
                 } }
                 div.field { label for="stream" { "Stream" }
                     input.mono id="stream" name="stream" value=(query.get("stream")) autocomplete="off"
-                        spellcheck="false"; }
+                        spellcheck="false" list="streams";
+                    datalist id="streams" { @for name in &streams { option value=(name) {} } } }
                 div.field { label for="args" { "The rest of its arguments" }
                     span.hint id="args-h" { "JSON, as an agent sends it" }
                     textarea.mono id="args" name="args" rows="6" aria-describedby="args-h" spellcheck="false" {
@@ -68,13 +77,13 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
                 }
                 button.primary { "Run it" }
             }
-            div { @match result {
+            div { @if let Some(sees) = sees { (sees) } @match result {
                 None => div.box { p { "Choose a token and a call, and run it." } },
                 Some(Err(why)) => (failed("Not run.", &why)),
                 Some(Ok(trial)) => (shown(&trial)),
             } }
         }
-        (on_command_line("wayleave query STREAM --limit 5"))
+        (on_command_line(&command))
     };
     PageAnswer::page(NavSection::Try, "Try a query", body)
 }

@@ -68,6 +68,29 @@ impl Governance {
         Ok(grant)
     }
 
+    /// Puts a narrower grant in the place of another, for every token that has it, in one act.
+    /// Returns its id.
+    pub async fn narrow_grant(
+        &self,
+        replaces: &str,
+        request: GrantRequest,
+        who: &str,
+    ) -> Result<String, GovernanceError> {
+        let grant = format!("g_{}", random_id()?);
+        let event = Event::GrantNarrowed {
+            replaces: replaces.to_owned(),
+            narrower: NewGrant {
+                grant: grant.clone(),
+                terms: request.terms,
+                expires: request.expires,
+                purpose: request.purpose,
+                who: who.to_owned(),
+            },
+        };
+        self.append(event).await?;
+        Ok(grant)
+    }
+
     /// Revokes a grant, for every token that has it.
     pub async fn revoke_grant(
         &self,
@@ -98,7 +121,9 @@ impl Governance {
     pub async fn may_issue(&self, request: TokenRequest, who: &str) -> Result<(), GovernanceError> {
         let (event, _) = new_token(request, who)?;
         event.check_text().map_err(Refusal::from)?;
-        Ok(self.ledger.state().await?.admit(&event)?)
+        let state = self.ledger.state().await?;
+        state.admit(&event)?;
+        self.check_signer(&state, &event).await
     }
 
     /// Revokes a token.

@@ -18,6 +18,7 @@ use crate::clock::Millis;
 use crate::durable::{FolderLock, PreparedFile, TEMP_PREFIX};
 use crate::error::{Action, DiskError, LedgerError, OpenError};
 use crate::event::Event;
+use crate::verify::Problem;
 
 /// How long SQLite waits for another process's write lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -119,12 +120,26 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, OpenError>
         }
         write_ahead(&conn).map_err(fault)?;
         if found < known {
-            schema::migrate(&conn).map_err(fault)?;
+            migrate(&conn, path)?;
         }
     } else if found < known {
         return Err(read_only(path).into());
     }
     Ok(conn)
+}
+
+/// Brings an older ledger up to date. One whose tables are not those of its version was altered,
+/// such as by setting the version back.
+fn migrate(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
+    schema::migrate(conn).map_err(|error| match error.sqlite_error_code() {
+        Some(ErrorCode::Unknown) => LedgerError::Tampered {
+            ledger: path.display().to_string(),
+            problem: Problem::SchemaAltered {
+                object: "user_version".to_owned(),
+            },
+        },
+        _ => error_mapping::ledger_error(path)(error),
+    })
 }
 
 pub(super) fn read_only(path: &Path) -> LedgerError {

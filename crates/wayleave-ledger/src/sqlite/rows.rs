@@ -27,7 +27,8 @@ impl From<Problem> for ScanError {
 /// Inserts a row. The triggers check that its sequence number is the next one.
 pub(super) fn insert(conn: &Connection, entry: &SealedEntry) -> rusqlite::Result<()> {
     conn.prepare_cached(
-        "INSERT INTO entries (seq, at, kind, body, prev_hash, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO entries (seq, at, kind, body, prev_hash, hash, signature) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?
     .execute(params![
         signed(entry.seq),
@@ -36,6 +37,7 @@ pub(super) fn insert(conn: &Connection, entry: &SealedEntry) -> rusqlite::Result
         entry.body,
         entry.prev.as_bytes(),
         entry.hash.as_bytes(),
+        entry.signature,
     ])?;
     Ok(())
 }
@@ -49,7 +51,7 @@ pub(super) fn scan(
     mut each: impl FnMut(SealedEntry) -> Result<(), Problem>,
 ) -> Result<(), ScanError> {
     let mut statement = conn.prepare_cached(
-        "SELECT seq, at, kind, body, prev_hash, hash FROM entries \
+        "SELECT seq, at, kind, body, prev_hash, hash, signature FROM entries \
          WHERE seq >= ?1 ORDER BY seq LIMIT ?2",
     )?;
     let from = from.map_or(i64::MIN, signed);
@@ -87,6 +89,7 @@ fn sealed(row: &Row<'_>) -> Result<SealedEntry, ScanError> {
             body: row.get(3)?,
             prev: EntryHash::from_bytes(row.get(4)?),
             hash: EntryHash::from_bytes(row.get(5)?),
+            signature: row.get(6)?,
         })
     };
     read().map_err(|error: rusqlite::Error| {

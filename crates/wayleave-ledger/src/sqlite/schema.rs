@@ -9,6 +9,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
+    include_str!("schema/4.sql"),
 ];
 
 /// `PRAGMA application_id` of a ledger: `WLLG`.

@@ -16,21 +16,23 @@ use crate::error::{LedgerError, OpenError};
 use crate::event::{Entry, Event};
 use crate::file_stamp::FileStamp;
 use crate::head::{HeadFile, HeadRecord};
+use crate::signing::EntrySignature;
 use crate::state::{Refusal, State};
-use crate::verify::{Problem, VerifyReport, Witness, WitnessedHead};
+use crate::verify::{Problem, TrustAnchor, VerifyReport, Witness, WitnessedHead};
 use crate::walk::{ChainWalk, LinkChecker};
 
 pub(super) struct Session {
-    conn: Connection,
+    pub(super) conn: Connection,
     access: Access,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// The file that `conn` has open.
     file: FileStamp,
-    head_file: HeadFile,
+    pub(super) head_file: HeadFile,
     /// The stamp of the head file that the walk was last compared with; `None` before the first
     /// comparison, or if there was no file.
     checked_head: Option<FileStamp>,
     walk: ChainWalk,
+    anchor: TrustAnchor,
 }
 
 impl Session {
@@ -38,6 +40,7 @@ impl Session {
         path: &Path,
         head_file: HeadFile,
         access: Access,
+        anchor: TrustAnchor,
     ) -> Result<Self, OpenError> {
         let (conn, file) = match open_stamped(path, access)? {
             Some(opened) => opened,
@@ -53,6 +56,7 @@ impl Session {
             head_file,
             checked_head: None,
             walk: ChainWalk::default(),
+            anchor,
         })
     }
 
@@ -72,7 +76,7 @@ impl Session {
         }
         let opened = || {
             durable::check_private(create::folder(&self.path))?;
-            Self::open(&self.path, self.head_file.clone(), self.access)
+            Self::open(&self.path, self.head_file.clone(), self.access, self.anchor)
         };
         let mut next = opened().map_err(|error| error.into_ledger_error(&self.path))?;
         next.catch_up()?;
@@ -97,7 +101,8 @@ impl Session {
         let record = self.head_file.read()?;
         let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Deferred)
             .map_err(error_mapping::ledger_error(&self.path))?;
-        catch_up(&tx, &mut self.walk, record).map_err(|error| scan_error(&self.path, error))?;
+        catch_up(&tx, &mut self.walk, record, &self.anchor)
+            .map_err(|error| scan_error(&self.path, error))?;
         self.checked_head = stamp;
         Ok(())
     }
@@ -135,8 +140,14 @@ impl Session {
         Ok(entries)
     }
 
-    /// Records an event. Everything that a full disk can fail happens before the commit.
-    pub(super) fn append(&mut self, at: Millis, event: &Event) -> Result<Entry, LedgerError> {
+    /// Records an event, with a signature that was made after a known head. Everything that a full
+    /// disk can fail happens before the commit.
+    pub(super) fn append(
+        &mut self,
+        at: Millis,
+        event: &Event,
+        signed: Option<&(Option<Head>, EntrySignature)>,
+    ) -> Result<Entry, LedgerError> {
         let folder = create::folder(&self.path);
         let _lock = FolderLock::shared(folder)?;
         self.reopen_if_replaced()?;
@@ -144,15 +155,19 @@ impl Session {
             .map_err(error_mapping::ledger_error(&self.path))?;
         let record = self.head_file.read()?;
         check_version(&tx, &self.path)?;
-        catch_up(&tx, &mut self.walk, record).map_err(|error| scan_error(&self.path, error))?;
+        catch_up(&tx, &mut self.walk, record, &self.anchor)
+            .map_err(|error| scan_error(&self.path, error))?;
         event.check_text().map_err(Refusal::from)?;
         self.walk.state().admit(event)?;
+        let sealed = seal_signed(self.walk.head(), at, event, signed, &self.path)?;
+        let signature = signed.map(|(_, signature)| signature);
+        let state = self.walk.state();
+        state.authorize(event, signature, || sealed.message())?;
         if let (HeadRecord::Missing, Some(head)) = (record, self.walk.head()) {
             // Only a ledger's first entry may stand without a head file: see
             // `HeadRecord::witnessed_head`.
             self.head_file.publish(self.head_file.prepare(head)?)?;
         }
-        let sealed = seal(self.walk.head(), at, event, &self.path)?;
         rows::insert(&tx, &sealed).map_err(error_mapping::ledger_error(&self.path))?;
         let prepared = self.head_file.prepare(sealed.head())?;
         tx.commit()
@@ -215,7 +230,7 @@ impl Session {
         let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Deferred)
             .map_err(error_mapping::ledger_error(&self.path))?;
         let mut walk = ChainWalk::default();
-        let problem = match verify(&tx, &mut walk, record, anchor) {
+        let problem = match verify(&tx, &mut walk, record, anchor, &self.anchor) {
             Ok(()) => None,
             Err(ScanError::Problem(problem)) => Some(problem),
             Err(ScanError::Database(error)) => {
@@ -225,6 +240,8 @@ impl Session {
         Ok(VerifyReport {
             good: walk.seq(),
             head: walk.head(),
+            signed: walk.signed(),
+            owner: walk.state().first_owner(),
             problem,
         })
     }
@@ -289,7 +306,23 @@ pub(super) fn seal(
     Ok(SealedEntry::seal(head, at, kind, body))
 }
 
-fn scan_error(path: &Path, error: ScanError) -> LedgerError {
+/// Seals an event with its signature, if that was made after the same head.
+fn seal_signed(
+    head: Option<Head>,
+    at: Millis,
+    event: &Event,
+    signed: Option<&(Option<Head>, EntrySignature)>,
+    path: &Path,
+) -> Result<SealedEntry, LedgerError> {
+    let sealed = seal(head, at, event, path)?;
+    match signed {
+        None => Ok(sealed),
+        Some((after, _)) if *after != head => Err(Refusal::HeadMoved.into()),
+        Some((_, signature)) => Ok(sealed.with_signature(signature.to_string())),
+    }
+}
+
+pub(super) fn scan_error(path: &Path, error: ScanError) -> LedgerError {
     match error {
         ScanError::Database(error) => error_mapping::ledger_error(path)(error),
         ScanError::Problem(problem) => LedgerError::Tampered {
@@ -300,8 +333,13 @@ fn scan_error(path: &Path, error: ScanError) -> LedgerError {
 }
 
 /// Continues the walk, and checks that the chain still passes through the last verified entry and
-/// through the recorded head.
-fn catch_up(conn: &Connection, walk: &mut ChainWalk, record: HeadRecord) -> Result<(), ScanError> {
+/// through the recorded head, and that it is the one the caller trusts.
+fn catch_up(
+    conn: &Connection,
+    walk: &mut ChainWalk,
+    record: HeadRecord,
+    anchor: &TrustAnchor,
+) -> Result<(), ScanError> {
     let seen = walk.head();
     if let Some(head) = seen {
         passes_through(conn, head)?;
@@ -315,15 +353,16 @@ fn catch_up(conn: &Connection, walk: &mut ChainWalk, record: HeadRecord) -> Resu
     if walk.seq() == 0 && record == HeadRecord::Missing {
         return Err(Problem::Empty.into());
     }
-    let Some(known) = record.witnessed_head(walk.seq())? else {
-        return Ok(());
-    };
-    known.check_end(walk.seq())?;
-    if let Some(hash) = rows::hash_at(conn, known.head.seq)? {
-        known.check_at(Head {
-            seq: known.head.seq,
-            hash,
-        })?;
+    anchor.check_owner(walk.state().first_owner())?;
+    let record = record.witnessed_head(walk.seq())?;
+    for known in record.into_iter().chain(anchor.witnessed_head()) {
+        known.check_end(walk.seq())?;
+        if let Some(hash) = rows::hash_at(conn, known.head.seq)? {
+            known.check_at(Head {
+                seq: known.head.seq,
+                hash,
+            })?;
+        }
     }
     Ok(())
 }
@@ -349,6 +388,7 @@ fn verify(
     walk: &mut ChainWalk,
     record: HeadRecord,
     anchor: Option<Head>,
+    trust: &TrustAnchor,
 ) -> Result<(), ScanError> {
     schema::check(conn)??;
     let record = record.witnessed_head(rows::last(conn)?);
@@ -356,7 +396,8 @@ fn verify(
         head,
         witness: Witness::Anchor,
     });
-    let known = [record.as_ref().ok().copied().flatten(), anchor];
+    let record_head = record.as_ref().ok().copied().flatten();
+    let known = [record_head, anchor, trust.witnessed_head()];
     rows::scan(conn, None, None, |sealed| {
         walk.step(&sealed)?;
         known
@@ -364,6 +405,7 @@ fn verify(
             .flatten()
             .try_for_each(|known| known.check_at(sealed.head()))
     })?;
+    trust.check_owner(walk.state().first_owner())?;
     known
         .iter()
         .flatten()

@@ -139,6 +139,24 @@ impl Authority {
         }
     }
 
+    /// A narrower grant takes the place of another. It is checked against the mapping that the
+    /// other was, not against a later one: what was added since is in neither.
+    pub(super) fn admit_narrowing(&self, replaces: &str, new: &NewGrant) -> Result<(), Refusal> {
+        let wider = self.unrevoked_grant(replaces)?;
+        self.admit_grant(&new.grant)?;
+        let is_sooner = match (new.expires, wider.expires) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(new), Some(wider)) => new <= wider,
+        };
+        if is_sooner && new.terms.is_within(&wider.terms) {
+            return Ok(());
+        }
+        Err(Refusal::NotNarrower {
+            id: replaces.to_owned(),
+        })
+    }
+
     pub(super) fn admit_token(&self, new: &NewToken) -> Result<(), Refusal> {
         if self.tokens.contains_key(&new.token) || self.token(&new.hash).is_some() {
             let id = new.token.clone();
@@ -187,6 +205,9 @@ impl Authority {
         match event {
             Event::GrantCreated(new) => self.add_grant(seq, at, new),
             Event::TokenIssued(new) => self.add_token(seq, at, new),
+            Event::GrantNarrowed { replaces, narrower } => {
+                self.narrow(seq, at, &replaces, narrower);
+            }
             Event::GrantRevoked { grant, who, note } => {
                 if let Some(grant) = self.grants.get_mut(&grant) {
                     Arc::make_mut(grant).revoked = Some(Revocation { seq, at, who, note });
@@ -213,6 +234,28 @@ impl Authority {
             revoked: None,
         };
         self.grants.insert(new.grant, Arc::new(entry));
+    }
+
+    /// Ends a grant and lets its tokens have the narrower one instead.
+    fn narrow(&mut self, seq: u64, at: Millis, replaces: &str, new: NewGrant) {
+        let narrower = new.grant.clone();
+        if let Some(wider) = self.grants.get_mut(replaces) {
+            Arc::make_mut(wider).revoked = Some(Revocation {
+                seq,
+                at,
+                who: new.who.clone(),
+                note: format!("narrowed to {narrower}"),
+            });
+        }
+        let holders = self.tokens.values_mut();
+        let is_held =
+            |it: &&mut Arc<TokenEntry>| it.revoked.is_none() && it.grants.contains(replaces);
+        for token in holders.filter(is_held) {
+            let token = Arc::make_mut(token);
+            token.grants.remove(replaces);
+            token.grants.insert(narrower.clone());
+        }
+        self.add_grant(seq, at, new);
     }
 
     fn add_token(&mut self, seq: u64, at: Millis, new: NewToken) {

@@ -3,6 +3,8 @@
 use wayleave_model::digest::Digest;
 use wayleave_model::grant::TokenKind;
 
+use crate::signing::KeyFingerprint;
+
 /// Why an event may not be recorded now. For the caller to handle; not a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -75,6 +77,12 @@ pub enum Refusal {
         /// The grant.
         id: String,
     },
+    /// What would take a grant's place allows something that it does not.
+    #[error("that is not narrower than grant `{id}`")]
+    NotNarrower {
+        /// The grant.
+        id: String,
+    },
     /// Two grants of a package are for one connection, so it would be ambiguous which applies.
     #[error("grants `{first}` and `{second}` are both of connection `{connection}`")]
     OneGrantAConnection {
@@ -109,6 +117,50 @@ pub enum Refusal {
         /// The kind.
         kind: TokenKind,
     },
+    /// An owner of that name was added before.
+    #[error("an owner `{name}` was added before")]
+    OwnerExists {
+        /// The owner.
+        name: String,
+    },
+    /// The key belongs to an owner, or did.
+    #[error("the key {key} is or was that of owner `{name}`")]
+    KeyExists {
+        /// The key.
+        key: KeyFingerprint,
+        /// The owner.
+        name: String,
+    },
+    /// No owner has that name, or they were removed.
+    #[error("there is no owner `{name}`")]
+    UnknownOwner {
+        /// The owner.
+        name: String,
+    },
+    /// Without an owner nobody could sign.
+    #[error("`{name}` is the only owner; a project that has owners keeps one")]
+    LastOwner {
+        /// The owner.
+        name: String,
+    },
+    /// The project has owners, and none has signed this decision.
+    #[error("the project has owners, and none of them signed it")]
+    Unsigned,
+    /// The signing key is not that of an owner then.
+    #[error("the key {key} is not that of an owner at that point")]
+    NotAnOwner {
+        /// The key.
+        key: KeyFingerprint,
+    },
+    /// The signature is not over this entry, or not by that key.
+    #[error("the signature by the key {key} is not over this entry in this place")]
+    BadSignature {
+        /// The key.
+        key: KeyFingerprint,
+    },
+    /// The chain grew after the signature was made.
+    #[error("another entry was recorded meanwhile, so the signature is not over the chain's head")]
+    HeadMoved,
     /// A name or a text may not be recorded.
     #[error(transparent)]
     BadText(#[from] crate::text::BadText),

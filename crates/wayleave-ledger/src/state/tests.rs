@@ -35,10 +35,23 @@ fn event() -> impl Strategy<Value = Event> {
 /// Acts on few grants and few tokens of those datasets, sensible or not.
 fn authority() -> impl Strategy<Value = Event> {
     let id = |prefix: &'static str| (0..5).prop_map(move |n| format!("{prefix}{n}"));
-    let digest = (0_u8..3).prop_map(|mapping| Digest::from_bytes(&[mapping]));
-    let dataset = prop_oneof![Just("crm".to_owned()), Just("hr".to_owned())];
+    let digest = || (0_u8..3).prop_map(|mapping| Digest::from_bytes(&[mapping]));
+    let dataset = || prop_oneof![Just("crm".to_owned()), Just("hr".to_owned())];
     prop_oneof![
-        4 => (id("g"), dataset, digest, id("c")).prop_map(|(grant, dataset, mapping, connection)| {
+        2 => (id("g"), id("g"), dataset(), digest(), id("c"), prop::option::of(0_i64..3)).prop_map(
+            |(replaces, grant, dataset, mapping, connection, expires)| Event::GrantNarrowed {
+                replaces,
+                narrower: NewGrant {
+                    grant,
+                    terms: Terms {
+                        dataset, connection, mapping,
+                        streams: BTreeMap::new(), capabilities: BTreeSet::new(),
+                    },
+                    expires, purpose: String::new(), who: "ana".into(),
+                },
+            }
+        ),
+        4 => (id("g"), dataset(), digest(), id("c")).prop_map(|(grant, dataset, mapping, connection)| {
             Event::GrantCreated(NewGrant {
                 grant,
                 terms: Terms {
@@ -73,6 +86,7 @@ fn entry(seq: u64, event: Event) -> Entry {
         at: 0,
         event,
         hash: crate::chain::EntryHash::NONE,
+        signature: None,
     }
 }
 
@@ -135,6 +149,17 @@ proptest! {
                 prop_assert!(new.kind == TokenKind::Client || granted.is_empty());
                 prop_assert_eq!(state.token(&new.hash).map(|it| &it.id), Some(&new.token));
                 prop_assert!(before.token(&new.hash).is_none());
+            }
+            if let Event::GrantNarrowed { replaces, narrower } = &event {
+                let wider = before.grant(replaces).unwrap();
+                prop_assert!(wider.revoked.is_none() && narrower.terms.is_within(&wider.terms));
+                prop_assert!(state.grant(replaces).unwrap().revoked.is_some());
+                for (id, token) in before.tokens() {
+                    let after = &state.tokens()[id].grants;
+                    prop_assert_eq!(after.len(), token.grants.len());
+                    let is_held = token.revoked.is_none() && token.grants.contains(replaces);
+                    prop_assert_eq!(after.contains(&narrower.grant), is_held);
+                }
             }
             for (id, grant) in before.grants() {
                 prop_assert!(grant.revoked.is_none() || state.grant(id) == Some(grant));

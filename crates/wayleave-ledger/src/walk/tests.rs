@@ -9,6 +9,7 @@ use wayleave_model::ratify::Ratification;
 use super::*;
 use crate::chain::EntryHash;
 use crate::event::{NewGrant, NewToken};
+use crate::signing::{EntrySignature, UnlockedKey};
 use crate::verify::{Witness, WitnessedHead};
 
 fn source(name: &str) -> Event {
@@ -72,8 +73,9 @@ fn small() -> Vec<SealedEntry> {
             expires: Some(7),
             who: "b".into(),
         }),
+        narrowed(digest),
         Event::GrantRevoked {
-            grant: "g_abcd".into(),
+            grant: "g_efgh".into(),
             who: "b".into(),
             note: "n".into(),
         },
@@ -90,6 +92,7 @@ fn grant(mapping: Digest) -> Event {
         relations: ["r".to_owned()].into(),
         fields: ["id".to_owned()].into(),
         rows: Some(r#"{"x": {"gte": 0.1}}"#.parse().unwrap()),
+        masks: std::collections::BTreeMap::new(),
     };
     Event::GrantCreated(NewGrant {
         grant: "g_abcd".into(),
@@ -104,6 +107,19 @@ fn grant(mapping: Digest) -> Event {
         purpose: "p".into(),
         who: "b".into(),
     })
+}
+
+fn narrowed(mapping: Digest) -> Event {
+    let Event::GrantCreated(mut narrower) = grant(mapping) else {
+        unreachable!("a grant is made");
+    };
+    narrower.grant = "g_efgh".into();
+    narrower.expires = Some(9);
+    narrower.terms.capabilities.clear();
+    Event::GrantNarrowed {
+        replaces: "g_abcd".into(),
+        narrower,
+    }
 }
 
 /// Walks a chain against a known last entry, as `verify` does.
@@ -347,4 +363,74 @@ proptest! {
         // Corruptions may undo one another.
         prop_assert_eq!(walk(&harmed, head(&chain)).is_ok(), harmed == chain);
     }
+}
+
+/// A chain whose decisions are signed.
+fn signed() -> Vec<SealedEntry> {
+    let ana = UnlockedKey::from_seed([1; 32]);
+    let added = Event::OwnerAdded {
+        owner: "ana".into(),
+        key: ana.key().clone(),
+        who: "ana".into(),
+    };
+    let mut chain = seal([Event::LedgerCreated { ledger: "a".into() }]);
+    for event in [added, source("crm"), source("erp")] {
+        let (kind, body) = event.encode().unwrap();
+        let entry = SealedEntry::seal(chain.last().map(SealedEntry::head), 5, kind, body);
+        let signature = EntrySignature::sign(&ana, ana.key(), &entry.message()).unwrap();
+        chain.push(entry.with_signature(signature.to_string()));
+    }
+    chain
+}
+
+/// Walks a chain, and returns the place of the first problem.
+fn first_problem(chain: &[SealedEntry]) -> Option<usize> {
+    let mut walk = ChainWalk::default();
+    chain.iter().position(|sealed| walk.step(sealed).is_err())
+}
+
+#[test]
+fn an_altered_entry_is_refused_however_well_its_hashes_are_made() {
+    let chain = signed();
+    assert_eq!(first_problem(&chain), None);
+    // Seals all entries from this one on again, with the signatures they have.
+    let resealed = |mut chain: Vec<SealedEntry>, from: usize| {
+        for place in from..chain.len() {
+            let head = place.checked_sub(1).map(|before| chain[before].head());
+            let it = chain[place].clone();
+            let again = SealedEntry::seal(head, it.at, it.kind, it.body);
+            chain[place] = match it.signature {
+                Some(signature) => again.with_signature(signature),
+                None => again,
+            };
+        }
+        chain
+    };
+    for place in 1..chain.len() {
+        for byte in 0..chain[place].body.len() {
+            let mut altered = chain.clone();
+            let mut body = altered[place].body.clone().into_bytes();
+            body[byte] ^= 1;
+            let Ok(body) = String::from_utf8(body) else {
+                continue;
+            };
+            altered[place].body = body;
+            assert_eq!(first_problem(&resealed(altered, place)), Some(place));
+        }
+        let mut later = chain.clone();
+        later[place].at += 1;
+        assert_eq!(first_problem(&resealed(later, place)), Some(place));
+        let mut unsigned = chain.clone();
+        unsigned[place].signature = None;
+        assert_eq!(first_problem(&resealed(unsigned, place)), Some(place));
+        // In another place, or after another entry, its signature is none.
+        let mut moved = chain.clone();
+        let copy = moved[place].clone();
+        moved.push(copy);
+        let last = moved.len() - 1;
+        assert_eq!(first_problem(&resealed(moved, last)), Some(last));
+    }
+    let mut without = chain.clone();
+    without.remove(2);
+    assert_eq!(first_problem(&resealed(without, 2)), Some(2));
 }

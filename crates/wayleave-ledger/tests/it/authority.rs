@@ -14,6 +14,7 @@ fn granting(mapping: Digest) -> GrantRequest {
         relations: BTreeSet::new(),
         fields: BTreeSet::from(["id".to_owned()]),
         rows: Some(r#"{"id": {"gte": 0.30000000000000004}}"#.parse().unwrap()),
+        masks: std::collections::BTreeMap::new(),
     };
     GrantRequest {
         terms: Terms {
@@ -168,6 +169,8 @@ async fn a_ledger_of_the_time_before_grants_is_brought_up_to_date() {
     let (dir, open, digest) = ratified().await;
     drop(open);
     tamper(&dir.path().join(".wayleave"), |conn| {
+        conn.execute("ALTER TABLE entries DROP COLUMN signature", [])
+            .unwrap();
         conn.pragma_update(None, "user_version", 1).unwrap();
     });
     let governance = governance(dir.path());
@@ -178,5 +181,54 @@ async fn a_ledger_of_the_time_before_grants_is_brought_up_to_date() {
     let version: i64 = conn
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 3, "the latest");
+    assert_eq!(version, 4, "the latest");
+}
+
+#[tokio::test]
+async fn a_narrower_grant_takes_the_place_of_another_in_one_act() {
+    let (dir, governance, digest) = ratified().await;
+    let wide = governance.grant(granting(digest), "ana").await.unwrap();
+    let token = governance.issue(issuing(&[&wide]), "ana").await.unwrap();
+    let entries = governance.ledger().epoch().await.unwrap();
+    let mut request = granting(digest);
+    let people = request.terms.streams.get_mut("people").unwrap();
+    let more = r#"{"name": "Ann"}"#.parse().unwrap();
+    people.rows = people.rows.as_ref().unwrap().and(&more);
+    request.expires = Some(NOW + 5);
+    // Whatever allows more is refused.
+    let mut wider = request.clone();
+    let people = wider.terms.streams.get_mut("people").unwrap();
+    people.fields.insert("salary".into());
+    let mut unfiltered = request.clone();
+    unfiltered.terms.streams.get_mut("people").unwrap().rows = None;
+    for more in [wider, unfiltered] {
+        let refused = refusal(governance.narrow_grant(&wide, more, "ana").await);
+        assert!(matches!(refused, Refusal::NotNarrower { .. }), "{refused}");
+    }
+    assert_eq!(governance.ledger().epoch().await.unwrap(), entries);
+    let narrow = governance
+        .narrow_grant(&wide, request.clone(), "bo")
+        .await
+        .unwrap();
+    assert_eq!(governance.ledger().epoch().await.unwrap(), entries + 1);
+    drop(governance);
+    let after = crate::project::governance(dir.path());
+    let state = after.ledger().state().await.unwrap();
+    let ended = state.grant(&wide).unwrap();
+    assert_eq!(ended.validity(NOW), Validity::Revoked);
+    assert_eq!(
+        ended.revoked.as_ref().unwrap().note,
+        format!("narrowed to {narrow}")
+    );
+    assert_eq!(state.grant(&narrow).unwrap().terms, request.terms);
+    assert_eq!(
+        state.tokens()[&token.id].grants,
+        BTreeSet::from([narrow.clone()])
+    );
+    // What has ended is narrowed no more, and a longer life is not narrower.
+    let again = refusal(after.narrow_grant(&wide, request.clone(), "bo").await);
+    assert!(matches!(again, Refusal::GrantRevoked { .. }), "{again}");
+    request.expires = None;
+    let longer = refusal(after.narrow_grant(&narrow, request, "bo").await);
+    assert!(matches!(longer, Refusal::NotNarrower { .. }), "{longer}");
 }

@@ -12,6 +12,7 @@ mod authority;
 mod crash;
 mod freeze;
 mod ledger;
+mod owners;
 mod processes;
 mod project;
 mod replaced;

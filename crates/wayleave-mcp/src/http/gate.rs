@@ -75,7 +75,7 @@ impl Gate {
         };
         observation.responded(response.status());
         match observation.recorded().await {
-            Ok(()) => response,
+            Ok(()) => reply::with_meta(response, observation.take_added()),
             Err(error) => {
                 let id = observation.id();
                 reply::error(StatusCode::SERVICE_UNAVAILABLE, &error, &id)

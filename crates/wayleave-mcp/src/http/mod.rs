@@ -16,6 +16,7 @@
 
 mod accept;
 mod authenticate;
+mod batch;
 mod body;
 mod connections;
 mod cors;

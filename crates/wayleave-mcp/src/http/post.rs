@@ -18,8 +18,9 @@ use super::{
     request_body,
 };
 use crate::{
-    Caller, Era, RefusalReason,
+    Caller, Era, RefusalReason, RpcError, batch,
     envelope::{self, Envelope},
+    error::excerpt,
     list_cache,
     observation::{self, Observation},
     request::PlainRequest,
@@ -68,6 +69,12 @@ impl Gate {
         drop(receiving);
         let envelope = Envelope::parse(&message);
         let observation = parts.extensions.get::<Arc<Observation>>().cloned();
+        if envelope.is_batch()
+            && Self::takes_batches(&parts.headers, &permits)
+            && let Some(members) = batch::members(&message)
+        {
+            return self.post_batch(parts, members, caller, permits).await;
+        }
         if let Some(observation) = &observation {
             observation.set_message(&envelope);
             if let Some(session) = &permits.session {
@@ -77,11 +84,11 @@ impl Gate {
         if let Err(exceeded) = charge(&caller, lifetime, &mut permits).await
             && !envelope.is_one_way()
         {
-            observation::refuse(observation.as_deref(), RefusalReason::Budget);
+            let added = observation::refuse(observation.as_deref(), RefusalReason::Budget);
             let snapshot = self.shared.registry.snapshot();
             let tool = envelope.name().and_then(|it| snapshot.tools.get(it));
             let as_error = tool.is_some_and(|it| it.fails_with_errors);
-            return Ok(reply::over_budget(exceeded, &envelope, as_error));
+            return Ok(reply::over_budget(exceeded, &envelope, as_error, added));
         }
         let caller = if caller.is_over() {
             self.reauthenticate(&mut parts, &mut permits).await?
@@ -100,7 +107,7 @@ impl Gate {
 
     /// Authenticates the caller again. A caller that sent its request slowly, or waited for its
     /// turn, may have lost its authorization meanwhile or have a new one.
-    async fn reauthenticate(
+    pub(super) async fn reauthenticate(
         &self,
         parts: &mut Parts,
         permits: &mut RequestPermits,
@@ -133,6 +140,9 @@ impl Gate {
                 return self.begin_session(post).await;
             }
         } else if let Some(refused) = self.refuse(&post) {
+            return Ok(refused);
+        }
+        if let Some(refused) = refuse_unhandled(&post) {
             return Ok(refused);
         }
         // The SDK accepts an `initialize` whatever revision its headers name.
@@ -177,7 +187,7 @@ impl Gate {
         tool.is_ok_and(|tool| tool.input.mirrors_headers())
     }
 
-    fn cached_list(&self, post: &Post<'_>) -> Option<Vec<u8>> {
+    pub(super) fn cached_list(&self, post: &Post<'_>) -> Option<Vec<u8>> {
         let observation = post.parts.extensions.get::<Arc<Observation>>();
         list_cache::answer(
             &self.shared,
@@ -189,7 +199,7 @@ impl Gate {
     }
 
     /// The answer to a message that must not be carried out.
-    fn refuse(&self, post: &Post<'_>) -> Option<Response<ResponseBody>> {
+    pub(super) fn refuse(&self, post: &Post<'_>) -> Option<Response<ResponseBody>> {
         if post.envelope.id_is_too_long {
             let error = envelope::id_too_long();
             return Some(reply::error(StatusCode::BAD_REQUEST, &error, &Value::Null));
@@ -228,4 +238,21 @@ impl Gate {
         }
         reply::finish(made, permits).await
     }
+}
+
+/// The answer to a request in a session that the SDK would refuse on a stream, where its reply could
+/// not wait until it is recorded.
+fn refuse_unhandled(post: &Post<'_>) -> Option<Response<ResponseBody>> {
+    let envelope = post.envelope;
+    let is_unhandled =
+        envelope.method() == "subscriptions/listen" || envelope.method().starts_with("tasks/");
+    if !envelope.is_request() || !is_unhandled || era(&post.parts.headers) == Era::Stateless {
+        return None;
+    }
+    let observation = post.parts.extensions.get::<Arc<Observation>>();
+    let observation = observation.map(AsRef::as_ref);
+    let added = observation::refuse(observation, RefusalReason::Malformed);
+    let name = excerpt(envelope.method()).into_owned();
+    let error = RpcError::new(RpcError::METHOD_NOT_FOUND, name).with_meta(added);
+    Some(reply::error(StatusCode::OK, &error, &envelope.id))
 }

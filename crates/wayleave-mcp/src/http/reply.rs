@@ -5,7 +5,7 @@ use std::{borrow::Cow, convert::Infallible};
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     Rejection,
@@ -55,9 +55,34 @@ pub(super) fn unanswered() -> Response<ResponseBody> {
     response
 }
 
+/// The error that a response of this layer states, for whoever adds to it.
+#[derive(Clone)]
+struct StatedError {
+    error: RpcError,
+    id: Value,
+}
+
 /// A JSON-RPC error with a status.
 pub(crate) fn error(status: StatusCode, error: &RpcError, id: &Value) -> Response<ResponseBody> {
-    json(status, wire_error::response(error, id).to_string())
+    let mut response = json(status, wire_error::response(error, id).to_string());
+    response.extensions_mut().insert(StatedError {
+        error: error.clone(),
+        id: id.clone(),
+    });
+    response
+}
+
+/// Adds an observer's entries to a response that states an error of this layer.
+pub(super) fn with_meta(
+    mut response: Response<ResponseBody>,
+    added: Map<String, Value>,
+) -> Response<ResponseBody> {
+    let stated = response.extensions_mut().remove::<StatedError>();
+    let Some(StatedError { error, id }) = stated.filter(|_| !added.is_empty()) else {
+        return response;
+    };
+    let body = wire_error::response(&error.with_meta(added), &id).to_string();
+    response.map(|_| ResponseBody::from(Full::new(body.into()).boxed()))
 }
 
 /// A refusal of the whole request, before its body is known.
@@ -89,7 +114,9 @@ impl From<Refused> for Response<ResponseBody> {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::With(status, message) => refuse(status, message),
-            Refused::BudgetExceeded(what) => over_budget(what, &Envelope::default(), false),
+            Refused::BudgetExceeded(what) => {
+                over_budget(what, &Envelope::default(), false, Map::new())
+            }
             Refused::Rejected(rejection) => reject(&rejection, &Value::Null),
         }
     }
@@ -115,16 +142,17 @@ pub(crate) fn over_budget(
     exceeded: BudgetExceeded,
     envelope: &Envelope<'_>,
     as_error: bool,
+    added: Map<String, Value>,
 ) -> Response<ResponseBody> {
     let mut response = if envelope.is_tool_call() && !as_error {
         json(
             StatusCode::OK,
-            wire_error::tool_result(envelope, exceeded.result()),
+            wire_error::tool_result(envelope, exceeded.result(), added),
         )
     } else {
         error(
             StatusCode::TOO_MANY_REQUESTS,
-            &exceeded.error(),
+            &exceeded.error().with_meta(added),
             &envelope.id,
         )
     };
@@ -133,7 +161,21 @@ pub(crate) fn over_budget(
     response
 }
 
-/// Finishes a response: attaches its permits and turns plain-text refusals into JSON.
+/// The error in a message of the SDK.
+fn stated_error(message: &[u8]) -> Option<StatedError> {
+    let message: Value = serde_json::from_slice(message).ok()?;
+    let stated = message.get("error")?;
+    let code = i32::try_from(stated.get("code")?.as_i64()?).ok()?;
+    let text = stated.get("message")?.as_str()?.to_owned();
+    let mut error = RpcError::new(code, text);
+    error.data = stated.get("data").cloned();
+    Some(StatedError {
+        error,
+        id: message.get("id").cloned().unwrap_or_default(),
+    })
+}
+
+/// Finishes a response: attaches its permits and turns refusals into errors of this layer.
 pub(super) async fn finish(
     response: Response<Body>,
     permits: RequestPermits,
@@ -141,14 +183,26 @@ pub(super) async fn finish(
     let failed = response.status().is_client_error() || response.status().is_server_error();
     let typed = text(response.headers(), &header::CONTENT_TYPE)
         .is_some_and(|kind| kind.starts_with("application/json"));
-    if failed && !typed {
+    if failed {
         let (parts, body) = response.into_parts();
         let said = match body.collect().await {
-            Ok(collected) => String::from_utf8_lossy(&collected.to_bytes()).into_owned(),
+            Ok(collected) => collected.to_bytes(),
             Err(never) => match never {},
         };
-        let why = RpcError::new(RpcError::INVALID_REQUEST, said);
-        let mut refused = error(parts.status, &why, &Value::Null);
+        let stated = if typed {
+            stated_error(&said)
+        } else {
+            let why = String::from_utf8_lossy(&said).into_owned();
+            let error = RpcError::new(RpcError::INVALID_REQUEST, why);
+            Some(StatedError {
+                error,
+                id: Value::Null,
+            })
+        };
+        let mut refused = match stated {
+            Some(stated) => error(parts.status, &stated.error, &stated.id),
+            None => json(parts.status, said),
+        };
         if let Some(allow) = parts.headers.get(header::ALLOW) {
             refused.headers_mut().insert(header::ALLOW, allow.clone());
         }

@@ -6,12 +6,14 @@
 
 use rmcp::{
     ErrorData,
-    model::{ErrorCode, RequestId, ServerJsonRpcMessage, ServerResult},
+    model::{CustomResult, ErrorCode, RequestId, ServerJsonRpcMessage, ServerResult},
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::convert;
-use crate::{Era, RpcError, Structured, ToolReply, structured, wire_error};
+use crate::{
+    Era, RpcError, Structured, ToolReply, observation::EmptyReply, structured, wire_error,
+};
 
 /// A result, with its already serialized parts.
 #[derive(Debug)]
@@ -29,9 +31,14 @@ impl WireAnswer {
         }
     }
 
-    /// An empty result.
-    pub(crate) fn empty((): ()) -> Self {
-        Self::new(ServerResult::empty(()))
+    /// A result without members of its own.
+    pub(crate) fn empty(reply: EmptyReply) -> Self {
+        if reply.meta.is_empty() {
+            return Self::new(ServerResult::empty(()));
+        }
+        // The SDK's empty result has no place for `_meta`.
+        let body = Map::from_iter([("_meta".to_owned(), Value::Object(reply.meta))]);
+        Self::new(ServerResult::CustomResult(CustomResult::new(body.into())))
     }
 
     pub(crate) fn from_reply(mut reply: ToolReply) -> Result<Self, RpcError> {
@@ -147,7 +154,7 @@ fn serialize(message: &ServerJsonRpcMessage, written: Option<&str>) -> serde_jso
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Map, json};
+    use serde_json::json;
 
     use super::*;
     use crate::ToolResult;

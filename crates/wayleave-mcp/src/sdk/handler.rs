@@ -135,7 +135,7 @@ impl ServerHandler for SdkHandler {
     }
 
     async fn ping(&self, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        self.shared().ping(&self.context(context)).await
+        self.shared().ping(&self.context(context)).await.map(drop)
     }
 
     async fn discover(
@@ -263,7 +263,7 @@ impl ServerHandler for SdkHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let context = self.context(context);
-        self.shared().set_level(&request, &context).await
+        self.shared().set_level(&request, &context).await.map(drop)
     }
 
     async fn subscribe(
@@ -272,7 +272,7 @@ impl ServerHandler for SdkHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let context = self.context(context);
-        self.shared().subscribe(request, &context).await
+        self.shared().subscribe(request, &context).await.map(drop)
     }
 
     async fn unsubscribe(
@@ -281,7 +281,7 @@ impl ServerHandler for SdkHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let context = self.context(context);
-        self.shared().unsubscribe(request, &context).await
+        self.shared().unsubscribe(request, &context).await.map(drop)
     }
 
     fn accepted_subscription_filter(
@@ -308,7 +308,7 @@ impl ServerHandler for SdkHandler {
             let registry = &self.shared().registry;
             let caller = self.conversation.caller();
             let observed = self.observation(context.request_context());
-            let _room = self.turns.stream(&caller, observed.as_deref())?;
+            let _room = self.turns.stream(&caller, observed.as_deref()).await?;
             observation::run(observed, async {
                 let opened = if let Some(opened) = opened {
                     opened
@@ -351,10 +351,10 @@ impl ServerHandler for SdkHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let observation = self.observation(&context);
-        observation::refuse(observation.as_deref(), RefusalReason::Malformed);
-        Err(
-            method_errors::refuse(&request.method, request.params.as_ref(), era_of(&context))
-                .into(),
-        )
+        let reason = RefusalReason::Malformed;
+        let added = observation::refuse_recorded(observation.as_deref(), reason).await?;
+        let error =
+            method_errors::refuse(&request.method, request.params.as_ref(), era_of(&context));
+        Err(error.with_meta(added).into())
     }
 }

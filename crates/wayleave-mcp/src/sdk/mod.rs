@@ -12,6 +12,7 @@ pub(crate) mod method_errors;
 pub(crate) mod notice_sink;
 mod opening_requests;
 pub(crate) mod pipe_transport;
+mod sdk_requests;
 pub(crate) mod session_streams;
 pub(crate) mod streamable_http;
 

@@ -4,6 +4,7 @@
 //! task of their own, and the SDK is given the rest.
 
 use std::{
+    collections::VecDeque,
     io,
     sync::{Arc, OnceLock},
 };
@@ -15,7 +16,7 @@ use rmcp::{
     service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage},
     transport::Transport,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader},
     sync::Mutex,
@@ -23,16 +24,21 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{answer, handler::SdkHandler, opening_requests::OpeningRequests};
+use super::{
+    answer,
+    handler::SdkHandler,
+    opening_requests::OpeningRequests,
+    sdk_requests::{self, SdkRequests},
+};
 use crate::{
-    Caller, Carrier, Era, RefusalReason, RpcError, StdioError, TurnedAway,
+    Caller, Carrier, Era, RefusalReason, RpcError, StdioError, TurnedAway, batch,
     budget::BudgetExceeded,
     conversation::Conversation,
     dispatch::TurnPolicy,
     envelope::{self, Envelope},
     list_cache,
     observation::{self, Observation},
-    pipe_calls::{self, PipeCalls, PipeSession},
+    pipe_calls::{self, BatchAnswers, PipeCalls, PipeSession},
     request::PlainRequest,
     server::ServerState,
     stdio::FINISH_TIMEOUT,
@@ -69,6 +75,9 @@ pub(crate) async fn serve(
             discarding: false,
         },
         opening: OpeningRequests::default(),
+        sdk_requests: SdkRequests::default(),
+        from_batch: VecDeque::new(),
+        batch: None,
         whole: None,
         calls: PipeCalls::new(session.clone(), write.clone()),
         write,
@@ -104,6 +113,11 @@ struct LineTransport<R, W> {
     peer: StdioPeer,
     reader: LineReader<R>,
     opening: OpeningRequests,
+    sdk_requests: SdkRequests,
+    /// Messages of a batch that are for the SDK.
+    from_batch: VecDeque<RxJsonRpcMessage<RoleServer>>,
+    /// Where the answers to the batch go whose messages are being read.
+    batch: Option<Arc<BatchAnswers>>,
     /// A complete line, held until its sender is identified.
     whole: Option<Bytes>,
     calls: PipeCalls<W>,
@@ -173,12 +187,18 @@ where
     /// Writes a line beside the conversation, in its own task: a reader dropped half-way must
     /// not leave half a line behind. A reply is written once its message is recorded.
     fn spawn_write(&mut self, mut line: Vec<u8>, id: Value, observed: Option<Arc<Observation>>) {
-        let write = self.write.clone();
+        let (write, batch) = (self.write.clone(), self.batch.clone());
         self.pending_writes.spawn(async move {
             if let Some(observation) = observed
                 && let Err(error) = observation.recorded().await
             {
                 line = wire_error::response(&error, &id).to_string().into_bytes();
+            }
+            if let Some(batch) = batch {
+                match batch.settle(Some(line)) {
+                    Some(answers) => line = answers,
+                    None => return,
+                }
             }
             if let Err(error) = pipe_calls::write_line(&write, line).await {
                 tracing::debug!(%error, "line not written");
@@ -195,9 +215,23 @@ where
         self.calls.wait_for_room().await;
     }
 
-    fn refuse(&mut self, error: &RpcError, id: &Value, observed: Option<&Arc<Observation>>) {
-        let line = wire_error::response(error, id).to_string().into_bytes();
+    fn refuse(&mut self, error: RpcError, id: &Value, observed: Option<&Arc<Observation>>) {
+        let added = observed.map(|it| it.take_added()).unwrap_or_default();
+        let answer = wire_error::response(&error.with_meta(added), id);
+        let line = answer.to_string().into_bytes();
         self.spawn_write(line, id.clone(), observed.cloned());
+    }
+
+    fn refuse_malformed(
+        &mut self,
+        error: RpcError,
+        id: &Value,
+        observed: Option<&Arc<Observation>>,
+    ) {
+        if let Some(observation) = observed {
+            observation.refuse(RefusalReason::Malformed);
+        }
+        self.refuse(error, id, observed);
     }
 
     /// Identifies the sender of the line, and returns its message when it is one for the SDK.
@@ -213,13 +247,25 @@ where
         // Cancel-safe up to here: the line is still stored.
         let identified = self.peer.identify(&envelope).await;
         self.whole = None;
+        let session = self.conversation.session();
+        if identified.is_ok()
+            && envelope.is_batch()
+            && batch::is_agreed(session.map(AsRef::as_ref))
+            && let Some(members) = batch::members(&line)
+        {
+            self.take_batch(&members);
+            self.recycle(line);
+            return Ok(self.from_batch.pop_front());
+        }
         let observation = self.observe(&envelope);
         let message = match identified {
             Ok(()) => self.sdk_message(&line, &envelope, observation),
             Err(TurnedAway { error, hang_up }) => {
-                observation::refuse(observation.as_deref(), RefusalReason::Authorization);
+                if let Some(observation) = &observation {
+                    observation.refuse(RefusalReason::Authorization);
+                }
                 if envelope.is_request() {
-                    self.refuse(&error, &envelope.id, observation.as_ref());
+                    self.refuse(error, &envelope.id, observation.as_ref());
                 }
                 if hang_up {
                     return Err(PeerRejected);
@@ -229,6 +275,19 @@ where
         };
         self.recycle(line);
         Ok(message)
+    }
+
+    /// Takes the messages of a batch, and keeps those for the SDK.
+    fn take_batch(&mut self, members: &[&[u8]]) {
+        let envelopes: Vec<Envelope<'_>> = members.iter().map(|it| Envelope::parse(it)).collect();
+        let requests = envelopes.iter().filter(|it| !it.is_one_way()).count();
+        self.batch = Some(Arc::new(BatchAnswers::new(requests)));
+        for (member, envelope) in members.iter().zip(&envelopes) {
+            let observation = self.observe(envelope);
+            let message = self.sdk_message(member, envelope, observation);
+            self.from_batch.extend(message);
+        }
+        self.batch = None;
     }
 
     /// The observation of the message on the line, if an observer is set.
@@ -256,13 +315,12 @@ where
         if let Some(Err(exceeded)) = caller.budget().map(|budget| budget.spend())
             && !envelope.is_one_way()
         {
-            observation::refuse(observed, RefusalReason::Budget);
-            self.refuse_over_budget(exceeded, envelope, observation);
+            let added = observation::refuse(observed, RefusalReason::Budget);
+            self.refuse_over_budget(exceeded, envelope, added, observation);
             return None;
         }
         if envelope.is_request() && envelope.id_is_too_long {
-            observation::refuse(observed, RefusalReason::Malformed);
-            self.refuse(&envelope::id_too_long(), &Value::Null, observation.as_ref());
+            self.refuse_malformed(envelope::id_too_long(), &Value::Null, observation.as_ref());
             return None;
         }
         if let Some(era) = self.era
@@ -274,19 +332,23 @@ where
         if self.begin_call(envelope, &caller, observation.as_ref()) {
             return None;
         }
+        if self.batch.is_some() && envelope.is_request() {
+            self.refuse_malformed(batch::not_in_batch(), &envelope.id, observation.as_ref());
+            return None;
+        }
         if envelope.is_notification() {
             // The SDK ends the conversation when a notification comes first.
             self.era?;
             if let Some(id) = envelope.cancelled_request() {
                 self.opening.cancel(&id);
+                self.sdk_requests.cancel(&id);
                 self.calls.cancel(&id);
             }
         }
         let read = serde_json::from_slice::<RxJsonRpcMessage<RoleServer>>(line);
         let Ok(mut message) = read else {
             let (error, id) = wire_error::diagnose(line, envelope);
-            observation::refuse(observed, RefusalReason::Malformed);
-            self.refuse(&error, &id, observation.as_ref());
+            self.refuse_malformed(error, &id, observation.as_ref());
             return None;
         };
         match &mut message {
@@ -335,6 +397,7 @@ where
                 // Before the handshake the SDK answers it without a handler.
                 observation.complete();
             }
+            self.sdk_requests.begin(envelope.request_id(), &observation);
             extensions.insert(observation);
         }
     }
@@ -363,7 +426,7 @@ where
         if let Some(observation) = observation {
             extensions.insert(Arc::clone(observation));
         }
-        self.calls.begin(plain, extensions)
+        self.calls.begin(plain, extensions, self.batch.clone())
     }
 
     /// Refuses a request of a caller whose budget is spent.
@@ -371,15 +434,17 @@ where
         &mut self,
         exceeded: BudgetExceeded,
         envelope: &Envelope<'_>,
+        added: Map<String, Value>,
         observation: Option<Arc<Observation>>,
     ) {
         let snapshot = self.shared.registry.snapshot();
         let tool = envelope.name().and_then(|it| snapshot.tools.get(it));
         if envelope.is_tool_call() && !tool.is_some_and(|it| it.fails_with_errors) {
-            let answer = wire_error::tool_result(envelope, exceeded.result());
+            let answer = wire_error::tool_result(envelope, exceeded.result(), added);
             self.spawn_write(answer.into_bytes(), envelope.id.clone(), observation);
         } else {
-            self.refuse(&exceeded.error(), &envelope.id, observation.as_ref());
+            let error = exceeded.error().with_meta(added);
+            self.refuse(error, &envelope.id, observation.as_ref());
         }
     }
 
@@ -411,7 +476,12 @@ where
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let write = self.write.clone();
+        let observed = self.sdk_requests.answered(&item);
         async move {
+            let item = match observed {
+                Some(observation) => sdk_requests::recorded(item, &observation).await,
+                None => item,
+            };
             let line = answer::write_message(&item, None);
             pipe_calls::write_line(&write, line).await
         }
@@ -421,6 +491,9 @@ where
         loop {
             // Each line is answered with at most one line.
             self.wait_for_room().await;
+            if let Some(message) = self.from_batch.pop_front() {
+                return Some(message);
+            }
             if let Some(line) = self.whole.clone() {
                 match self.identify_line(line).await {
                     Ok(Some(message)) => return Some(message),
@@ -445,9 +518,8 @@ where
                     let observation = self.shared.observe(Carrier::Pipe, self.era);
                     if let Some(observation) = &observation {
                         observation.set_id(id.clone());
-                        observation.refuse(RefusalReason::Malformed);
                     }
-                    self.refuse(&error, &id, observation.as_ref());
+                    self.refuse_malformed(error, &id, observation.as_ref());
                 }
                 Ok(LineEnd::End) => break,
                 Err(error) => {

@@ -10,6 +10,7 @@
 )]
 
 mod authorization;
+mod batches;
 mod callers;
 mod confusion;
 mod dynamic_primitives;

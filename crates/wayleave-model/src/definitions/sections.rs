@@ -1,7 +1,7 @@
 //! The sections of a mapping and their keys.
 
 use super::{Absent, Key, MAX_TITLE, Section, Shape};
-use crate::mapping::{Action, AggregateOp, Datatype, SourceKind};
+use crate::mapping::{Action, AggregateOp, Datatype, SearchAnalyzer, SourceKind};
 use crate::names::NameKind;
 
 /// The words of a vocabulary, at compile time.
@@ -199,6 +199,13 @@ pub(crate) static STREAM: Section = Section {
             "The `string` fields full-text search reads.",
         ),
         default(
+            "analyzer",
+            Shape::Word(words!(SearchAnalyzer)),
+            "`english`",
+            "The language whose stems full-text search compares, so that one form of a word finds \
+             the others. `none` compares words as they are written, but for case and accents.",
+        ),
+        default(
             "unique",
             Shape::FieldSets,
             "none",
@@ -322,6 +329,11 @@ pub(crate) static FIELD: Section = Section {
             Shape::Words(words!(AggregateOp)),
             "all that the datatype allows",
             "What aggregates may do with it. An empty list allows nothing.",
+        ),
+        may(
+            "mask",
+            Shape::Mask,
+            "What every grant shows of it at most, in place of its values: a [mask](grants.md#masks).",
         ),
     ],
 };

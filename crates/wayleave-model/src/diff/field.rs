@@ -5,6 +5,7 @@ use std::fmt::Display;
 use super::dataset::{described, reordered};
 use super::{ChangeKind, Changes, Risk, named, quoted, risks};
 use crate::mapping::{AggregateOp, Datatype, Field, Origin, Scalar, Spanned, Stream};
+use crate::mask::Mask;
 
 /// Describes a new field.
 pub(super) fn added(changes: &mut Changes, stream: &Stream, new: &Field) {
@@ -13,8 +14,11 @@ pub(super) fn added(changes: &mut Changes, stream: &Stream, new: &Field) {
         Origin::Column(column) if *column == new.name => String::new(),
         origin => format!(", {}", from_words(origin)),
     };
+    let mask = new.mask.as_ref().map_or_else(String::new, |mask| {
+        format!(", masked for every grant: {}, `{mask}`", mask.words())
+    });
     let words = format!(
-        "adds field `{}` ({}) to `{}`{from}",
+        "adds field `{}` ({}) to `{}`{from}{mask}",
         new.name,
         kind_of(new),
         stream.name
@@ -85,6 +89,7 @@ pub(super) fn changed(changes: &mut Changes, stream: &Stream, old: &Field, new: 
         filter,
         sort,
         aggregate,
+        mask,
     } = new;
     let mut place = FieldPath {
         path: format!("streams.{}.fields.{name}", stream.name),
@@ -133,6 +138,7 @@ pub(super) fn changed(changes: &mut Changes, stream: &Stream, old: &Field, new: 
     place.used("filter", "filters name", old.filter.value, filter.value);
     place.used("sort", "sorting use", old.sort.value, sort.value);
     place.aggregates(&old.aggregate, aggregate);
+    place.mask(old.mask.as_ref(), mask.as_ref());
 }
 
 /// The end of a range that a bound limits.
@@ -180,6 +186,32 @@ impl FieldPath<'_> {
             let words = format!("changes {} from {before} to {now}", self.what);
             self.push(ChangeKind::DatatypeChanged, "datatype", words, Vec::new());
         }
+    }
+
+    fn mask(&mut self, old: Option<&Spanned<Mask>>, new: Option<&Spanned<Mask>>) {
+        let (old, new) = (old.map(|it| it.value), new.map(|it| it.value));
+        let what = &self.what;
+        let (words, widens) = match (old, new) {
+            (None, None) => return,
+            (Some(old), Some(new)) if old == new => return,
+            (None, Some(new)) => (
+                format!("masks {what} for every grant: {}, `{new}`", new.words()),
+                false,
+            ),
+            (Some(old), None) => (
+                format!("masks {what} no more: grants may show it, where `{old}` was required"),
+                true,
+            ),
+            (Some(old), Some(new)) => (
+                format!(
+                    "masks {what} with `{new}` instead of `{old}`: {}",
+                    new.words()
+                ),
+                !new.is_within(old),
+            ),
+        };
+        let risks = risks([widens.then_some(Risk::Unmasked)]);
+        self.push(ChangeKind::MaskChanged, "mask", words, risks);
     }
 
     fn predicate(&mut self, old: &Spanned<String>, new: &Spanned<String>) {

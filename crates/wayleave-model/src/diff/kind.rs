@@ -48,6 +48,7 @@ kinds! {
     KeyChanged => "key_changed": "Records are identified by other fields.",
     PartChanged => "part_changed": "`title`, `event_time`, `updated` or `deleted` differs.",
     SearchChanged => "search_changed": "Search reads other fields.",
+    AnalyzerChanged => "analyzer_changed": "Search compares words in another language, or as written.",
     UniqueChanged => "unique_changed": "The sets of unique fields differ.",
     FieldAdded => "field_added": "A field is new.",
     FieldRemoved => "field_removed": "A field is gone.",
@@ -61,6 +62,7 @@ kinds! {
     PatternChanged => "pattern_changed": "A pattern differs.",
     BoundChanged => "bound_changed": "A bound on length or value differs.",
     UseChanged => "use_changed": "What filters, sorting and aggregates may do with a field differs.",
+    MaskChanged => "mask_changed": "What every grant shows of a field at most differs.",
     RelationAdded => "relation_added": "A relation is new.",
     RelationRemoved => "relation_removed": "A relation is gone.",
     RelationChanged => "relation_changed": "A relation leads elsewhere, or joins on something else.",
@@ -109,6 +111,8 @@ pub enum Risk {
     DeletedShown,
     /// The values of an unmapped column can be inferred from the records it joins.
     HiddenJoin,
+    /// What was masked may be shown.
+    Unmasked,
 }
 
 impl Risk {
@@ -123,6 +127,7 @@ impl Risk {
             Self::Prompt => "prompt",
             Self::DeletedShown => "deleted_shown",
             Self::HiddenJoin => "hidden_join",
+            Self::Unmasked => "unmasked",
         }
     }
 
@@ -152,6 +157,7 @@ impl fmt::Display for Risk {
             Self::HiddenJoin => {
                 f.write_str("a column that is not shown can be learnt from the records it joins")
             }
+            Self::Unmasked => f.write_str("what was masked may be shown"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::dataset::{described, reordered};
 use super::lists::pair;
 use super::{ChangeKind, Changes, Risk, field, named, quoted, relation};
-use crate::mapping::{NamedMeasure, Spanned, Stream};
+use crate::mapping::{NamedMeasure, SearchAnalyzer, Spanned, Stream};
 
 /// Describes a new stream with its fields and relations.
 pub(super) fn added(changes: &mut Changes, new: &Stream) {
@@ -46,6 +46,7 @@ pub(super) fn changed(changes: &mut Changes, old: &Stream, new: &Stream) {
         updated,
         deleted,
         search,
+        analyzer: _,
         unique,
         description,
         fields: _,
@@ -75,6 +76,7 @@ pub(super) fn changed(changes: &mut Changes, old: &Stream, new: &Stream) {
             Vec::new(),
         );
     }
+    analyzer_changed(changes, &path, old, new);
     unique_changed(changes, &path, name, &old.unique, unique);
     described(
         changes,
@@ -85,6 +87,32 @@ pub(super) fn changed(changes: &mut Changes, old: &Stream, new: &Stream) {
     );
     entries_changed(changes, &path, old, new);
     measures_changed(changes, &path, old, new);
+}
+
+/// Describes a change of how searched words are compared. Spelling the default out changes nothing.
+fn analyzer_changed(changes: &mut Changes, path: &str, old: &Stream, new: &Stream) {
+    let (before, after) = (old.search_analyzer(), new.search_analyzer());
+    if before == after || new.search.is_empty() {
+        return;
+    }
+    let words = format!(
+        "searches words of `{}` {} instead of {}",
+        new.name,
+        compared(after),
+        compared(before)
+    );
+    let path = format!("{path}.analyzer");
+    changes.push(ChangeKind::AnalyzerChanged, &path, words, Vec::new());
+}
+
+fn compared(analyzer: SearchAnalyzer) -> &'static str {
+    match analyzer {
+        SearchAnalyzer::English => "by their English stem",
+        SearchAnalyzer::German => "by their German stem",
+        SearchAnalyzer::French => "by their French stem",
+        SearchAnalyzer::Spanish => "by their Spanish stem",
+        SearchAnalyzer::None => "as written",
+    }
 }
 
 /// Describes changes of the type, the table and the key.

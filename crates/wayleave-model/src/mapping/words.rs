@@ -176,6 +176,31 @@ vocabulary!(AggregateOp {
     GroupByTime => "group_by_time",
 });
 
+/// How the words of a stream's searched fields are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SearchAnalyzer {
+    /// By their English stem.
+    #[default]
+    English,
+    /// By their German stem.
+    German,
+    /// By their French stem.
+    French,
+    /// By their Spanish stem.
+    Spanish,
+    /// As they are written, but for case and accents.
+    None,
+}
+
+vocabulary!(SearchAnalyzer {
+    English => "english",
+    German => "german",
+    French => "french",
+    Spanish => "spanish",
+    None => "none",
+});
+
 /// What a capability does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use crate::mapping::{
     Action, AggregateOp, Capability, Connection, Dataset, Datatype, Expression, Field, Join,
-    Mapping, NamedMeasure, Origin, Relation, Scalar, SourceKind, Spanned, Stream,
+    Mapping, NamedMeasure, Origin, Relation, Scalar, SearchAnalyzer, SourceKind, Spanned, Stream,
 };
+use crate::mask::{Mask, NotAMask};
 
 /// A table of the document under its name.
 pub(crate) struct Entry<'t, 'a> {
@@ -228,6 +229,7 @@ fn stream(entry: &Entry<'_, '_>, broken: &mut Broken) -> Stream {
         updated: entry.text("updated"),
         deleted: entry.text("deleted"),
         search: entry.texts("search"),
+        analyzer: entry.word("analyzer", SearchAnalyzer::from_word),
         unique: entry
             .list("unique", |value| match value.get_ref() {
                 DeValue::Array(fields) => Some(Spanned::new(
@@ -272,10 +274,21 @@ fn field(entry: &Entry<'_, '_>) -> Option<Field> {
         aggregate: aggregates(entry).unwrap_or_else(|| {
             entry.at(Field::default_aggregate(plain.datatype.value, many.value))
         }),
+        mask: mask(entry).ok()?,
         many,
         name: plain.name,
         datatype: plain.datatype,
     })
+}
+
+/// What every grant shows of it at most. A field whose mask cannot be read is no field.
+fn mask(entry: &Entry<'_, '_>) -> Result<Option<Spanned<Mask>>, NotAMask> {
+    if entry.get("mask").is_none() {
+        return Ok(None);
+    }
+    let word = entry.text("mask").ok_or(NotAMask)?;
+    let mask = word.parse()?;
+    Ok(Some(Spanned::new(mask, word.span)))
 }
 
 /// Where the values come from; `None` where that cannot be read.

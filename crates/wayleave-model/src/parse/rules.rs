@@ -3,6 +3,7 @@
 mod capability;
 mod computed;
 mod field;
+mod mask;
 mod relation;
 mod stream;
 
@@ -35,6 +36,7 @@ pub(super) fn check(mapping: &Mapping, broken: &Broken, source: &str) -> Vec<Pro
         }
         for measure in &stream.measures {
             rules.measure(stream, measure);
+            rules.measure_of_masked(stream, measure);
         }
         rules.followed_relations(stream);
     }

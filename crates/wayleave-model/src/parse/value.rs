@@ -11,6 +11,7 @@ use crate::definitions::{
     MAX_DESCRIPTION, MAX_IDENTIFIER, MAX_IRI, MAX_NUMBER, MAX_PATTERN, MAX_PATTERN_SIZE, Shape,
 };
 use crate::mapping::{ExactNumber, Expression};
+use crate::mask::{MASKS, Mask};
 use crate::names::NameKind;
 use crate::nearest::nearest;
 use crate::problem::{Problem, ProblemCode, shown};
@@ -53,6 +54,7 @@ pub(super) fn single(
         (Shape::Predicate, DeValue::String(text)) => predicate(walk, text, &span),
         (Shape::Word(words), DeValue::String(text)) => word(walk, words, text, &span),
         (Shape::Pattern, DeValue::String(text)) => pattern(walk, text, &span),
+        (Shape::Mask, DeValue::String(text)) => mask(walk, text, &span),
         (Shape::Expression, DeValue::String(text)) => expression(walk, text, &span),
         (Shape::Flag, DeValue::Boolean(_)) => {}
         (Shape::Count, DeValue::Integer(_)) => {
@@ -86,6 +88,15 @@ fn decent(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) -> bool {
         return false;
     }
     true
+}
+
+/// Checks a mask.
+fn mask(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
+    if decent(walk, text, span) && text.parse::<Mask>().is_err() {
+        let message = format!("{} is not a mask", shown(text));
+        let problem = Problem::new(ProblemCode::UnknownWord, message);
+        walk.report(problem.hint(format!("it is {MASKS}")).at(span.clone()));
+    }
 }
 
 /// Checks a name.

@@ -109,14 +109,16 @@ codes! {
     KeyNotUnique => "key_not_unique": "Nothing in the source keeps the key's columns unique.",
     ValuesRemoved => "values_removed": "The source no longer allows a value that `one_of` lists.",
     ValuesAdded => "values_added": "The source allows a value that `one_of` does not list.",
+    UnmappedReference => "unmapped_reference": "A capability meets a foreign key that no relation describes.",
 }
 
 impl ProblemCode {
     /// Its severity.
     pub const fn severity(self) -> Severity {
         match self {
-            // A mapping may list fewer values than the store allows on purpose.
-            Self::ValuesAdded => Severity::Warning,
+            // A mapping may list fewer values than the store allows on purpose; and where one
+            // reference is not described, the rest of the capability works.
+            Self::ValuesAdded | Self::UnmappedReference => Severity::Warning,
             _ => Severity::Error,
         }
     }

@@ -5,6 +5,7 @@ use super::draft::{Draft, Entry, Field, Guess, Stream};
 use super::guess::{self, Candidate};
 use super::naming::{self, Given};
 use super::person;
+use super::personal;
 use super::relate;
 use super::samples::Samples;
 use super::{LeftOut, Why};
@@ -77,7 +78,7 @@ fn stream(
         .columns
         .iter()
         .zip(names)
-        .map(|(column, name)| entry(kind, column, name))
+        .map(|(column, name)| entry(kind, table, column, name))
         .collect();
     let mut stream = Stream {
         name,
@@ -108,7 +109,7 @@ fn stream(
     stream
 }
 
-fn entry(kind: SourceKind, column: &Column, name: String) -> Entry {
+fn entry(kind: SourceKind, table: &Table, column: &Column, name: String) -> Entry {
     let left_out = |why| Entry::LeftOut {
         column: column.name.clone(),
         why,
@@ -135,11 +136,10 @@ fn entry(kind: SourceKind, column: &Column, name: String) -> Entry {
             .max_length
             .filter(|_| one_of.is_empty() && column.datatype.is_text()),
         one_of,
-        note: column
-            .native_type
-            .trim()
-            .is_empty()
-            .then_some("guess: the store declares no type"),
+        note: personal::note(table, column).or_else(|| {
+            let is_untyped = column.native_type.trim().is_empty();
+            is_untyped.then_some("guess: the store declares no type")
+        }),
         remark: column.comment.clone(),
     })
 }

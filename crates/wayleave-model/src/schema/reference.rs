@@ -102,6 +102,7 @@ fn value_of(key: &Key) -> String {
         Shape::Number => "number, or exact string".to_owned(),
         Shape::Scalars => "list of strings or numbers".to_owned(),
         Shape::Pattern => "regular expression".to_owned(),
+        Shape::Mask => "[mask](grants.md#masks)".to_owned(),
         Shape::Expression => "[expression](#expressions)".to_owned(),
         Shape::Measures => "`{ revenue = \"sum(amount)\" }`".to_owned(),
         Shape::Joins => "`{ our_column = \"their_field\" }`".to_owned(),

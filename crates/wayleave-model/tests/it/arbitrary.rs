@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use wayleave_model::mapping::{
     Action, Capability, Connection, Dataset, Datatype, ExactNumber, Expression, Field, Join,
-    Mapping, NamedMeasure, Origin, Relation, Scalar, SourceKind, Spanned, Stream,
+    Mapping, NamedMeasure, Origin, Relation, Scalar, SearchAnalyzer, SourceKind, Spanned, Stream,
 };
 
 pub(crate) use mutate::mutations;
@@ -181,6 +181,9 @@ fn stream(choices: &mut Choices, at: usize) -> Stream {
         updated,
         deleted,
         search: if choices.yes() { strings } else { Vec::new() },
+        analyzer: choices
+            .yes()
+            .then(|| Spanned::unplaced(*choices.of(SearchAnalyzer::ALL))),
         unique,
         description: prose(choices),
         fields: fields.into_iter().map(Arc::new).collect(),

@@ -52,9 +52,9 @@ impl Aggregates {
                 field: Some(name),
             } => {
                 let named = named_column(scope, name, "metrics.field")?;
-                if !named.field.aggregates().contains(op) {
+                if !named.field.can_aggregate(*op) {
                     let fields = scope.stream().fields();
-                    let fitting = fields.filter(|field| field.aggregates().contains(op));
+                    let fitting = fields.filter(|field| field.can_aggregate(*op));
                     let message = format!("`{op}` of `{name}` cannot be asked for");
                     return Err(
                         invalid(message, "metrics.field").allowed(fitting.map(FieldView::name))

@@ -3,14 +3,17 @@
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::AggregateRequest;
 
+/// Where a column of the order is in the header, and whether it goes from the largest down.
+pub(super) type Place = (usize, bool);
+
 /// Where each column of the order is in the header, and whether it goes from the largest down: what
 /// is asked for, or the default, made total by the keys.
 pub(super) fn places(
     request: &AggregateRequest,
     header: &[String],
     keys: usize,
-) -> Result<Vec<(usize, bool)>, Refusal> {
-    let mut order: Vec<(usize, bool)> = Vec::new();
+) -> Result<Vec<Place>, Refusal> {
+    let mut order: Vec<Place> = Vec::new();
     for key in &request.sort {
         let place = header.iter().position(|name| *name == key.name);
         let place = place.ok_or_else(|| {

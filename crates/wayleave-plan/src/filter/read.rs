@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::Datatype;
 
-use super::{Compared, FilterOwner, MAX_DEPTH, MAX_LEAVES, MAX_VALUES, operand, operators};
+use super::{Compared, FilterOwner, MAX_DEPTH, MAX_LEAVES, MAX_VALUES, operand};
 use crate::plan::{Comparison, Predicate, TextPlace};
 use crate::refusal::{Code, Kind, Refusal, quoted};
 use crate::value::{Value, date_text, fold};
@@ -91,7 +91,11 @@ impl<'a, 'v> Reader<'a, 'v> {
             };
         };
         if !self.whose.may_name(&field) {
-            let message = format!("field `{name}` cannot be filtered on");
+            let why = match field.masking() {
+                None => "",
+                Some(_) => ": it is masked",
+            };
+            let message = format!("field `{name}` cannot be filtered on{why}");
             return Err(invalid(message, path).allowed(self.whose.names()));
         }
         match wanted {
@@ -189,7 +193,7 @@ impl<'a, 'v> Reader<'a, 'v> {
     ) -> Result<Predicate, Refusal> {
         if wanted.is_empty() {
             return Err(invalid(format!("`{path}` names no operator"), path)
-                .allowed(operators(field.datatype()).iter().copied()));
+                .allowed(field.operators().iter().copied()));
         }
         let parts = wanted
             .iter()
@@ -205,7 +209,7 @@ impl<'a, 'v> Reader<'a, 'v> {
         value: &Json,
         path: &str,
     ) -> Result<Predicate, Refusal> {
-        let allowed = operators(field.datatype());
+        let allowed = field.operators();
         if !allowed.contains(&op) {
             let between = if op.trim_start_matches('$') == "between" && allowed.contains(&"gte") {
                 "; write {\"gte\": …, \"lt\": …}"
@@ -215,7 +219,7 @@ impl<'a, 'v> Reader<'a, 'v> {
             let message = format!(
                 "`{}` ({}) has no operator {}{between}",
                 field.name,
-                field.datatype(),
+                field.kind(),
                 quoted(op)
             );
             return Err(invalid(message, path)
@@ -295,6 +299,16 @@ impl<'a, 'v> Reader<'a, 'v> {
         let Some(other) = self.whose.resolve(other) else {
             return Err(self.whose.unknown(other, &param));
         };
+        if let Some(masked) = [field, &other]
+            .into_iter()
+            .find(|it| it.masking().is_some())
+        {
+            let message = format!(
+                "field `{}` is masked, and not compared with another",
+                masked.name
+            );
+            return Err(invalid(message, &param).allowed(self.whose.names()));
+        }
         let Some(datatype) = common(field.datatype(), other.datatype()) else {
             let message = format!(
                 "`{}` ({}) cannot be compared with `{}` ({})",
@@ -377,7 +391,7 @@ impl<'a, 'v> Reader<'a, 'v> {
         path: &str,
     ) -> Result<(), Refusal> {
         let is_a_callers = self.whose.is_callers();
-        let is_a_time = field.datatype() == Datatype::Datetime;
+        let is_a_time = field.datatype() == Datatype::Datetime && field.masking().is_none();
         let (true, true, Some(day)) = (is_a_callers, is_a_time, value.as_str()) else {
             return Ok(());
         };

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value as Json;
 use wayleave_model::grant::{self, RowFilter, StreamTerms, Terms};
 use wayleave_model::mapping::{Capability, Datatype, Field, Mapping, Stream};
+use wayleave_model::mask::{MASKS, Mask};
 use wayleave_model::nearest::nearest;
 use wayleave_model::ratify::Ratified;
 
@@ -21,6 +22,8 @@ pub struct GrantSelection {
     pub streams: BTreeMap<String, Option<BTreeSet<String>>>,
     /// Row filters, by stream.
     pub rows: BTreeMap<String, RowFilter>,
+    /// The fields to show masked, by stream and field.
+    pub masks: BTreeMap<String, BTreeMap<String, Mask>>,
     /// Capabilities; none by default.
     pub capabilities: BTreeSet<String>,
 }
@@ -64,6 +67,16 @@ pub enum Unfit {
         /// Why it does not fit.
         reason: String,
     },
+    /// A mask that cannot be.
+    #[error("the mask of `{stream}.{field}` does not fit: {reason}")]
+    Mask {
+        /// The stream.
+        stream: String,
+        /// The field.
+        field: String,
+        /// Why it does not fit.
+        reason: String,
+    },
     /// A row filter that does not fit its stream.
     #[error("the row filter of `{stream}` does not fit: {reason}")]
     Rows {
@@ -84,6 +97,7 @@ impl Unfit {
                 Some(format!("name one with `--connection`: {}", list(known)))
             }
             Self::Capability { .. } => Some("grant what it writes, too".to_owned()),
+            Self::Mask { .. } => Some(format!("a mask is {MASKS}")),
             Self::RowsOfNothing { stream } => Some(format!("grant it too: `--stream {stream}`")),
             Self::Rows { .. } => Some(
                 "a filter is written as in `query_records`: {\"region\": \"eu\", \"level\": {\"gte\": 2}}"
@@ -111,7 +125,7 @@ fn list(names: &[String]) -> String {
     quoted.join(", ")
 }
 
-fn unknown<'a>(
+pub(super) fn unknown<'a>(
     what: &'static str,
     place: String,
     name: &str,
@@ -150,6 +164,7 @@ impl GrantSelection {
                 }),
             }
         }
+        self.masks(mapping, &mut streams, &mut unfit);
         let capabilities = mapping.capabilities.iter().map(|it| it.name.as_str());
         for name in &self.capabilities {
             if !capabilities.clone().any(|known| known == name) {
@@ -177,6 +192,36 @@ impl GrantSelection {
                 capabilities: self.capabilities.clone(),
             }),
             _ => Err(unfit),
+        }
+    }
+
+    fn masks(
+        &self,
+        mapping: &Mapping,
+        streams: &mut BTreeMap<String, StreamTerms>,
+        unfit: &mut Vec<Unfit>,
+    ) {
+        for (name, masks) in &self.masks {
+            let (Some(stream), terms) = (stream_of(mapping, name), streams.get_mut(name)) else {
+                // A named stream that is unknown has been reported already.
+                if !self.streams.contains_key(name) {
+                    unfit.push(no_stream(mapping, name));
+                }
+                continue;
+            };
+            let granted = terms
+                .as_ref()
+                .map(|it| it.fields.clone())
+                .unwrap_or_default();
+            for (field, mask) in masks {
+                match maskable(stream, field, *mask, &granted) {
+                    Ok(()) => {}
+                    Err(found) => unfit.push(found),
+                }
+            }
+            if let Some(terms) = terms {
+                terms.masks.clone_from(masks);
+            }
         }
     }
 
@@ -221,7 +266,7 @@ impl GrantSelection {
 }
 
 /// Whether a grant of these streams lets a capability be called.
-fn callable(
+pub(super) fn callable(
     mapping: &Mapping,
     capability: &Capability,
     connection: Option<&str>,
@@ -236,6 +281,13 @@ fn callable(
     let Some(terms) = streams.get(capability.stream.as_str()) else {
         return Err(format!("stream `{}` is not granted", capability.stream));
     };
+    let mut written = capability.fields.iter();
+    if let Some(field) = written.find(|it| terms.masks.contains_key(it.as_str())) {
+        return Err(format!(
+            "field `{field}` of `{}` is masked",
+            capability.stream
+        ));
+    }
     match capability
         .fields
         .iter()
@@ -247,6 +299,40 @@ fn callable(
         )),
         None => Ok(()),
     }
+}
+
+/// Whether a field can be masked so.
+fn maskable(
+    stream: &Stream,
+    name: &str,
+    mask: Mask,
+    granted: &BTreeSet<String>,
+) -> Result<(), Unfit> {
+    let Some(field) = stream.field(name) else {
+        let known = stream.fields.iter().map(|it| it.name.as_str());
+        let place = format!("stream `{}`", stream.name);
+        return Err(unknown("field", place, name, known));
+    };
+    let required = field.mask.as_ref().map(|it| it.value);
+    let reason = if stream.key.contains(&field.name) {
+        "it is in the key, which ids of records hold".to_owned()
+    } else if !granted.contains(name) {
+        "the field is not granted".to_owned()
+    } else if !mask.fits(field.datatype.value) {
+        let (datatype, suits) = (&field.datatype, mask.suits());
+        format!("`{mask}` is for {suits}, and the field is a `{datatype}`")
+    } else if let Some(required) = required.filter(|it| !mask.is_within(*it)) {
+        format!(
+            "the mapping requires `{required}`, in place of which a grant may only give `redact`"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Unfit::Mask {
+        stream: stream.name.value.clone(),
+        field: name.to_owned(),
+        reason,
+    })
 }
 
 fn place(mapping: &Mapping) -> String {
@@ -268,6 +354,7 @@ fn whole(stream: &Stream) -> StreamTerms {
         fields: fields.map(|field| field.name.value.clone()).collect(),
         relations: relations(stream),
         rows: None,
+        masks: BTreeMap::new(),
     }
 }
 
@@ -282,6 +369,7 @@ fn some(stream: &Stream, wanted: &BTreeSet<String>, unfit: &mut Vec<Unfit>) -> S
         fields: wanted.iter().cloned().chain(key).collect(),
         relations: relations(stream),
         rows: None,
+        masks: BTreeMap::new(),
     }
 }
 
@@ -292,7 +380,7 @@ fn relations(stream: &Stream) -> BTreeSet<String> {
 }
 
 /// Checks that a row filter fits, whatever values its claims will have.
-fn fits(stream: &Stream, filter: &RowFilter) -> Result<(), String> {
+pub(super) fn fits(stream: &Stream, filter: &RowFilter) -> Result<(), String> {
     let mut filter = filter.to_map().ok_or("it is not a JSON object")?;
     grant::visit_operands(&mut filter, &mut |name, operand| {
         if grant::claim_of(operand).is_some()

@@ -57,5 +57,6 @@ fn stream(terms: &StreamTerms, claims: &Claims) -> Result<StreamGrant, Option<St
         fields: FieldScope::Only(terms.fields.clone()),
         relations: RelationScope::Only(terms.relations.clone()),
         rows,
+        masks: terms.masks.clone(),
     })
 }

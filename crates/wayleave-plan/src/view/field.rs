@@ -6,8 +6,10 @@ use wayleave_model::expression::{Formula, Path};
 use wayleave_model::mapping::{
     AggregateOp, Datatype, ExactNumber, Field, Mapping, Scalar, Spanned, Stream,
 };
+use wayleave_model::mask::Mask;
 
 use super::StreamView;
+use crate::mask::Masking;
 use crate::plan::{Column, ColumnOrigin, TARGET};
 
 /// A field that may be used: the only way from a stream to what one of its fields holds. Filters,
@@ -18,6 +20,8 @@ pub struct FieldView {
     field: Arc<Field>,
     /// What it is computed from, unless it is stored.
     formula: Option<Arc<Formula<Path>>>,
+    /// What is shown in place of its values, unless they are shown.
+    masking: Option<Masking>,
 }
 
 impl FieldView {
@@ -29,6 +33,7 @@ impl FieldView {
             Some(Self {
                 field: Arc::clone(field),
                 formula: formula.map(Arc::new),
+                masking: None,
             })
         })
     }
@@ -40,7 +45,37 @@ impl FieldView {
         stored.map(|field| Self {
             field: Arc::clone(field),
             formula: None,
+            masking: None,
         })
+    }
+
+    /// The same, shown so.
+    pub(super) fn masked(mut self, masking: Masking) -> Self {
+        self.masking = Some(masking);
+        self
+    }
+
+    /// What is shown in place of its values, unless they are shown.
+    pub fn mask(&self) -> Option<Mask> {
+        self.masking.as_ref().map(Masking::mask)
+    }
+
+    /// Whether something else is shown in place of its values.
+    pub fn is_masked(&self) -> bool {
+        self.masking.is_some()
+    }
+
+    pub(crate) fn masking(&self) -> Option<&Masking> {
+        self.masking.as_ref()
+    }
+
+    fn is_plain_or_token(&self) -> bool {
+        self.mask().is_none_or(Mask::is_token)
+    }
+
+    /// What it is computed from, as the mapping writes it.
+    pub(super) fn written(&self) -> Option<&str> {
+        self.field.compute().map(|it| it.text())
     }
 
     /// The stored field of that name, whoever may see it.
@@ -99,39 +134,58 @@ impl FieldView {
 
     /// Whether a caller's filter may name it.
     pub fn can_filter(&self) -> bool {
-        self.field.filter.value && self.is_scalar()
+        self.field.filter.value && self.is_scalar() && self.is_plain_or_token()
     }
 
     /// Whether records may be sorted by it.
     pub fn can_sort(&self) -> bool {
-        self.field.sort.value && self.is_scalar()
+        self.field.sort.value && self.is_scalar() && !self.is_masked()
     }
 
     /// What aggregates may do with it.
-    pub fn aggregates(&self) -> &[AggregateOp] {
-        &self.field.aggregate
+    pub fn aggregates(&self) -> impl Iterator<Item = AggregateOp> {
+        use AggregateOp::{Count, CountDistinct, GroupBy};
+        let of_token = |op: &AggregateOp| matches!(op, Count | CountDistinct | GroupBy);
+        let masked = self.is_masked();
+        let all = self.field.aggregate.iter().copied();
+        all.filter(move |op| !masked || (self.is_plain_or_token() && of_token(op)))
     }
 
-    /// The closed list of values; empty when any value will do.
+    /// Whether aggregates may do that with it.
+    pub fn can_aggregate(&self, op: AggregateOp) -> bool {
+        self.aggregates().any(|it| it == op)
+    }
+
+    /// The closed list of values; empty when any value will do, and where they are masked.
     pub fn one_of(&self) -> &[Spanned<Scalar>] {
+        if self.is_masked() {
+            return &[];
+        }
         &self.field.one_of
     }
 
     /// A regular expression that some part of the text must match.
     pub fn pattern(&self) -> Option<&str> {
-        self.field.pattern.as_ref().map(|it| it.as_str())
+        let pattern = self.field.pattern.as_ref();
+        pattern.filter(|_| !self.is_masked()).map(|it| it.as_str())
     }
 
     /// The least and the greatest length of text, in characters.
     pub fn lengths(&self) -> [Option<u32>; 2] {
-        let of = |bound: &Option<Spanned<u32>>| bound.as_ref().map(|it| it.value);
+        let plain = !self.is_masked();
+        let of = |bound: &Option<Spanned<u32>>| bound.as_ref().filter(|_| plain).map(|it| it.value);
         [of(&self.field.min_length), of(&self.field.max_length)]
     }
 
     /// The least and the greatest value of a number.
     pub fn bounds(&self) -> [Option<&ExactNumber>; 2] {
         let field = &self.field;
-        [&field.min_value, &field.max_value].map(|it| it.as_ref().map(|it| &it.value))
+        let bounds = [&field.min_value, &field.max_value];
+        bounds.map(|it| {
+            it.as_ref()
+                .filter(|_| !self.is_masked())
+                .map(|it| &it.value)
+        })
     }
 
     /// Whether it is read from a column.

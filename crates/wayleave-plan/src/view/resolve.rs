@@ -7,9 +7,11 @@ use wayleave_model::grant::{self, Claims};
 use wayleave_model::mapping::{Connection, Mapping, Relation, Stream};
 use wayleave_model::ratify::Ratified;
 
+use super::masks::{self, Masks};
 use super::{ConnectionView, FieldView, MeasureView, StreamView, View, Withheld};
 use crate::active_datasets::ActiveDatasets;
 use crate::filter;
+use crate::mask::MaskKey;
 use crate::package::{FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope};
 use crate::plan::{Predicate, Target};
 use crate::scope::{is_computable, is_measurable, leads_through_whole};
@@ -18,7 +20,7 @@ use crate::write::CapabilityView;
 /// The id of the grant of the local package.
 const LOCAL: &str = "local";
 
-pub(super) fn view(world: &ActiveDatasets, package: &Package) -> View {
+pub(super) fn view(world: &ActiveDatasets, package: &Package, key: Option<&MaskKey>) -> View {
     let mut view = View {
         subject: package.subject.clone(),
         epoch: package.epoch,
@@ -28,7 +30,9 @@ pub(super) fn view(world: &ActiveDatasets, package: &Package) -> View {
     };
     for mapping in world.datasets() {
         for index in 0..mapping.connections.len() {
-            if let Some(connection) = connection(mapping, index, package, &mut view.withheld) {
+            let withheld = &mut view.withheld;
+            let connection = connection(world, mapping, index, package, key, withheld);
+            if let Some(connection) = connection {
                 view.connections.push(connection);
             }
         }
@@ -67,16 +71,22 @@ impl Grant {
             StreamScope::All => true,
             StreamScope::Only(only) => {
                 let granted = only.get(stream.name.as_str());
-                granted.is_some_and(|it| rows(stream, Some(it)).is_ok())
+                let is_masked = |it: &StreamGrant| {
+                    let mut key = stream.key.iter();
+                    key.any(|name| it.masks.contains_key(name.as_str()))
+                };
+                granted.is_some_and(|it| !is_masked(it) && rows(stream, Some(it)).is_ok())
             }
         }
     }
 }
 
 fn connection(
+    world: &ActiveDatasets,
     mapping: &Arc<Ratified<Mapping>>,
     index: usize,
     package: &Package,
+    key: Option<&MaskKey>,
     withheld: &mut Vec<Withheld>,
 ) -> Option<ConnectionView> {
     let connection = mapping.connections.get(index)?;
@@ -87,6 +97,7 @@ fn connection(
             Some(grant.filter(|grant| *mapping.dataset.name == grant.dataset)?)
         }
     };
+    let grant_id = grant.map_or(LOCAL, |grant| &grant.id);
     let mut streams: Vec<StreamView> = Vec::new();
     for stream in &mapping.streams {
         let granted = match grant.map(|grant| &grant.streams) {
@@ -96,7 +107,9 @@ fn connection(
                 None => continue,
             },
         };
-        match stream_view(mapping, connection, stream, granted) {
+        let masks = Masks::new(stream, granted, grant_id, key);
+        let suspended = world.suspended().contains(&connection.id, &stream.name);
+        match stream_view(mapping, connection, (stream, suspended), granted, &masks) {
             Ok(view) => streams.push(view),
             Err(reason) => withheld.push(Withheld {
                 connection_id: connection.id.value.clone(),
@@ -111,7 +124,7 @@ fn connection(
     let capabilities = capabilities(mapping, connection, grant, &streams, withheld);
     Some(ConnectionView {
         capabilities,
-        grant_id: grant.map_or(LOCAL, |grant| &grant.id).to_owned(),
+        grant_id: grant_id.to_owned(),
         connector_key: mapping.dataset.name.value.clone(),
         connection_id: connection.id.value.clone(),
         label: connection.display_label().to_owned(),
@@ -153,9 +166,11 @@ fn capabilities(
 fn stream_view(
     mapping: &Arc<Ratified<Mapping>>,
     connection: &Connection,
-    stream: &Arc<Stream>,
+    (stream, is_suspended): (&Arc<Stream>, bool),
     granted: Option<&StreamGrant>,
+    masks: &Masks,
 ) -> Result<StreamView, String> {
+    masks.spare_the_key(stream)?;
     let key = stream.key.iter().map(|name| mapped(stream, name));
     let deleted = stream.deleted.as_ref().map(|name| mapped(stream, name));
     Ok(StreamView {
@@ -164,11 +179,15 @@ fn stream_view(
         rows: Arc::new(rows(stream, granted)?),
         key: key.collect::<Result<_, _>>()?,
         deleted: deleted.transpose()?,
-        fields: fields(mapping, stream, granted),
+        fields: fields(mapping, stream, granted, masks),
+        masked: Arc::new(masks.names()),
         relations: relations(stream, granted),
         searched: Arc::default(),
         measures: MeasureView::all_of(mapping, stream).collect(),
-        target: Arc::new(target(mapping, connection, stream)),
+        target: Arc::new(Target {
+            suspended: is_suspended.then(|| stream.name.as_str().into()),
+            ..target(mapping, connection, stream)
+        }),
         whole: Arc::default(),
     })
 }
@@ -182,15 +201,22 @@ fn target(mapping: &Ratified<Mapping>, connection: &Connection, stream: &Stream)
         schema: schema.map(|schema| schema.value.clone()),
         table: stream.table.value.clone(),
         mapping: mapping.digest(),
+        suspended: None,
     }
 }
 
-fn fields(mapping: &Mapping, stream: &Stream, granted: Option<&StreamGrant>) -> Arc<[FieldView]> {
+fn fields(
+    mapping: &Mapping,
+    stream: &Stream,
+    granted: Option<&StreamGrant>,
+    masks: &Masks,
+) -> Arc<[FieldView]> {
     FieldView::all_of(mapping, stream)
         .filter(|field| match granted.map(|granted| &granted.fields) {
             None | Some(FieldScope::All) => true,
             Some(FieldScope::Only(only)) => only.contains(field.name()),
         })
+        .map(|field| masks.applied_to(field))
         .collect()
 }
 
@@ -272,6 +298,7 @@ fn compute(streams: &mut [StreamView]) {
         let seen = |field: &&FieldView| {
             let formula = field.formula();
             formula.is_none_or(|it| is_computable(streams, stream, it))
+                && !masks::is_of_masked(streams, field)
         };
         stream.fields.iter().filter(seen).cloned().collect()
     });
@@ -303,6 +330,7 @@ fn search(streams: &mut [StreamView]) {
     let searched = streams.iter().map(|stream| {
         let names = stream.mapped.search.iter();
         let fields = names.filter_map(|name| stream.field(name));
+        let fields = fields.filter(|field| !field.is_masked());
         let same = |field: &&FieldView| {
             let formula = field.formula();
             formula.is_none_or(|it| leads_through_whole(streams, stream, it))
@@ -315,7 +343,8 @@ fn search(streams: &mut [StreamView]) {
     }
 }
 
-/// Following a relation tells which of our values equal which of theirs. So both must be seen;
+/// Following a relation tells which of our values equal which of theirs. So both must be seen, plain
+/// or as tokens, which tell the same;
 /// our column may also be one that the mapping joins on without making it a field.
 fn followable(ours: &StreamView, relation: &Relation, streams: &[StreamView]) -> bool {
     let Some(theirs) = streams
@@ -327,7 +356,11 @@ fn followable(ours: &StreamView, relation: &Relation, streams: &[StreamView]) ->
     relation.on.iter().all(|join| {
         let mut mapped = FieldView::all(&ours.mapped);
         let field = mapped.find(|field| field.is_read_from(&join.column));
-        let our_end = field.is_none_or(|field| ours.field(field.name()).is_some());
-        our_end && theirs.field(&join.field).is_some()
+        let our_end = match &field {
+            None => Some(None),
+            Some(field) => ours.field(field.name()).map(FieldView::mask),
+        };
+        let their_end = theirs.field(&join.field).map(FieldView::mask);
+        matches!((our_end, their_end), (Some(ours), Some(theirs)) if masks::may_join(ours, theirs))
     })
 }

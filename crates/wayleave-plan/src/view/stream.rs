@@ -1,8 +1,9 @@
 //! One granted stream of one connection.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use wayleave_model::mapping::{Datatype, Mapping, Relation, Stream};
+use wayleave_model::mapping::{Datatype, Mapping, Relation, SearchAnalyzer, Stream};
 use wayleave_model::ratify::Ratified;
 
 use super::{FieldView, MeasureView};
@@ -24,6 +25,8 @@ pub struct StreamView {
     /// The field that marks a record as deleted, visible or not: that a record is gone is no
     /// secret to whoever could see it.
     pub(super) deleted: Option<FieldView>,
+    /// The names of the fields that are masked, visible or not.
+    pub(super) masked: Arc<BTreeSet<String>>,
     /// The relations that may be followed.
     pub(super) relations: Arc<[Arc<Relation>]>,
     /// The visible fields that full-text search reads.
@@ -73,6 +76,11 @@ impl StreamView {
     /// The knowledge-graph class of its records.
     pub fn type_name(&self) -> &str {
         &self.mapped.type_name
+    }
+
+    /// How the words of its searched fields are made.
+    pub fn search_analyzer(&self) -> SearchAnalyzer {
+        self.mapped.search_analyzer()
     }
 
     /// The IRI of that class: its name after the dataset's base.
@@ -152,19 +160,30 @@ impl StreamView {
         self.measures().iter().find(|it| it.name() == name)
     }
 
+    /// Whether a field is masked, visible or not.
+    pub(crate) fn masks(&self, field: &str) -> bool {
+        self.masked.contains(field)
+    }
+
+    /// The visible field of that name, unless it is masked: records are neither named, ordered nor
+    /// followed by what a mask shows of them.
+    fn plain_field(&self, name: &str) -> Option<&FieldView> {
+        self.field(name).filter(|field| !field.is_masked())
+    }
+
     /// The visible field that names a record for people.
     pub fn title(&self) -> Option<&FieldView> {
-        self.field(self.mapped.title.as_ref()?)
+        self.plain_field(self.mapped.title.as_ref()?)
     }
 
     /// The visible field that says when a record's event happened.
     pub fn event_time(&self) -> Option<&FieldView> {
-        self.field(self.mapped.event_time.as_ref()?)
+        self.plain_field(self.mapped.event_time.as_ref()?)
     }
 
     /// The visible field that grows whenever a record changes.
     pub fn updated(&self) -> Option<&FieldView> {
-        self.field(self.mapped.updated.as_ref()?)
+        self.plain_field(self.mapped.updated.as_ref()?)
     }
 
     /// The visible fields that full-text search reads.
@@ -224,6 +243,11 @@ impl StreamView {
         } else {
             none
         }
+    }
+
+    /// Whether it no longer fits its source. It is described, and no store reads it.
+    pub fn is_suspended(&self) -> bool {
+        self.target.suspended.is_some()
     }
 
     pub(crate) fn target(&self) -> Arc<Target> {

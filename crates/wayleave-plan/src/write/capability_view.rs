@@ -9,6 +9,8 @@ use crate::plan::{Comparison, Predicate, Target};
 use crate::value::Value;
 use crate::view::{FieldView, StreamView};
 
+use super::Assignment;
+
 /// A capability that a grant includes, with all that it needs. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct CapabilityView(Arc<Granted>);
@@ -26,6 +28,8 @@ struct Granted {
     references: Vec<FieldReference>,
     /// Columns that the row filter fixes to one value.
     pinned: Vec<(String, Value)>,
+    /// Where it deletes: a suspended stream whose records may refer to the deleted one.
+    suspended_referrer: Option<Arc<str>>,
 }
 
 /// A relation that the fields of a write decide, and where it leads.
@@ -35,6 +39,20 @@ pub(super) struct FieldReference {
     pub(super) fields: Vec<String>,
     pub(super) relation: Relation,
     pub(super) to: StreamView,
+}
+
+/// That a record collides with another tells that their values are equal, masked ones among them.
+fn collides_with_nothing_masked(stream: &StreamView, written: &[FieldView]) -> Result<(), String> {
+    for set in &stream.mapped.unique {
+        let writes = |name: &str| written.iter().any(|it| it.name() == name);
+        let masked = set.iter().find(|name| stream.masks(name));
+        if let (true, Some(name)) = (set.iter().any(|name| writes(name)), masked) {
+            return Err(format!(
+                "what it writes is unique with `{name}`, which is masked"
+            ));
+        }
+    }
+    Ok(())
 }
 
 impl CapabilityView {
@@ -49,11 +67,14 @@ impl CapabilityView {
         let stream = seen(&capability.stream).ok_or("its stream is not granted")?;
         let fields = capability.fields.iter().map(|name| {
             let field = stream.field(name);
-            field
-                .cloned()
-                .ok_or_else(|| format!("`{name}` is not granted"))
+            match field {
+                None => Err(format!("`{name}` is not granted")),
+                Some(field) if field.is_masked() => Err(format!("`{name}` is masked")),
+                Some(field) => Ok(field.clone()),
+            }
         });
         let fields: Vec<FieldView> = fields.collect::<Result<_, _>>()?;
+        collides_with_nothing_masked(stream, &fields)?;
         let mut references = Vec::new();
         for relation in &stream.mapped.relations {
             if !mapping.is_to_one(relation) || !is_decided(capability, stream, relation) {
@@ -75,7 +96,14 @@ impl CapabilityView {
                 to: to.clone(),
             });
         }
+        let leads_here = |it: &&StreamView| {
+            let mut relations = it.mapped.relations.iter();
+            relations.any(|it| *it.to.value == *stream.name() && mapping.is_to_one(it))
+        };
+        let is_deletion = *capability.action == Action::Delete;
+        let mut referrers = streams.iter().filter(leads_here).filter(|_| is_deletion);
         let view = Self(Arc::new(Granted {
+            suspended_referrer: referrers.find_map(|it| it.target.suspended.clone()),
             mapping: Arc::clone(mapping),
             index,
             tool: capability.tool_name(&mapping.dataset),
@@ -90,6 +118,15 @@ impl CapabilityView {
         }));
         view.referring_streams_are_whole(streams)?;
         Ok(view)
+    }
+
+    /// A suspended stream that a write refers to, or, where it deletes, one that refers to it.
+    pub(super) fn suspended(&self, set: &[Assignment]) -> Option<&Arc<str>> {
+        let is_set = |name: &String| set.iter().any(|it| it.field == *name);
+        let referred = self.0.references.iter();
+        let referred = referred.filter(|it| it.fields.iter().any(is_set));
+        let mut referred = referred.filter_map(|it| it.to.target.suspended.as_ref());
+        referred.next().or(self.0.suspended_referrer.as_ref())
     }
 
     /// A deletion, where the store lets it be, takes along or strands what refers to the record.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wayleave_model::constraint::{FieldError, FieldErrorCode};
 use wayleave_model::mapping::{Action, Spanned};
 
-use super::{AuthorizedWrite, RecordImage, WriteRefusal};
+use super::{AuthorizedWrite, RecordImage, TableRules, WriteRefusal};
 use crate::plan::{AuthorizedPlan, Comparison, Predicate, Read, Rows, TARGET, Target};
 use crate::value::Value;
 use crate::view::FieldView;
@@ -215,21 +215,22 @@ impl AuthorizedWrite {
         WriteRefusal::Fields(errors.collect())
     }
 
-    /// What to answer where the store refused. `unique` are the sets of columns that the store keeps
-    /// unique. Names nothing that the caller does not see.
-    pub fn refused_by(&self, rule: StoreRule, unique: &[Vec<String>]) -> WriteRefusal {
+    /// What to answer where the store refused, by the rules that it has now. Names nothing that the
+    /// caller does not see.
+    pub fn refused_by(&self, rule: StoreRule, rules: &TableRules) -> WriteRefusal {
         let whole =
             |code, message: &str| WriteRefusal::Fields(vec![FieldError::whole(code, message)]);
+        // The rules may be newer than those that the write was checked by.
+        if let Err(refusal) = self.check_rules(rules) {
+            return refusal.into();
+        }
         match rule {
-            StoreRule::Unique => self.collided(unique),
+            StoreRule::Unique => self.collided(rules),
             StoreRule::Reference if self.action() == Action::Delete => whole(
                 FieldErrorCode::Referenced,
                 "other records refer to this one",
             ),
-            StoreRule::Reference => {
-                let message = "a value refers to a record that is not there";
-                whole(FieldErrorCode::Reference, message)
-            }
+            StoreRule::Reference => self.refers_to_nothing(),
             StoreRule::Required => {
                 let message = "the source needs a value that this call cannot give";
                 whole(FieldErrorCode::Required, message)
@@ -274,16 +275,17 @@ impl AuthorizedWrite {
         WriteRefusal::Fields(vec![error])
     }
 
-    fn collided(&self, unique: &[Vec<String>]) -> WriteRefusal {
+    fn collided(&self, rules: &TableRules) -> WriteRefusal {
         let assigned = |column: &String| self.set.iter().find(|it| it.column.label() == column);
         // Only what the caller set is named; of several sets nobody knows which it was.
-        let touched = unique
-            .iter()
+        let touched = rules
+            .unique_columns()
             .filter(|set| set.iter().any(|it| assigned(it).is_some()));
-        let touched: Vec<&Vec<String>> = touched.collect();
+        let touched: Vec<&[String]> = touched.collect();
+        let is_plain = rules.unique.iter().all(|it| !it.is_opaque);
         let message = "another record has the same values";
         match touched.as_slice() {
-            [one] if one.iter().all(|it| assigned(it).is_some()) => {
+            [one] if is_plain && one.iter().all(|it| assigned(it).is_some()) => {
                 let named = one.iter().filter_map(assigned);
                 let errors = named.map(|it| {
                     FieldError::new(&it.field, FieldErrorCode::Unique, message)

@@ -168,7 +168,8 @@ impl AuthorizedWrite {
             }
             let mut broken = Vec::new();
             check_stored(field, value, &mut broken);
-            if !broken.is_empty() && self.stream().field(field.name()).is_none() {
+            let seen = self.stream().field(field.name());
+            if !broken.is_empty() && seen.is_none_or(FieldView::is_masked) {
                 let message = "the record would break a rule of its mapping";
                 broken = vec![FieldError::whole(FieldErrorCode::Check, message)];
             }
@@ -222,7 +223,11 @@ impl AuthorizedWrite {
         let fields = self.stream().fields().filter(|field| !field.is_computed());
         let shown = fields.filter_map(|field| {
             let value = image.value(field.name())?;
-            Some((field.name().to_owned(), value.to_json()))
+            let shown = match field.masking() {
+                None => value.to_json(),
+                Some(masking) => masking.apply(value.clone()).to_json(),
+            };
+            Some((field.name().to_owned(), shown))
         });
         shown.collect()
     }

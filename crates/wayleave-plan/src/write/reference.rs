@@ -8,7 +8,7 @@ use wayleave_model::mapping::{Field, Mapping, Relation, Stream};
 
 use super::capability_view::{CapabilityView, FieldReference};
 use super::checks::rows;
-use super::{Assignment, AuthorizedWrite, RecordImage, ReferenceCheck};
+use super::{Assignment, AuthorizedWrite, RecordImage, ReferenceCheck, WriteRefusal};
 use crate::id::RecordId;
 use crate::plan::{Comparison, Predicate, TARGET, Target};
 use crate::request::address;
@@ -108,19 +108,37 @@ impl AuthorizedWrite {
     /// The records that must exist because of what the record became: for references of which the
     /// caller set one field, and the record, a default or a trigger the others.
     pub fn reference_checks(&self, after: &RecordImage) -> Vec<ReferenceCheck> {
-        let references = self.capability.references().iter();
-        let partly = references.filter(|it| {
+        let value = |name: &str| after.value(name).cloned();
+        self.partly_set()
+            .filter_map(|it| check(&self.capability, it, &self.set, &value))
+            .collect()
+    }
+
+    /// The references of which the caller sets one field and not another.
+    fn partly_set(&self) -> impl Iterator<Item = &FieldReference> {
+        self.capability.references().iter().filter(|it| {
             let mut fields = it.fields.iter();
             fields.any(|name| assigned(&self.set, name).is_none())
                 && it
                     .fields
                     .iter()
                     .any(|name| assigned(&self.set, name).is_some())
-        });
-        let value = |name: &str| after.value(name).cloned();
-        partly
-            .filter_map(|it| check(&self.capability, it, &self.set, &value))
-            .collect()
+        })
+    }
+
+    /// What to answer where the store misses what a value refers to. All references that the caller
+    /// sets whole were looked for, so it is one of those it set in part: the answer is then the same as
+    /// where the record is there and hidden.
+    pub(super) fn refers_to_nothing(&self) -> WriteRefusal {
+        let mut partly = self.partly_set();
+        if let (Some(one), None) = (partly.next(), partly.next())
+            && let Some(named) = one.fields.iter().find_map(|it| assigned(&self.set, it))
+        {
+            let error = unknown(&named.field, &named.given, &one.to.mapped);
+            return WriteRefusal::Fields(vec![error]);
+        }
+        let message = "a value refers to a record that is not there";
+        WriteRefusal::Fields(vec![FieldError::whole(FieldErrorCode::Reference, message)])
     }
 }
 

@@ -144,6 +144,7 @@ pub(crate) fn package(text: &str) -> Package {
                 fields,
                 relations: RelationScope::All,
                 rows,
+                masks: std::collections::BTreeMap::new(),
             };
             streams.insert(name.to_owned(), grant);
         }

@@ -16,6 +16,7 @@ mod fixture;
 mod goldens;
 mod grants;
 mod hostile;
+mod masks;
 mod requests;
 mod seals;
 mod selections;

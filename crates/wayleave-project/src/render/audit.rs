@@ -32,6 +32,10 @@ pub fn verification(report: AuditReport) -> Rendering {
         "mappings": mappings.iter().map(Explanation::document).collect::<Vec<_>>(),
     });
     let mut text = format!("{} whole and in order", columns::count_entries(ledger.good));
+    if let Some(owner) = ledger.owner {
+        let signed = ledger.signed;
+        let _ = write!(text, "\n{signed} signed; the first owner's key is {owner}");
+    }
     if let Some(head) = ledger.head {
         let _ = write!(
             text,
@@ -56,7 +60,11 @@ fn row(entry: &Entry) -> Vec<String> {
         "" => String::new(),
         note => format!("\"{}\"", note.replace(['\n', '\t'], " ")),
     };
-    vec![entry.seq.to_string(), at, what, who.to_owned(), note]
+    let who = match entry.signature {
+        Some(_) => format!("{who}, signed"),
+        None => who.to_owned(),
+    };
+    vec![entry.seq.to_string(), at, what, who, note]
 }
 
 /// What an entry records, who did it, and their note.
@@ -103,12 +111,23 @@ pub fn words(event: &Event) -> (String, &str, &str) {
                 &new.purpose,
             )
         }
+        Event::GrantNarrowed { replaces, narrower } => (
+            format!("narrowed {replaces} to {}", narrower.grant),
+            &narrower.who,
+            &narrower.purpose,
+        ),
         Event::GrantRevoked { grant, who, note } => (format!("revoked {grant}"), who, note),
         Event::TokenIssued(new) => {
             let id = &new.token;
             (format!("issued {id} ({})", new.kind), &new.who, &new.label)
         }
         Event::TokenRevoked { token, who, note } => (format!("revoked {token}"), who, note),
+        Event::OwnerAdded { owner, key, who } => (
+            format!("added owner {owner} ({})", key.fingerprint()),
+            who,
+            "",
+        ),
+        Event::OwnerRemoved { owner, who, note } => (format!("removed owner {owner}"), who, note),
         _ => ("another act".to_owned(), "", ""),
     }
 }

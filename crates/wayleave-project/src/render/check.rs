@@ -8,7 +8,7 @@ use wayleave_model::problem::{Problem, Severity, Style, render, shown};
 
 use crate::{
     Explanation, Rendering,
-    check::{CheckedDraft, Report},
+    check::{CheckedDraft, LiveMapping, Report},
     columns,
     draft::ReadDraftError,
     source_probe::ConnectionDrift,
@@ -20,15 +20,40 @@ pub fn report(report: &Report) -> Rendering {
     Rendering::new(document(report), text(report)).with_findings(!report.is_sound())
 }
 
-/// The same, with the grants that the settings promise to holders of access tokens and nobody made.
-pub fn report_with_settings(report: &Report, unknown: &[UnknownGrant]) -> Rendering {
+/// The same, with the live mappings that are not the drafts, and the grants that the settings promise to
+/// holders of access tokens and nobody made.
+pub fn report_with_settings(
+    report: &Report,
+    mappings: &[LiveMapping],
+    unknown: &[UnknownGrant],
+) -> Rendering {
     let told = unknown.iter();
     let told = told.map(|it| json!({ "message": it.to_string(), "hint": it.hint() }));
     let mut document = document(report);
     if let Some(document) = document.as_object_mut() {
         document.insert("settings".to_owned(), told.collect());
+        let mappings = mappings.iter().map(live_mapping);
+        document.insert("live".to_owned(), mappings.collect());
     }
-    Rendering::new(document, text(report)).with_findings(!report.is_sound())
+    let mut told = String::new();
+    for it in mappings {
+        let name = format!("live mapping of {}, {}", it.dataset, it.digest.short());
+        for compared in &it.live {
+            told.push_str(&drifted(&name, &it.text, compared));
+        }
+    }
+    told.push_str(&text(report));
+    let is_sound = report.is_sound() && mappings.iter().all(LiveMapping::is_sound);
+    Rendering::new(document, told).with_findings(!is_sound)
+}
+
+fn live_mapping(it: &LiveMapping) -> Value {
+    json!({
+        "dataset": it.dataset,
+        "digest": it.digest,
+        "sound": it.is_sound(),
+        "connections": it.live.iter().map(live).collect::<Vec<_>>(),
+    })
 }
 
 /// Remarks on grants that the settings name and nobody made.

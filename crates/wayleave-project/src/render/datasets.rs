@@ -13,7 +13,9 @@ pub fn overview(lines: &[DatasetLine]) -> Rendering {
     } else {
         text(lines)
     };
-    let refused = lines.iter().any(|line| line.refused.is_some());
+    let refused = lines
+        .iter()
+        .any(|line| line.refused.is_some() || !line.suspended.is_empty());
     Rendering::new(json!({ "datasets": lines }), text).with_findings(refused)
 }
 
@@ -27,6 +29,14 @@ fn text(lines: &[DatasetLine]) -> String {
         if let (Some(name), Some(reason)) = (&line.name, &line.refused) {
             let _ = write!(text, "\nerror: dataset `{name}` is refused: {reason}");
         }
+        if let (Some(name), false) = (&line.name, line.suspended.is_empty()) {
+            let _ = write!(
+                text,
+                "\nerror: streams of dataset `{name}` are suspended, because their source has changed\
+                 \nhint: `wayleave doctor` shows what; `wayleave propose SOURCE --dataset {name} --fit` \
+                 writes a draft that fits"
+            );
+        }
     }
     text
 }
@@ -39,6 +49,9 @@ fn row(line: &DatasetLine) -> Vec<String> {
     }
     if let Some(serving) = line.serving {
         remarks.push(format!("{} is still live", serving.short()));
+    }
+    if !line.suspended.is_empty() {
+        remarks.push(format!("suspended: {}", line.suspended.join(", ")));
     }
     if line.edited {
         remarks.push("draft edited since".to_owned());

@@ -83,7 +83,7 @@ fn document(grant: &GrantEntry, now: Millis) -> Value {
     })
 }
 
-/// A short summary: how many streams, and whether rows are restricted.
+/// A short summary: how many streams, and whether rows are restricted or fields masked.
 fn summary(terms: &Terms) -> String {
     let mut text = columns::count(terms.streams.len(), "stream");
     let filtered = terms.streams.values().filter(|it| it.rows.is_some());
@@ -92,6 +92,13 @@ fn summary(terms: &Terms) -> String {
         1 => text.push_str(", 1 by rows"),
         many => {
             let _ = write!(text, ", {many} by rows");
+        }
+    }
+    match terms.streams.values().map(|it| it.masks.len()).sum() {
+        0 => {}
+        many => {
+            let fields = columns::count(many, "field");
+            let _ = write!(text, ", {fields} masked");
         }
     }
     if !terms.capabilities.is_empty() {
@@ -117,7 +124,11 @@ pub fn streams(terms: &Terms) -> String {
 }
 
 fn fields(stream: &StreamTerms) -> String {
-    let names: Vec<_> = stream.fields.iter().map(String::as_str).collect();
+    let shown = |name: &String| match stream.masks.get(name) {
+        None => name.clone(),
+        Some(mask) => format!("{name} (masked: {mask})"),
+    };
+    let names: Vec<_> = stream.fields.iter().map(shown).collect();
     names.join(", ")
 }
 
@@ -160,6 +171,29 @@ fn details(grant: &GrantEntry, now: Millis, gone: &[String], tokens: &[String]) 
         some => writeln!(text, "held by: {}", some.join(", ")),
     };
     text
+}
+
+/// What narrower terms take from their holders, one phrase each.
+pub fn losses(wider: &Terms, narrower: &Terms) -> Vec<String> {
+    let mut lost = Vec::new();
+    for (name, before) in &wider.streams {
+        let Some(after) = narrower.streams.get(name) else {
+            lost.push(format!("stream `{name}`"));
+            continue;
+        };
+        let fields = before.fields.difference(&after.fields);
+        lost.extend(fields.map(|field| format!("field `{name}.{field}`")));
+        if let Some(rows) = after
+            .rows
+            .as_ref()
+            .filter(|it| before.rows.as_ref() != Some(*it))
+        {
+            lost.push(format!("rows of `{name}` other than `{}`", rows.as_str()));
+        }
+    }
+    let capabilities = wider.capabilities.difference(&narrower.capabilities);
+    lost.extend(capabilities.map(|name| format!("capability `{name}`")));
+    lost
 }
 
 /// Parts of the terms that the mapping no longer has.

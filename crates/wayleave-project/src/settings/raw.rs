@@ -11,6 +11,7 @@ pub(super) struct RawSettings {
     pub(super) limits: Limits,
     pub(super) search: Search,
     pub(super) live: Live,
+    pub(super) drift: Drift,
     pub(super) audit: Audit,
     pub(super) telemetry: Telemetry,
     pub(super) console: Console,
@@ -109,6 +110,12 @@ pub(super) struct Search {
     pub(super) refresh_seconds: Option<u64>,
     pub(super) rebuild_seconds: Option<u64>,
     pub(super) rebuild_tracked_seconds: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Drift {
+    pub(super) every_seconds: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]

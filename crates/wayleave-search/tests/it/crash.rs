@@ -15,6 +15,7 @@ fn spec() -> Spec {
     Spec {
         digest: "ab".repeat(32),
         fields: vec!["body".to_owned()],
+        analyzer: wayleave_search::Analyzer::English,
     }
 }
 

@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod analyzers;
 mod crash;
 mod relevance;
 mod size;

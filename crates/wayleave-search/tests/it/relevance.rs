@@ -94,6 +94,7 @@ fn ours() -> f64 {
     let spec = Spec {
         digest: "00".repeat(32),
         fields: vec!["title".to_owned(), "body".to_owned()],
+        analyzer: wayleave_search::Analyzer::English,
     };
     let changes: Vec<Change> = passages()
         .into_iter()

@@ -30,6 +30,7 @@ fn an_index_is_smaller_than_sqlites_database_of_the_same_documents() {
     let spec = Spec {
         digest: "ab".repeat(32),
         fields: vec!["body".to_owned()],
+        analyzer: wayleave_search::Analyzer::English,
     };
     let watermark = Watermark {
         as_of: 0,

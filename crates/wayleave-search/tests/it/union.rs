@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use tempfile::TempDir;
 use wayleave_search::{
-    Candidate, Change, Document, Index, IndexRoot, IndexState, Query, Source, Spec, Watermark,
-    search,
+    Analyzer, Candidate, Change, Document, Index, IndexRoot, IndexState, Query, Source, Spec,
+    Watermark, search,
 };
 
 fn spec(fields: &[&str]) -> Spec {
     Spec {
         digest: "d1".repeat(32),
         fields: fields.iter().map(|it| (*it).to_owned()).collect(),
+        analyzer: Analyzer::English,
     }
 }
 
@@ -46,9 +47,23 @@ impl Library {
         IndexRoot::new(self.dir.path())
     }
 
-    fn add(mut self, connection: &str, fields: &[&str], changes: Vec<Change>) -> Self {
+    fn add(self, connection: &str, fields: &[&str], changes: Vec<Change>) -> Self {
+        self.add_with(Analyzer::English, connection, fields, changes)
+    }
+
+    fn add_with(
+        mut self,
+        analyzer: Analyzer,
+        connection: &str,
+        fields: &[&str],
+        changes: Vec<Change>,
+    ) -> Self {
         let dir = self.root().dir(connection, "notes").unwrap();
-        let index = dir.build(&spec(fields), watermark(), changes.into_iter());
+        let spec = Spec {
+            analyzer,
+            ..spec(fields)
+        };
+        let index = dir.build(&spec, watermark(), changes.into_iter());
         self.indexes.push(index.unwrap());
         self
     }
@@ -335,6 +350,11 @@ fn an_index_of_another_mapping_or_a_damaged_one_is_not_opened() {
     ));
     let other = Spec {
         digest: "e2".repeat(32),
+        ..spec(&["body"])
+    };
+    assert!(matches!(dir.open(&other).unwrap(), IndexState::Outdated));
+    let other = Spec {
+        analyzer: Analyzer::German,
         ..spec(&["body"])
     };
     assert!(matches!(dir.open(&other).unwrap(), IndexState::Outdated));

@@ -93,18 +93,21 @@ impl RecentActivities {
     }
 
     /// Remembers an activity as its caller's latest. Looking at activities is none.
-    pub(super) fn note(&self, activity: &Activity) {
-        if activity.agent.token.is_empty() || is_lookup(activity) {
+    pub(super) fn note(&self, activity: Activity) {
+        if activity.agent.token.is_empty() || is_lookup(&activity) {
             return;
         }
+        let token = activity.agent.token.clone();
         let mut latest = self.locked();
-        if latest.len() >= MAX_CALLERS && !latest.contains_key(&activity.agent.token) {
+        if latest.len() >= MAX_CALLERS && !latest.contains_key(&token) {
             latest.clear();
         }
-        latest.insert(activity.agent.token.clone(), activity.clone());
+        let replaced = latest.insert(token.clone(), activity);
         drop(latest);
+        // Freed outside the lock.
+        drop(replaced);
         for (subject, subscription) in lock(&self.subscriptions).by_number.values() {
-            if *subject == activity.agent.token {
+            if *subject == token {
                 subscription.updated();
             }
         }

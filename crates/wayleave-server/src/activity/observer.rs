@@ -10,15 +10,15 @@ use std::{
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 use wayleave_activity::{
-    Activity, ActivityId, ActivityLog, Agent, Appended, ArgumentKeys, ArgumentRecord,
-    CallCollector, CallOutcome, CallTransport, CollectedCall, LogError, TraceParent,
-    argument_shape, public_text,
+    Activity, ActivityId, ActivityLog, Agent, ArgumentKeys, ArgumentRecord, CallCollector,
+    CallOutcome, CallTransport, CollectedCall, LogError, TraceParent, argument_shape, public_text,
 };
 use wayleave_mcp::{
     CallEnd, CallObserver, Carrier, Era, ObservedCall, Outcome, Recording, RefusalReason,
     RequestFacts, RpcError,
 };
 use wayleave_model::sensitive::looks_like_dsn;
+use wayleave_surface::access::SCOPE_DENIED;
 
 use super::{lookup::RecentActivities, refusal_limit::RefusalLimit};
 use crate::telemetry::CallMetrics;
@@ -31,6 +31,9 @@ const RECORD_TIMEOUT: Duration = Duration::from_secs(1);
 const SYNC_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer arguments are recorded by digest and shape alone.
 const MAX_SEALED_BYTES: usize = 16 * 1024;
+
+/// Errors that deny a call to its caller.
+const DENIALS: [i32; 2] = [RpcError::UNAUTHENTICATED, SCOPE_DENIED];
 
 /// Records every call.
 pub struct ActivityObserver(Arc<Recorder>);
@@ -89,7 +92,12 @@ impl CallObserver for ActivityObserver {
         }))
     }
 
-    fn refused(&self, request: RequestFacts, reason: RefusalReason) -> Recording {
+    fn refused(
+        &self,
+        request: RequestFacts,
+        reason: RefusalReason,
+        meta: &mut Map<String, Value>,
+    ) -> Recording {
         if request.is_notification {
             return Recording::Done;
         }
@@ -100,6 +108,7 @@ impl CallObserver for ActivityObserver {
             reason: reason_word(reason).to_owned(),
         };
         let (id, arrived) = (ActivityId::now(), request.arrived);
+        name(id, meta);
         let mut activity = self
             .0
             .activity(id, &request, CollectedCall::default(), arrived);
@@ -125,6 +134,11 @@ fn reason_word(reason: RefusalReason) -> &'static str {
     }
 }
 
+/// Names an activity in the reply to its call.
+fn name(id: ActivityId, meta: &mut Map<String, Value>) {
+    meta.insert(META_KEY.to_owned(), Value::String(id.urn()));
+}
+
 struct UnrecordedCall;
 
 impl ObservedCall for UnrecordedCall {
@@ -143,10 +157,9 @@ struct RunningActivity {
 }
 
 impl RunningActivity {
-    fn finish(&mut self, outcome: CallOutcome, bytes: usize) -> Recording {
-        let Some(facts) = self.facts.take() else {
-            return Recording::Done;
-        };
+    /// The activity; none if it was made before.
+    fn finish(&mut self, outcome: CallOutcome, bytes: usize) -> Option<Activity> {
+        let facts = self.facts.take()?;
         let collected = self.collector.take();
         let spans = collected.spans.clone();
         let outcome = match (outcome, &collected.error_code) {
@@ -160,7 +173,7 @@ impl RunningActivity {
         recorder
             .metrics
             .end(&activity, facts.arrived, self.began, &spans);
-        recorder.record(activity)
+        Some(activity)
     }
 }
 
@@ -174,21 +187,31 @@ impl ObservedCall for RunningActivity {
     }
 
     fn end(mut self: Box<Self>, end: CallEnd<'_>, meta: &mut Map<String, Value>) -> Recording {
-        meta.insert(META_KEY.to_owned(), json!(self.collector.id().urn()));
+        name(self.collector.id(), meta);
         let outcome = match end.outcome {
             Outcome::Completed => CallOutcome::Completed,
             Outcome::ToolError => CallOutcome::ToolError { code: None },
             Outcome::Cancelled => CallOutcome::Cancelled,
+            // Which layer denies a call depends on the transport; that it was denied does not.
+            Outcome::Failed { code, .. } if DENIALS.contains(&code) => CallOutcome::Refused {
+                reason: reason_word(RefusalReason::Authorization).to_owned(),
+            },
             Outcome::Failed { code, .. } => CallOutcome::Failed { code },
         };
-        self.finish(outcome, end.bytes)
+        match self.finish(outcome, end.bytes) {
+            Some(activity) => self.recorder.record(activity),
+            None => Recording::Done,
+        }
     }
 }
 
 impl Drop for RunningActivity {
     fn drop(&mut self) {
-        // Nobody waits for an answer any more, so nobody waits for the record.
-        drop(self.finish(CallOutcome::Abandoned, 0));
+        if let Some(activity) = self.finish(CallOutcome::Abandoned, 0) {
+            // Nobody waits for an answer any more, and so nobody for the record.
+            drop(self.recorder.log.append(&activity));
+            self.recorder.recent.note(activity);
+        }
     }
 }
 
@@ -236,54 +259,39 @@ impl Recorder {
     }
 
     fn arguments(&self, id: ActivityId, facts: &RequestFacts) -> ArgumentRecord {
-        let from_uri = || {
-            let uri = facts.uri.as_ref()?;
-            Some(json!({ "uri": uri }).to_string().into_boxed_str())
-        };
-        let Some(arguments) = facts.arguments.clone().or_else(from_uri) else {
-            return ArgumentRecord::default();
+        let arguments = match (&facts.arguments, &facts.uri) {
+            (Some(arguments), _) => Cow::Borrowed(&**arguments),
+            (None, Some(uri)) => Cow::Owned(json!({ "uri": uri }).to_string()),
+            (None, None) => return ArgumentRecord::default(),
         };
         let sealed = (arguments.len() <= MAX_SEALED_BYTES)
             .then(|| self.keys.seal(id, arguments.as_bytes()))
             .flatten();
-        let parsed: Value = serde_json::from_str(&arguments).unwrap_or_default();
         ArgumentRecord {
             digest: self.keys.digest(arguments.as_bytes()),
-            shape: argument_shape(&parsed),
+            shape: argument_shape(&arguments),
             sealed,
         }
     }
 
     /// Records an activity; what cannot be recorded is not served, unless the settings allow it.
     fn record(&self, activity: Activity) -> Recording {
-        self.recent.note(&activity);
-        let is_required = self.is_required;
-        match self.log.append(activity) {
-            Appended::Done(Err(error)) => unrecorded(is_required, &error),
-            waiting @ Appended::Waiting(_) if is_required => {
-                let timeout = self.timeout;
-                Recording::Pending(Box::pin(async move {
-                    match tokio::time::timeout(timeout, waiting.wait()).await {
-                        Ok(Ok(())) => Ok(()),
-                        Ok(Err(_)) => Err(RpcError::unrecorded()),
-                        Err(_) => {
-                            tracing::error!("the activity log did not take a record in time");
-                            Err(RpcError::unrecorded())
-                        }
+        let pending = self.log.append(&activity);
+        let (timeout, is_required) = (self.timeout, self.is_required);
+        let recent = Arc::clone(&self.recent);
+        Recording::Pending(Box::pin(async move {
+            match pending.wait(timeout).await {
+                Ok(()) => recent.note(activity),
+                Err(error) if is_required => {
+                    if let LogError::Slow { .. } = &*error {
+                        tracing::error!(%error, hint = error.hint(), "a call was not served");
                     }
-                }))
+                    return Err(RpcError::unrecorded());
+                }
+                Err(error) => tracing::warn!(%error, "a call was served without a record"),
             }
-            Appended::Done(Ok(())) | Appended::Waiting(_) => Recording::Done,
-        }
-    }
-}
-
-fn unrecorded(is_required: bool, error: &LogError) -> Recording {
-    if is_required {
-        Recording::Failed(RpcError::unrecorded())
-    } else {
-        tracing::warn!(%error, "a call was served without a record");
-        Recording::Done
+            Ok(())
+        }))
     }
 }
 

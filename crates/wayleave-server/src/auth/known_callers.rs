@@ -14,7 +14,10 @@ use wayleave_model::{digest::Digest, grant::Scope};
 use wayleave_plan::package::{Grants, Package};
 use wayleave_surface::access::Access;
 
+use wayleave_project::{Settings, settings::Limits};
+
 use super::{jwt::JwtAccess, limits::Budgets};
+use crate::active_settings::ActiveSettings;
 
 /// Ended callers of our own tokens are removed once there are this many. There are never more than
 /// tokens issued.
@@ -45,6 +48,8 @@ impl CredentialKey {
 pub(super) struct ResolvedAccess {
     /// What the caller may do.
     pub(super) access: Access,
+    /// The settings it was resolved under.
+    pub(super) settings: Arc<Settings>,
     /// When that ends.
     pub(super) ends: Option<Millis>,
     /// When it was resolved.
@@ -53,7 +58,8 @@ pub(super) struct ResolvedAccess {
     pub(super) revision: u64,
 }
 
-/// The access was resolved in a snapshot older than the last sweep, and must not be used.
+/// The access was resolved in a snapshot of the ledger older than the last sweep, or under settings
+/// that are not in force any more, and must not be used.
 #[derive(Debug)]
 pub(super) struct StaleState;
 
@@ -64,6 +70,7 @@ pub(super) struct StaleState;
 pub(super) struct KnownCallers {
     tables: Mutex<CallerTables>,
     max_jwts: usize,
+    settings: Arc<ActiveSettings>,
 }
 
 #[derive(Default)]
@@ -81,6 +88,7 @@ struct KnownCaller {
     /// The use counter at its last use.
     last_used: u64,
     access: Access,
+    limits: Limits,
     ends: Option<Millis>,
     caller: Arc<Caller>,
     revoked: Revocation,
@@ -93,16 +101,16 @@ fn superseded() -> RpcError {
         .with_data(json!({ "reason": "changed_authorization" }))
 }
 
-impl Default for KnownCallers {
-    fn default() -> Self {
+impl KnownCallers {
+    /// None yet; callers are admitted under these settings.
+    pub(super) fn new(settings: Arc<ActiveSettings>) -> Self {
         Self {
             tables: Mutex::default(),
             max_jwts: MAX_JWTS,
+            settings,
         }
     }
-}
 
-impl KnownCallers {
     fn locked(&self) -> MutexGuard<'_, CallerTables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,7 +123,10 @@ impl KnownCallers {
         budgets: &Budgets,
     ) -> Result<Arc<Caller>, StaleState> {
         let mut tables = self.locked();
-        if resolved.revision < tables.swept {
+        // Compared under the lock, so that no caller of older settings replaces one of newer.
+        if resolved.revision < tables.swept
+            || !Arc::ptr_eq(&resolved.settings, &self.settings.now())
+        {
             return Err(StaleState);
         }
         tables.uses = tables.uses.saturating_add(1);
@@ -124,6 +135,12 @@ impl KnownCallers {
         if let Some(before) = known.get_mut(credential.key()) {
             before.last_used = last_used;
             if before.has_same_access(&resolved) {
+                if before.limits == resolved.settings.limits {
+                    return Ok(Arc::clone(&before.caller));
+                }
+                // The same rights with other limits: requests under way go on, and end with the others.
+                let revoked = before.revoked.clone();
+                *before = KnownCaller::new(credential, resolved, last_used, budgets, revoked);
                 return Ok(Arc::clone(&before.caller));
             }
             before.revoked.end(superseded());
@@ -133,7 +150,8 @@ impl KnownCallers {
                 CredentialKey::Jwt(_) => make_room(known, self.max_jwts),
             }
         }
-        let entry = KnownCaller::new(credential, resolved, last_used, budgets);
+        let revoked = Revocation::default();
+        let entry = KnownCaller::new(credential, resolved, last_used, budgets, revoked);
         let caller = Arc::clone(&entry.caller);
         known.insert(credential.key().to_owned(), entry);
         Ok(caller)
@@ -203,15 +221,16 @@ impl KnownCaller {
         resolved: ResolvedAccess,
         last_used: u64,
         budgets: &Budgets,
+        revoked: Revocation,
     ) -> Self {
+        let limits = resolved.settings.limits;
         let ResolvedAccess {
             access, ends, now, ..
         } = resolved;
-        let revoked = Revocation::default();
         let subject: Arc<str> = access.package.subject.as_str().into();
         let caller = Caller::new(Arc::clone(&subject))
             .with_view(view(&access))
-            .within(budgets.budget(&subject))
+            .within(budgets.budget(&subject, limits))
             .until(revoked.clone())
             .with(access.clone());
         let left = ends.map(|ends| u64::try_from(ends.saturating_sub(now)).unwrap_or(0));
@@ -225,6 +244,7 @@ impl KnownCaller {
             credential: credential.clone(),
             last_used,
             access,
+            limits,
             ends,
             caller: Arc::new(caller),
             revoked,
@@ -234,6 +254,7 @@ impl KnownCaller {
     fn has_same_access(&self, resolved: &ResolvedAccess) -> bool {
         same_package(&self.access.package, &resolved.access.package)
             && self.access.scopes == resolved.access.scopes
+            && self.access.max_own_tools == resolved.access.max_own_tools
             && self.ends == resolved.ends
     }
 }
@@ -254,7 +275,8 @@ fn view(access: &Access) -> String {
             Digest::from_bytes(&text).hex()
         }
     };
-    format!("{}:{grants}", scopes.join("+"))
+    let own_tools = access.max_own_tools.unwrap_or_default();
+    format!("{}:{own_tools}:{grants}", scopes.join("+"))
 }
 
 #[cfg(test)]
@@ -262,21 +284,24 @@ mod tests {
     use wayleave_model::grant::Scopes;
 
     use super::*;
-    use wayleave_project::Settings;
 
     struct Fixture {
         known_callers: KnownCallers,
         budgets: Budgets,
+        settings: Arc<ActiveSettings>,
     }
 
     impl Fixture {
         fn with_room_for(max_jwts: usize) -> Self {
+            let settings = Settings::parse("").unwrap();
+            let settings = Arc::new(ActiveSettings::fixed(settings));
             Self {
                 known_callers: KnownCallers {
                     max_jwts,
-                    ..KnownCallers::default()
+                    ..KnownCallers::new(Arc::clone(&settings))
                 },
-                budgets: Budgets::new(Settings::parse("").unwrap().limits),
+                budgets: Budgets::default(),
+                settings,
             }
         }
 
@@ -291,7 +316,9 @@ mod tests {
                     package: Arc::new(package),
                     scopes: Scopes::RUNTIME,
                     authenticated: true,
+                    max_own_tools: None,
                 },
+                settings: self.settings.now(),
                 ends: Some(ends),
                 now: 0,
                 revision: 0,

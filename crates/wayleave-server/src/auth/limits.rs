@@ -13,37 +13,39 @@ use wayleave_project::settings::Limits;
 const BUDGETS_BEFORE_CLEANUP: usize = 4096;
 
 /// The budgets of all subjects.
+#[derive(Default)]
 pub(super) struct Budgets {
-    allowance: Allowance,
-    by_subject: Mutex<HashMap<Arc<str>, Arc<Budget>>>,
+    by_subject: Mutex<HashMap<Arc<str>, (Allowance, Arc<Budget>)>>,
+}
+
+/// What the settings allow one subject.
+fn allowance(limits: Limits) -> Allowance {
+    let whole = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    Allowance {
+        per_minute: limits.calls_per_minute,
+        burst: limits.burst,
+        concurrent: whole(limits.concurrent),
+        streams: whole(limits.streams),
+    }
 }
 
 impl Budgets {
-    pub(super) fn new(limits: Limits) -> Self {
-        let whole = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        Self {
-            allowance: Allowance {
-                per_minute: limits.calls_per_minute,
-                burst: limits.burst,
-                concurrent: whole(limits.concurrent),
-                streams: whole(limits.streams),
-            },
-            by_subject: Mutex::default(),
-        }
-    }
-
-    /// The budget of a subject, in its current state.
-    pub(super) fn budget(&self, subject: &Arc<str>) -> Arc<Budget> {
+    /// The budget of a subject under these limits, in its current state; a new one where the limits
+    /// have changed.
+    pub(super) fn budget(&self, subject: &Arc<str>, limits: Limits) -> Arc<Budget> {
+        let allowed = allowance(limits);
         let mut budgets = self
             .by_subject
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if budgets.len() >= BUDGETS_BEFORE_CLEANUP {
-            budgets.retain(|_, budget| Arc::strong_count(budget) > 1);
+            budgets.retain(|_, (_, budget)| Arc::strong_count(budget) > 1);
         }
-        let budget = budgets
-            .entry(Arc::clone(subject))
-            .or_insert_with(|| Arc::new(Budget::new(self.allowance)));
-        Arc::clone(budget)
+        let fresh = || (allowed, Arc::new(Budget::new(allowed)));
+        let known = budgets.entry(Arc::clone(subject)).or_insert_with(fresh);
+        if known.0 != allowed {
+            *known = fresh();
+        }
+        Arc::clone(&known.1)
     }
 }

@@ -1,16 +1,19 @@
 //! What the console does through a deployment: compare, connect, and read where a person asked.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use wayleave_console::{ConsoleBackend, ReadTrial, SampleRows};
-use wayleave_ledger::{Clock as _, FOLDER, SystemClock};
+use wayleave_activity::{Activity, ActivityFilter, ActivityReader, LogStamp, ReadError};
+use wayleave_console::{ConsoleBackend, ReadTrial, SampleRows, unlock};
+use wayleave_ledger::{Clock as _, FOLDER, KeyFileError, SecretString, SystemClock, UnlockedKey};
 use wayleave_model::ratify::{self, Proposed, Ratification};
 use wayleave_plan::{active_datasets::ActiveDatasets, package::Package, search};
 use wayleave_project::{
     Explanation, Rendering,
     activation::{self, ActivationEnv as _},
+    activity_log,
+    call_summary::{self, CallQuery, CallSummary, RecentUse},
     index_status::{self, IndexStatus},
     keys, render,
     source_probe::SourceProbe,
@@ -19,6 +22,13 @@ use wayleave_search::IndexRoot;
 use wayleave_surface::{ReadLimits, ReadService, Reply};
 
 use crate::{deployment::ServingContext, packages};
+
+/// Calls that are read to tell what was used lately.
+const MAX_RECENT_CALLS: usize = 20_000;
+/// How far back something counts as used lately.
+const RECENT_MS: u64 = 24 * 3_600_000;
+/// Calls that are counted as news.
+const MAX_NEWS: usize = 1000;
 
 /// Rows shown before a person decides.
 const SAMPLE_ROWS: u32 = 5;
@@ -30,6 +40,20 @@ pub(super) struct DeploymentBackend {
 }
 
 impl DeploymentBackend {
+    /// Reads the record of calls, off the threads that serve.
+    async fn read_calls<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&ActivityReader) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T, Explanation> {
+        let reader = activity_log::reader(self.serving.project());
+        let read = tokio::task::spawn_blocking(move || read(&reader));
+        match read.await {
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err(error)) => Err(Explanation::from_error(&error)),
+            Err(_) => Err(Explanation::new("the record of calls could not be read")),
+        }
+    }
+
     /// A service over this one mapping. The act it is read under exists in memory alone: it is
     /// recorded nowhere, serves no agent, and ends with the look.
     fn preview(&self, proposed: &Proposed) -> Result<ReadService, Explanation> {
@@ -147,8 +171,69 @@ impl ConsoleBackend for DeploymentBackend {
         looked.await.unwrap_or_default()
     }
 
+    async fn calls(&self, query: CallQuery) -> Result<CallSummary, Explanation> {
+        let read = self.read_calls(move |reader| call_summary::summarize(reader, &query));
+        read.await
+    }
+
+    async fn call(&self, id: &str) -> Result<Option<Activity>, Explanation> {
+        let Ok(id) = id.parse() else {
+            return Ok(None);
+        };
+        self.read_calls(move |reader| reader.find(id)).await
+    }
+
+    async fn recent_use(&self) -> RecentUse {
+        let now = u64::try_from(SystemClock.now()).unwrap_or(0);
+        let since = now.saturating_sub(RECENT_MS);
+        let read = self
+            .read_calls(move |reader| call_summary::recent_use(reader, since, MAX_RECENT_CALLS));
+        read.await.unwrap_or_default()
+    }
+
+    async fn verify_calls(&self) -> Result<Rendering, Explanation> {
+        let seals = activity_log::recorded_seals(self.serving.project()).await;
+        let seals = seals.map_err(|error| Explanation::from_error(&error))?;
+        let report = self.read_calls(move |reader| reader.verify(&seals)).await?;
+        Ok(render::activity::verification(&report))
+    }
+
+    async fn calls_since(&self, since_ms: u64, known: &LogStamp) -> Option<(LogStamp, usize)> {
+        let known = known.clone();
+        let read = self.read_calls(move |reader| {
+            let stamp = reader.stamp()?;
+            if stamp == known {
+                return Ok(None);
+            }
+            let filter = ActivityFilter {
+                since_ms: Some(since_ms),
+                ..ActivityFilter::default()
+            };
+            let mut many = 0;
+            reader.recent(&filter, MAX_NEWS, |_| many += 1)?;
+            Ok(Some((stamp, many)))
+        });
+        read.await.ok().flatten()
+    }
+
     fn agents_url(&self) -> Option<String> {
         self.agents_url.clone()
+    }
+
+    async fn unlock(
+        &self,
+        path: PathBuf,
+        passphrase: SecretString,
+    ) -> Result<UnlockedKey, KeyFileError> {
+        let named = path.clone();
+        let unlocked = tokio::task::spawn_blocking(move || unlock(&path, &passphrase));
+        unlocked.await.unwrap_or_else(|cause| {
+            Err(KeyFileError::Disk {
+                path: named,
+                doing: "opened",
+                source: std::io::Error::other(cause),
+            })
+        })
     }
 
     fn listening(&self) -> usize {

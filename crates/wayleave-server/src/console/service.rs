@@ -9,6 +9,7 @@ use http_body_util::{BodyExt as _, Full, Limited, StreamBody, combinators::Unsyn
 use hyper::body::{Frame, Incoming};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use wayleave_activity::LogStamp;
 use wayleave_console::Console;
 use wayleave_mcp::http::{Connection, HttpService};
 
@@ -34,18 +35,17 @@ impl ConsoleService {
         }
     }
 
-    /// How many proposals wait, whenever that changes. Text only: the page decides how to show it.
-    fn news(&self) -> Response<Body> {
+    /// What is new, whenever there is something. Text only: the page decides how to show it.
+    fn news(&self, calls_since: Option<u64>) -> Response<Body> {
         let (console, closing) = (Arc::clone(&self.console), self.closing.clone());
-        let news = stream::unfold(None::<usize>, move |known| {
+        let news = stream::unfold(NewsState::new(calls_since), move |mut state| {
             let (console, closing) = (Arc::clone(&console), closing.clone());
             async move {
                 loop {
-                    let now = waiting(&console).await;
-                    if known != Some(now) {
-                        let text = told(known, now);
+                    let text = state.look(&console).await;
+                    if !text.is_empty() {
                         let frame = Ok::<_, Infallible>(Frame::data(Bytes::from(text)));
-                        return Some((frame, Some(now)));
+                        return Some((frame, state));
                     }
                     tokio::select! {
                         () = closing.cancelled() => return None,
@@ -63,22 +63,64 @@ impl ConsoleService {
     }
 }
 
+/// What a page was told.
+struct NewsState {
+    waiting: Option<usize>,
+    /// When the page was made, where it shows calls.
+    calls_since: Option<u64>,
+    calls: usize,
+    stamp: LogStamp,
+}
+
+impl NewsState {
+    fn new(calls_since: Option<u64>) -> Self {
+        Self {
+            waiting: None,
+            calls_since,
+            calls: 0,
+            stamp: LogStamp::default(),
+        }
+    }
+
+    /// Events for what is new; empty where nothing is.
+    async fn look(&mut self, console: &Arc<Console>) -> String {
+        let mut text = String::new();
+        let now = waiting(console).await;
+        if self.waiting != Some(now) {
+            let _ = write!(text, "event: inbox\ndata: {now}\n\n");
+            let more = self.waiting.and_then(|known| now.checked_sub(known));
+            if let Some(more) = more.filter(|it| *it > 0) {
+                tell(&mut text, more, "proposal");
+            }
+            self.waiting = Some(now);
+        }
+        if let Some(since) = self.calls_since
+            && let Some((stamp, many)) = console.calls_since(since, &self.stamp).await
+        {
+            self.stamp = stamp;
+            if many > self.calls {
+                self.calls = many;
+                tell(&mut text, many, "call");
+            }
+        }
+        text
+    }
+}
+
+fn tell(text: &mut String, many: usize, noun: &str) {
+    let plural = if many == 1 { "" } else { "s" };
+    let _ = write!(text, "event: news\ndata: {many} new {noun}{plural}.\n\n");
+}
+
 async fn waiting(console: &Arc<Console>) -> usize {
     let console = Arc::clone(console);
     let looked = tokio::task::spawn_blocking(move || console.waiting());
     looked.await.unwrap_or(0)
 }
 
-fn told(known: Option<usize>, now: usize) -> String {
-    let mut text = format!("event: inbox\ndata: {now}\n\n");
-    if let Some(more) = known
-        .and_then(|known| now.checked_sub(known))
-        .filter(|it| *it > 0)
-    {
-        let noun = if more == 1 { "proposal" } else { "proposals" };
-        let _ = write!(text, "event: news\ndata: {more} new {noun}.\n\n");
-    }
-    text
+/// The `calls` of an address: since when calls are counted.
+fn calls_since(query: Option<&str>) -> Option<u64> {
+    query?.strip_prefix("calls=")?.parse().ok()
 }
 
 impl HttpService for ConsoleService {
@@ -88,7 +130,7 @@ impl HttpService for ConsoleService {
         let (parts, body) = request.into_parts();
         let is_news = parts.method == Method::GET && parts.uri.path() == "/events";
         if is_news && self.console.is_signed_in(&parts) {
-            return self.news();
+            return self.news(calls_since(parts.uri.query()));
         }
         let collected = Limited::new(body, MAX_BODY_BYTES).collect();
         let bytes = match tokio::time::timeout(BODY_TIMEOUT, collected).await {

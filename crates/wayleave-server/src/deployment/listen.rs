@@ -4,6 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use wayleave_ledger::SystemClock;
 use wayleave_mcp::{
     StdioError,
     http::{HttpServer, Limits, Options, serve_http},
@@ -32,12 +33,13 @@ pub enum ServeError {
 impl Deployment {
     /// The credentials its clients may use.
     pub fn credentials(&self) -> Credentials {
-        Credentials::new(self.watch().clone(), &self.settings)
+        let (watch, settings) = (self.watch().clone(), Arc::clone(&self.settings));
+        Credentials::following(watch, settings, Arc::new(SystemClock))
     }
 
     /// The grants that the settings name for access tokens and that do not exist.
     pub fn unknown_grants(&self) -> Vec<UnknownGrant> {
-        token_rules::unknown_grants(&self.settings, &self.watch().now())
+        token_rules::unknown_grants(&self.settings.now(), &self.watch().now())
     }
 
     /// Listens for agents, as the settings allow.
@@ -52,23 +54,24 @@ impl Deployment {
         address: SocketAddr,
         limits: Limits,
     ) -> Result<HttpServer, DeployError> {
+        let settings = self.settings.now();
         let credentials = self.credentials();
-        let asked = self.settings.tokens || credentials.any().await?;
-        self.settings.check_listener(address, asked)?;
-        if !asked && !self.settings.anonymous {
+        let asked = settings.tokens || credentials.any().await?;
+        settings.check_listener(address, asked)?;
+        if !asked && !settings.anonymous {
             return Err(DeployError::NobodyMayConnect);
         }
         activity::prepare(&self.serving.project, &self.log).await;
         let folder = self.serving.project.folder();
-        let listener = ListenerOptions::new(&self.settings, folder, address, limits)?;
+        let listener = ListenerOptions::new(&settings, folder, address, limits)?;
         let mut options = Options {
             guests: listener.guests,
             limits: listener.limits,
             tls: listener.tls,
             ..Options::default()
         };
-        let anonymous = self.settings.anonymous.then(Self::local_caller);
-        let auth = HttpAuth::new(credentials, &self.settings, &options.path, anonymous);
+        let anonymous = settings.anonymous.then(Self::local_caller);
+        let auth = HttpAuth::new(credentials, &settings, &options.path, anonymous);
         options.authenticate = Arc::new(auth);
         HttpServer::bind(&self.server, address, options)
             .await
@@ -77,7 +80,8 @@ impl Deployment {
 
     /// Answers operators at the address of `telemetry.listen`, if there is one, until `stop`.
     pub async fn serve_status(&self, stop: CancellationToken) -> Result<(), DeployError> {
-        let Some(address) = self.settings.telemetry else {
+        let settings = self.settings.now();
+        let Some(address) = settings.telemetry else {
             return Ok(());
         };
         let listening = TcpListener::bind(address).await;
@@ -86,8 +90,8 @@ impl Deployment {
         let service = StatusService {
             metrics: Arc::clone(&self.metrics),
             log: self.log.clone(),
-            is_required: self.settings.audit.required,
-            guests: (!is_any).then(|| listener::guests(&self.settings, address)),
+            is_required: settings.audit.required,
+            guests: (!is_any).then(|| listener::guests(&settings, address)),
         };
         let limits = Limits::default();
         tokio::spawn(serve_http(Arc::new(service), listener, limits, None, stop));
@@ -96,7 +100,7 @@ impl Deployment {
 
     /// The URL that clients use for a listener at `address`.
     pub fn url(&self, address: SocketAddr) -> String {
-        self.settings.url_at(address)
+        self.settings.now().url_at(address)
     }
 
     /// Serves the client at the other end of standard input and output, whose token was `given`,

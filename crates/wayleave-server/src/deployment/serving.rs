@@ -21,6 +21,7 @@ use wayleave_surface::ReadService;
 use wayleave_surface::datasets::Offer;
 
 use super::change_limit::ChangeLimit;
+use crate::active_settings::ActiveSettings;
 use crate::stores::SourceStores;
 use crate::watch::LedgerWatch;
 use wayleave_project::activation::ActivationEnv;
@@ -29,6 +30,7 @@ use wayleave_project::draft_cache::{DraftCache, DraftSummary};
 use wayleave_project::explanation::with_causes;
 use wayleave_project::meta::MetaRegistry;
 use wayleave_project::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
+use wayleave_project::suspension::Suspensions;
 
 /// How long to wait before a faulty dataset is loaded again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
@@ -44,6 +46,9 @@ pub(crate) struct ServingContext {
     pub(super) registry: Registry,
     pub(super) stores: Arc<SourceStores>,
     pub(super) now: ArcSwap<ServedDatasets>,
+    /// What the last comparison of each source found. Changed while `offer` is held.
+    pub(super) suspensions: ArcSwap<Suspensions>,
+    pub(super) settings: Arc<ActiveSettings>,
     pub(super) drafts: DraftCache,
     pub(super) change_limit: ChangeLimit,
     /// Held while the served datasets are changed.
@@ -67,16 +72,24 @@ impl ServingContext {
         let next = before.follow(&state, self.project.governance()).await;
         self.stores.follow(state.sources());
         log_changes(&before, &next);
+        let next = Arc::new(next);
         if next.serves_as(&before) {
-            self.now.store(Arc::new(next));
+            self.now.store(next);
             return;
         }
         // Nothing below awaits, so a caller that goes away leaves nothing half done.
+        self.publish(&mut offer, &next);
+    }
+
+    /// Serves these datasets, without the streams that are suspended, and commits the lists.
+    pub(super) fn publish(&self, offer: &mut Offer, next: &Arc<ServedDatasets>) {
         match next.world() {
             Ok(world) => {
+                let suspended = self.suspensions.load().streams(next);
+                let world = world.with_suspended(Arc::new(suspended));
                 let change = offer.change(&world);
                 self.service.replace_world(world);
-                self.now.store(Arc::new(next));
+                self.now.store(Arc::clone(next));
                 match change {
                     Ok(batch) => drop(self.registry.commit(batch)),
                     Err(error) => tracing::error!(%error, "a bug: a dataset cannot be offered"),

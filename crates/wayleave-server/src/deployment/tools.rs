@@ -11,7 +11,7 @@ use wayleave_ledger::{Dataset as Recorded, GovernanceError, State};
 use wayleave_model::mapping::Mapping;
 use wayleave_project::activation::{self, ActivationEnv as _, ActivationError};
 use wayleave_surface::datasets::{
-    Code, Connected, Dataset, DatasetPage, Datasets, Disconnected, Refused,
+    Code, Connected, Dataset, DatasetPage, Datasets, Disconnected, OwnTools, Refused,
 };
 
 use super::serving::ServingContext;
@@ -64,7 +64,7 @@ impl Datasets for ServingContext {
                 return Err(Refused::new(Code::MappingRefused, told(&fault.reason)));
             }
             Ok(Connected {
-                shares_workup: self.shares_workup(),
+                own_tools: self.own_tools(),
                 mapping: connected.mapping,
                 revision: connected.revision,
                 was_active: connected.was_active,
@@ -91,9 +91,19 @@ impl Datasets for ServingContext {
 }
 
 impl ServingContext {
-    /// Whether more datasets are live than may have a tool of their own.
-    fn shares_workup(&self) -> bool {
-        self.live().mappings().count() > self.project.settings().dataset_tools
+    fn own_tools(&self) -> OwnTools {
+        OwnTools {
+            live: self.live().mappings().count(),
+            most: self.settings.now().dataset_tools,
+        }
+    }
+
+    /// The streams of a dataset that are suspended, in any of its connections.
+    fn suspended_streams(&self, dataset: &str) -> Vec<String> {
+        let all = self.suspended().into_iter();
+        let own = all.filter(|it| it.dataset == dataset).map(|it| it.stream);
+        let names: BTreeSet<String> = own.collect();
+        names.into_iter().collect()
     }
 
     async fn line(&self, state: &State, name: &str, draft: Option<&DraftSummary>) -> Dataset {
@@ -114,7 +124,8 @@ impl ServingContext {
         line.revision = Some(recorded.revision).filter(|revision| *revision > 0);
         if recorded.active.is_some() {
             served(&mut line, recorded, &self.live());
-            line.shares_workup = self.shares_workup();
+            line.own_tools = self.own_tools();
+            line.suspended = self.suspended_streams(name);
         } else if let Some(ratified) = &recorded.ratified {
             line.state = "ratified";
             line.digest = Some(ratified.act.digest.to_string());

@@ -21,6 +21,8 @@ pub(super) struct ScheduledIndex {
     pub(super) is_served: bool,
     /// When it was last read or opened.
     updated: Instant,
+    /// Whether its stream was suspended when it was due.
+    pub(super) is_paused: bool,
     /// How many changes the change feed had seen when this was last due for one.
     seen: u64,
 }
@@ -40,6 +42,7 @@ impl ScheduledIndex {
             version: None,
             is_served: false,
             updated: now,
+            is_paused: false,
             seen: 0,
         }
     }
@@ -55,6 +58,27 @@ impl ScheduledIndex {
             Some(bookmark) => (Extent::Changes, Some(bookmark)),
             None => (Extent::Whole, None),
         }
+    }
+
+    /// Applies another schedule.
+    pub(super) fn reschedule(&mut self, every: Freshness) {
+        if self.every == every {
+            return;
+        }
+        // What was due later than the new intervals allow is brought forward; the next update does
+        // the rest.
+        let follows = self.what.is_tracked && self.bookmark.is_some();
+        let rebuild = if follows {
+            every.rebuild_tracked
+        } else {
+            every.rebuild
+        };
+        self.rebuild = self.rebuild.min(self.updated + rebuild);
+        let next = if follows { every.refresh } else { rebuild };
+        if self.is_served {
+            self.due = self.due.min(self.updated + next);
+        }
+        self.every = every;
     }
 
     /// Brings the next update forward when the change feed has seen the stream change. Streams that

@@ -53,6 +53,7 @@ impl Case {
             relations: BTreeSet::new(),
             fields: BTreeSet::from(["id".to_owned()]),
             rows: Some(rows),
+            masks: std::collections::BTreeMap::new(),
         };
         let wish = GrantRequest {
             terms: Terms {

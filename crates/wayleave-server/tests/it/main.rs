@@ -9,3 +9,4 @@
 
 mod auth;
 mod datasets;
+mod upkeep;

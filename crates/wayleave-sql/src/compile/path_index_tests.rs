@@ -170,6 +170,7 @@ impl Question {
             relations: RelationScope::All,
             fields: FieldScope::All,
             rows,
+            masks: std::collections::BTreeMap::new(),
         };
         let streams = BTreeMap::from([
             ("orders".to_owned(), stream(None)),

@@ -63,6 +63,7 @@ pub(super) fn compile_read<'a, D: Dialect>(
         schema: None,
         table: String::new(),
         mapping: Digest::from_bytes(b""),
+        suspended: None,
     });
     let plan = PlanParts {
         target: &TARGET_OF_TESTS,

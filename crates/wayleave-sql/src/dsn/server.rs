@@ -11,7 +11,14 @@ use wayleave_store::{Detail, StoreError};
 use super::{bad, decoded};
 
 /// Parameters allowed after the `?`.
-pub(super) const PARAMETERS: [&str; 4] = ["sslmode", "sslrootcert", "cleartext_password", "socket"];
+pub(super) const PARAMETERS: [&str; 6] = [
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "cleartext_password",
+    "socket",
+];
 
 /// A server and a login.
 pub(crate) struct Server {
@@ -24,8 +31,19 @@ pub(crate) struct Server {
     cleartext: bool,
     /// The certificate authority to trust, instead of the machine's own list.
     pub(crate) authority: Option<PathBuf>,
+    /// What this side shows to a server that asks for a certificate.
+    pub(crate) identity: Option<ClientCertificate>,
     /// Secrets that no message may contain: the DSN itself, and the password as it was written.
     hidden: Vec<SecretString>,
+}
+
+/// The files of a certificate to log in with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClientCertificate {
+    /// The certificate and those that vouch for it.
+    pub(crate) chain: PathBuf,
+    /// Its private key.
+    pub(crate) key: PathBuf,
 }
 
 /// Where a server listens.
@@ -114,10 +132,12 @@ impl Server {
         let Parameters {
             tls,
             authority,
+            identity,
             cleartext,
             ..
         } = parameters;
-        let default_tls = if address.is_local() && authority.is_none() {
+        let is_plain = authority.is_none() && identity.is_none();
+        let default_tls = if address.is_local() && is_plain {
             TlsMode::Prefer
         } else {
             TlsMode::VerifyFull
@@ -130,6 +150,7 @@ impl Server {
             tls: tls.unwrap_or(default_tls),
             cleartext,
             authority,
+            identity,
             hidden,
         })
     }
@@ -148,13 +169,14 @@ impl Server {
 }
 
 const UNKNOWN_PARAMETER: &str = "it has an unknown parameter; known are `sslmode`, `sslrootcert`, \
-    `cleartext_password`, `socket`";
+    `sslcert`, `sslkey`, `cleartext_password`, `socket`";
 
 /// Parameters after the `?` of a server's DSN.
 #[derive(Default)]
 struct Parameters {
     tls: Option<TlsMode>,
     authority: Option<PathBuf>,
+    identity: Option<ClientCertificate>,
     cleartext: bool,
     socket: Option<PathBuf>,
 }
@@ -162,6 +184,7 @@ struct Parameters {
 impl Parameters {
     fn parse(url: &Url) -> Result<Self, StoreError> {
         let mut parameters = Self::default();
+        let (mut chain, mut key) = (None, None);
         for (name, value) in url.query_pairs() {
             // Accept documented parameters only.
             if !PARAMETERS.contains(&name.as_ref()) {
@@ -182,15 +205,26 @@ impl Parameters {
                     });
                 }
                 "sslrootcert" => parameters.authority = Some(PathBuf::from(value.as_ref())),
+                "sslcert" => chain = Some(PathBuf::from(value.as_ref())),
+                "sslkey" => key = Some(PathBuf::from(value.as_ref())),
                 "cleartext_password" if value == "allow" => parameters.cleartext = true,
                 "cleartext_password" => return Err(bad("`cleartext_password` is `allow`")),
                 "socket" => parameters.socket = Some(PathBuf::from(value.as_ref())),
                 _ => return Err(bad(UNKNOWN_PARAMETER)),
             }
         }
+        parameters.identity = match (chain, key) {
+            (Some(chain), Some(key)) => Some(ClientCertificate { chain, key }),
+            (None, None) => None,
+            _ => return Err(bad("`sslcert` and `sslkey` come together")),
+        };
+        // Shown only to a server that has proved its identity: the certificate names its owner.
         let verified = matches!(parameters.tls, None | Some(TlsMode::VerifyFull));
         if parameters.authority.is_some() && !verified {
             return Err(bad("`sslrootcert` needs `sslmode=verify-full`"));
+        }
+        if parameters.identity.is_some() && !verified {
+            return Err(bad("`sslcert` needs `sslmode=verify-full`"));
         }
         if parameters.socket.is_some() && parameters.tls.is_some() {
             return Err(bad("`sslmode` is not for a local `socket`"));

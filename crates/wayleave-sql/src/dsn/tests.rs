@@ -142,6 +142,9 @@ fn a_bad_dsn_is_refused_without_quoting_any_of_it() {
         "postgres://u:hunter2%zz@h/db",
         "postgres://u:hunter2@/db",
         "postgres://u:hunter2@h/db?sslmode=require&sslrootcert=/hunter2",
+        "postgres://u:hunter2@h/db?sslmode=prefer&sslcert=/hunter2&sslkey=/hunter2",
+        "postgres://u:hunter2@h/db?sslcert=/hunter2",
+        "postgres://u:hunter2@h/db?sslkey=/hunter2",
         "postgres://u:hunter2@h/db?cleartext_password=hunter2",
         "postgres://u:hunter2@h/db?socket=/hunter2",
     ] {

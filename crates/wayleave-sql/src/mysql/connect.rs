@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mysql_async::prelude::{FromRow, Queryable};
-use mysql_async::{Conn, DriverError, Error, Opts, OptsBuilder, Params, SslOpts};
+use mysql_async::{ClientIdentity, Conn, DriverError, Error, Opts, OptsBuilder, Params, SslOpts};
 use secrecy::ExposeSecret;
 use tokio::time::timeout;
 use wayleave_store::{Limits, StoreError};
@@ -185,8 +185,15 @@ fn ssl_options(server: &Server, mode: TlsMode) -> Result<Option<SslOpts>, StoreE
         TlsMode::VerifyFull => {
             let believed = tls::authorities(server.authority.as_deref())?;
             let believed = believed.into_iter().map(|it| it.to_vec().into()).collect();
+            let identity = server.identity.as_ref().map(|identity| {
+                tls::check_identity(identity)?;
+                let file = |path: &std::path::Path| path.to_owned().into();
+                let (chain, key) = (file(&identity.chain), file(&identity.key));
+                Ok(ClientIdentity::new(chain, key))
+            });
             Some(
                 SslOpts::default()
+                    .with_client_identity(identity.transpose()?)
                     .with_disable_built_in_roots(true)
                     .with_root_certs(believed),
             )

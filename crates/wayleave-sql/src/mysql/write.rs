@@ -5,7 +5,7 @@ use mysql_async::{Error, Params, Row};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::Column;
 use wayleave_plan::value::Value;
-use wayleave_plan::write::StoreRule;
+use wayleave_plan::write::{StoreRule, TableRules};
 use wayleave_store::StoreError;
 
 use super::connect::Flavour;
@@ -101,6 +101,14 @@ impl WriteDriver for Database {
             }
             _ => Ok(()),
         }
+    }
+
+    async fn rules(
+        &self,
+        session: &mut MysqlSession,
+        shape: &Shape<Kind>,
+    ) -> Result<TableRules, StoreError> {
+        self.table_rules(session, shape).await
     }
 
     async fn begin_write(&self, session: &mut MysqlSession) -> Result<(), StoreError> {

@@ -197,7 +197,12 @@ async fn socket(
 
 /// The TLS connector, where the DSN asks for TLS.
 fn connector(server: &Server) -> Result<Option<Connector>, StoreError> {
-    let Some(config) = tls::config(server.tls, server.authority.as_deref())? else {
+    let Some(config) = tls::config(
+        server.tls,
+        server.authority.as_deref(),
+        server.identity.as_ref(),
+    )?
+    else {
         return Ok(None);
     };
     let name = match &server.address {

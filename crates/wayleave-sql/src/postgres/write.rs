@@ -8,7 +8,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use wayleave_plan::plan::Column;
 use wayleave_plan::value::Value;
-use wayleave_plan::write::StoreRule;
+use wayleave_plan::write::{StoreRule, TableRules};
 use wayleave_store::StoreError;
 
 use super::dialect::PostgresDialect;
@@ -71,6 +71,14 @@ impl WriteDriver for Database {
 
     async fn check_table(&self, _: &mut PgSession, _: &Shape<Kind>) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn rules(
+        &self,
+        session: &mut PgSession,
+        shape: &Shape<Kind>,
+    ) -> Result<TableRules, StoreError> {
+        self.table_rules(session, shape).await
     }
 
     async fn begin_write(&self, session: &mut PgSession) -> Result<(), StoreError> {

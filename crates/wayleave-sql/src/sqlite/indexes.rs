@@ -108,7 +108,7 @@ impl Indexes {
 }
 
 /// The column that is the row's own number.
-fn row_number(connection: &Connection, table: &str) -> Result<Option<String>> {
+pub(super) fn row_number(connection: &Connection, table: &str) -> Result<Option<String>> {
     let keys = pairs(connection.prepare_cached(ROW_NUMBER)?, table)?;
     Ok(match keys.as_slice() {
         [(column, declared)] if declared.eq_ignore_ascii_case("INTEGER") => Some(column.clone()),

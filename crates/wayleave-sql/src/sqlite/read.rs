@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use tokio::time::timeout;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::plan::Target;
-use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError};
+use wayleave_store::{
+    Answer, Capabilities, ReadContext, RowSender, Store, StoreError, check_suspension,
+};
 
 use super::capabilities::CAPABILITIES;
 use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn};
@@ -99,6 +101,7 @@ impl Store for SqliteStore {
         plan: &AuthorizedPlan,
         context: &ReadContext,
     ) -> Result<Answer, StoreError> {
+        check_suspension(plan)?;
         let (inner, pool) = (Arc::clone(&self.inner), Arc::clone(&self.pool));
         let (asked, limits) = (plan.clone(), self.inner.options.limits);
         let task = move |sender, stop| perform(inner, pool, asked, sender, stop);

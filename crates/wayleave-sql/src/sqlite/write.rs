@@ -11,9 +11,10 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
 use wayleave_plan::plan::{AuthorizedPlan, Column, Target};
 use wayleave_plan::value::Value;
-use wayleave_plan::write::{AuthorizedWrite, StoreRule};
+use wayleave_plan::write::{AuthorizedWrite, StoreRule, TableRules};
 use wayleave_store::{
     Detail, OnMalformed, Row, StoreError, WriteContext, WriteError, WriteOutcome, Writer,
+    check_suspended_write,
 };
 
 use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn};
@@ -21,8 +22,8 @@ use super::dialect::{BY_CODE_POINT, SqliteDialect};
 use super::dsn::File;
 use super::error::{ended, store_error};
 use super::functions;
-use super::indexes::Indexes;
 use super::pool::FileIdentity;
+use super::rules::table_rules;
 use super::types::Affinity;
 use super::values::cell;
 use crate::compile::PlanParts;
@@ -40,7 +41,14 @@ const LOCK_TIMEOUT: Duration = Duration::from_millis(250);
 /// Maximum number of prepared statements in a session.
 const MAX_STATEMENTS: usize = 64;
 /// Pragmas that describe a table.
-const ALLOWED_PRAGMAS: [&str; 4] = ["table_xinfo", "index_list", "index_xinfo", "schema_version"];
+const ALLOWED_PRAGMAS: [&str; 6] = [
+    "table_list",
+    "table_xinfo",
+    "index_list",
+    "index_xinfo",
+    "foreign_key_list",
+    "schema_version",
+];
 const FORBIDDEN_FUNCTIONS: [&str; 2] = ["load_extension", "fts3_tokenizer"];
 
 impl WriteDialect for SqliteDialect {
@@ -95,6 +103,7 @@ impl Writer for SqliteWriter {
         write: &AuthorizedWrite,
         context: &WriteContext,
     ) -> Result<WriteOutcome, WriteError> {
+        check_suspended_write(write)?;
         let (file, options, session) = (self.file.clone(), self.options, self.session.clone());
         let (write, context) = (write.clone(), context.clone());
         let work = tokio::task::spawn_blocking(move || {
@@ -140,11 +149,11 @@ fn perform(
         session.watch(context)?;
         let outcome = attempt(&mut session, write);
         session.unwatch();
-        let unique = match &outcome {
-            Err(CommitFault::RolledBack(WriteFault::Rule(StoreRule::Unique))) => {
-                futures::executor::block_on(session.unique(write.target())).unwrap_or_default()
+        let rules = match &outcome {
+            Err(CommitFault::RolledBack(WriteFault::Rule(_))) => {
+                session.table_rules(write.target()).unwrap_or_default()
             }
-            _ => Vec::new(),
+            _ => Arc::default(),
         };
         let is_usable = session.connection.is_autocommit();
         *kept = Some(session).filter(|_| is_usable);
@@ -155,7 +164,11 @@ fn perform(
         };
         return Err(match fault {
             WriteFault::Refused(refusal) => refusal.into(),
-            WriteFault::Rule(rule) => write.refused_by(rule, &unique).into(),
+            WriteFault::Rule(rule) => write.refused_by(rule, &rules).into(),
+            // A table that a trigger names is missing.
+            WriteFault::NoKeys if write.idempotency().is_none() => {
+                write.refused_by(StoreRule::Check, &rules).into()
+            }
             WriteFault::NoKeys => AuthorizedWrite::keeps_no_keys().into(),
             WriteFault::Overtaken | WriteFault::Store(StoreError::Locked { .. })
                 if Instant::now() < context.deadline =>
@@ -195,8 +208,9 @@ struct Session {
     identity: Option<FileIdentity>,
     is_wide: bool,
     limit: Duration,
-    /// Shapes of tables, of one version of the schema.
+    /// Shapes and rules of tables, of one version of the schema.
     shapes: HashMap<String, Arc<Shape<Affinity>>>,
+    rules: HashMap<String, Arc<TableRules>>,
     version: Option<i64>,
 }
 
@@ -225,6 +239,7 @@ impl Session {
             is_wide,
             limit,
             shapes: HashMap::new(),
+            rules: HashMap::new(),
             version: None,
         })
     }
@@ -257,6 +272,7 @@ impl Session {
         let version = version.map_err(|error| store_error("writing", self.limit, &error))?;
         if self.version != Some(version) {
             self.shapes.clear();
+            self.rules.clear();
             self.version = Some(version);
         }
         Ok(())
@@ -277,17 +293,27 @@ impl Session {
         if columns.is_empty() {
             return Err(no_table(target));
         }
-        let unique = Indexes::unique(&self.connection, &target.table).map_err(failed)?;
         let shape = Arc::new(Shape {
             schema: None,
             table: target.table.clone(),
             version: self.version,
             columns: columns.into_iter().map(CatalogueColumn::native).collect(),
-            unique: unique.into(),
+            unique: std::sync::OnceLock::new(),
         });
         let kept = Arc::clone(&shape);
         self.shapes.insert(target.table.clone(), kept);
         Ok(shape)
+    }
+
+    fn table_rules(&mut self, target: &Target) -> Result<Arc<TableRules>, StoreError> {
+        if let Some(rules) = self.rules.get(&target.table) {
+            return Ok(Arc::clone(rules));
+        }
+        let rules = table_rules(&self.connection, &target.table);
+        let failed = |error| store_error("reading the table's keys", self.limit, &error);
+        let rules = Arc::new(rules.map_err(failed)?);
+        self.rules.insert(target.table.clone(), Arc::clone(&rules));
+        Ok(rules)
     }
 
     fn fault(&self, error: &rusqlite::Error) -> WriteFault {
@@ -382,13 +408,8 @@ impl WriteSession for Session {
         Ok(Tables::new(self.shape(target)?))
     }
 
-    async fn unique(&mut self, target: &Target) -> Result<Vec<Vec<String>>, StoreError> {
-        Ok(self
-            .shape(target)?
-            .unique
-            .get()
-            .cloned()
-            .unwrap_or_default())
+    async fn rules(&mut self, target: &Target) -> Result<Arc<TableRules>, StoreError> {
+        self.table_rules(target)
     }
 
     async fn begin(&mut self) -> Result<(), StoreError> {

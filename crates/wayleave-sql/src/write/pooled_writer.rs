@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use wayleave_plan::plan::{AuthorizedPlan, Column, Target};
-use wayleave_plan::write::AuthorizedWrite;
+use wayleave_plan::write::{AuthorizedWrite, StoreRule, TableRules};
 use wayleave_store::{
     OnMalformed, Row, Rows, StoreError, WriteContext, WriteError, WriteOutcome, Writer,
+    check_suspended_write,
 };
 
+use super::rules_cache::RulesCache;
 use super::statements::WriteDialect;
 use super::{CommitFault, Ran, WriteFault, WriteSession, steps};
 use crate::compile::PlanParts;
@@ -47,6 +49,13 @@ pub(crate) trait WriteDriver: ServerDriver {
         session: &mut Self::Session,
         shape: &Shape<Self::Kind>,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// What the server enforces on a table by itself.
+    fn rules(
+        &self,
+        session: &mut Self::Session,
+        shape: &Shape<Self::Kind>,
+    ) -> impl Future<Output = Result<TableRules, StoreError>> + Send;
 
     /// Begins a transaction that may write.
     fn begin_write(
@@ -91,6 +100,7 @@ pub(crate) struct PooledWriter<S: WriteDriver> {
     driver: S,
     pool: Arc<Pool<S::Session>>,
     shapes: Shapes<S::Kind>,
+    rules: RulesCache,
 }
 
 impl<S: WriteDriver> PooledWriter<S> {
@@ -99,6 +109,7 @@ impl<S: WriteDriver> PooledWriter<S> {
             driver,
             pool: Pool::new(options.sessions, options.wait),
             shapes: Shapes::default(),
+            rules: RulesCache::default(),
         }
     }
 
@@ -219,29 +230,35 @@ impl<S: WriteDriver> PooledWriter<S> {
         match fault {
             WriteFault::Refused(refusal) => refusal.into(),
             WriteFault::Rule(rule) => {
-                let unique = self.unique_after(slot, write).await.unwrap_or_default();
-                write.refused_by(rule, &unique).into()
+                // It may be one that was made meanwhile.
+                self.rules.forget(write.target());
+                let rules = self.rules_after(slot, write).await.unwrap_or_default();
+                write.refused_by(rule, &rules).into()
             }
             WriteFault::Overtaken => AuthorizedWrite::overtaken().into(),
+            // A table that a trigger names is missing.
+            WriteFault::NoKeys if write.idempotency().is_none() => write
+                .refused_by(StoreRule::Check, &TableRules::default())
+                .into(),
             WriteFault::NoKeys => AuthorizedWrite::keeps_no_keys().into(),
             WriteFault::Store(error) => error.into(),
         }
     }
 
-    /// The sets of columns that are unique, read after a transaction that failed.
-    async fn unique_after(
+    /// The rules of the table, read after a transaction that failed.
+    async fn rules_after(
         &self,
         slot: &Slot<S::Session>,
         write: &AuthorizedWrite,
-    ) -> Result<Vec<Vec<String>>, StoreError> {
+    ) -> Result<Arc<TableRules>, StoreError> {
         let (session, _) = self.session(slot).await?;
         let mut session = ServerSession {
             writer: self,
             session,
         };
-        let unique = session.unique(write.target()).await?;
+        let rules = session.rules(write.target()).await?;
         slot.keep(session.session);
-        Ok(unique)
+        Ok(rules)
     }
 }
 
@@ -259,6 +276,7 @@ impl<S: WriteDriver> Writer for PooledWriter<S> {
         write: &AuthorizedWrite,
         context: &WriteContext,
     ) -> Result<WriteOutcome, WriteError> {
+        check_suspended_write(write)?;
         self.try_write(write, context).await
     }
 
@@ -283,8 +301,6 @@ impl<S: WriteDriver> ServerSession<'_, S> {
         let driver = &self.writer.driver;
         let shape = driver.shape(&mut self.session, target).await?;
         driver.check_table(&mut self.session, &shape).await?;
-        let unique = driver.unique(&mut self.session, &shape).await?;
-        let _ = shape.unique.set(unique);
         Ok(self.writer.shapes.put(target, shape))
     }
 }
@@ -300,9 +316,14 @@ impl<S: WriteDriver> WriteSession for ServerSession<'_, S> {
         Ok(Tables::new(self.shape(target).await?))
     }
 
-    async fn unique(&mut self, target: &Target) -> Result<Vec<Vec<String>>, StoreError> {
+    async fn rules(&mut self, target: &Target) -> Result<Arc<TableRules>, StoreError> {
+        if let Some(rules) = self.writer.rules.get(target) {
+            return Ok(rules);
+        }
         let shape = self.shape(target).await?;
-        Ok(shape.unique.get().cloned().unwrap_or_default())
+        let driver = &self.writer.driver;
+        let rules = driver.rules(&mut self.session, &shape).await?;
+        Ok(self.writer.rules.put(target, rules))
     }
 
     async fn begin(&mut self) -> Result<(), StoreError> {

@@ -5,6 +5,7 @@ mod kill;
 mod mysql_settings;
 mod pooling;
 mod postgres_settings;
+mod real_servers;
 mod sqlite_files;
 
 use std::error::Error;

@@ -164,6 +164,7 @@ pub(crate) fn granted(stream: &str, rows: &Json) -> Package {
         fields: FieldScope::All,
         relations: RelationScope::All,
         rows: Some(rows.clone()),
+        masks: std::collections::BTreeMap::new(),
     };
     let grant = Grant {
         capabilities: std::collections::BTreeSet::new(),

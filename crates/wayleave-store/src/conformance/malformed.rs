@@ -87,6 +87,7 @@ fn package(rows: &Json) -> Package {
         fields: FieldScope::All,
         relations: RelationScope::All,
         rows,
+        masks: std::collections::BTreeMap::new(),
     };
     let streams = BTreeMap::from([
         ("samples".to_owned(), stream(Some(rows.clone()))),

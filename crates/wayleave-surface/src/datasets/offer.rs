@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wayleave_mcp::{
     Batch, Caller, CompletionRef, Decision, SchemaError, TemplateError, Visibility,
@@ -46,9 +47,9 @@ pub struct Offer {
     live: Option<LiveOptions>,
     /// Carries out capabilities, where the deployment writes.
     writes: Option<WriteService>,
-    /// The most datasets that have a tool of their own. Where more are live none has: `workup`
+    /// The most datasets that have a tool of their own. Where more are live none is shown: `workup`
     /// takes the dataset's name.
-    max_own_tools: usize,
+    max_own_tools: Arc<AtomicUsize>,
     datasets: BTreeMap<String, Live>,
     types: BTreeMap<String, Holders>,
 }
@@ -60,7 +61,7 @@ impl Offer {
             service: service.clone(),
             live: None,
             writes: None,
-            max_own_tools: usize::MAX,
+            max_own_tools: Arc::new(AtomicUsize::new(usize::MAX)),
             datasets: BTreeMap::new(),
             types: BTreeMap::new(),
         }
@@ -80,16 +81,12 @@ impl Offer {
         self
     }
 
-    /// Gives datasets tools of their own only while no more than this many are live.
+    /// Shows the datasets' own tools only while no more than this many are live, to callers whose
+    /// access does not say otherwise.
     #[must_use]
-    pub fn with_own_tools(mut self, most: usize) -> Self {
-        self.max_own_tools = most;
+    pub fn with_own_tools(self, most: usize) -> Self {
+        self.max_own_tools.store(most, Ordering::Relaxed);
         self
-    }
-
-    /// Whether each of so many datasets has a tool of its own.
-    fn has_own_tools(&self, datasets: usize) -> bool {
-        datasets <= self.max_own_tools
     }
 
     /// The changes from the current offer to what these datasets offer.
@@ -101,7 +98,6 @@ impl Offer {
         let touched = gone.iter().chain(&come).flat_map(types_of);
         let touched: BTreeSet<String> = touched.collect();
         let mut batch = Batch::new();
-        let had_own_tools = self.has_own_tools(self.datasets.len());
         for mapping in &gone {
             self.forget(mapping);
             if !come
@@ -121,29 +117,13 @@ impl Offer {
                 batch = tools.fold(batch, Batch::add_tool);
             }
         }
-        batch = self.with_own(batch, &come, had_own_tools)?;
+        for mapping in &come {
+            batch = batch.add_tool(self.workup(mapping)?);
+        }
         for name in &touched {
             batch = self.with_type(batch, name, self.types.get(name))?;
         }
         self.with_common(batch)
-    }
-
-    /// Adds the datasets' own tools, or removes them all where there are too many.
-    fn with_own(&self, mut batch: Batch, come: &[Live], had: bool) -> Result<Batch, OfferError> {
-        let has = self.has_own_tools(self.datasets.len());
-        if !has {
-            let names = self.datasets.values().map(|it| it.dataset.workup_tool());
-            return Ok(names.fold(batch, Batch::remove_tool));
-        }
-        let added: Vec<&Live> = if had {
-            come.iter().collect()
-        } else {
-            self.datasets.values().collect()
-        };
-        for mapping in added {
-            batch = batch.add_tool(self.workup(mapping)?);
-        }
-        Ok(batch)
     }
 
     fn difference(&self, world: &ActiveDatasets) -> (Vec<Live>, Vec<Live>) {
@@ -190,14 +170,18 @@ impl Offer {
         self.datasets.remove(mapping.dataset.name.as_str());
     }
 
-    /// The dataset's own tool, for builders. A builder without a grant in the dataset does not
-    /// learn that the tool exists.
+    /// The dataset's own tool, for builders, while few enough are live. A builder without a grant in
+    /// the dataset does not learn that the tool exists.
     fn workup(&self, mapping: &Live) -> Result<wayleave_mcp::Tool, SchemaError> {
         let tool = crate::workup::tool_for(&self.service, &mapping.dataset)?;
-        let own = Arc::clone(mapping);
+        let (own, service) = (Arc::clone(mapping), self.service.clone());
+        let max_own_tools = Arc::clone(&self.max_own_tools);
         let builder = access::requires(Scope::Builder, mapping.dataset.workup_tool());
         Ok(tool.visible(Visibility::rule(move |caller| {
-            if sees_dataset(&Access::from_caller(caller).package, &own) {
+            let access = Access::from_caller(caller);
+            let most = access.max_own_tools;
+            let most = most.unwrap_or_else(|| max_own_tools.load(Ordering::Relaxed));
+            if service.live_datasets() <= most && sees_dataset(&access.package, &own) {
                 builder.decide(caller)
             } else {
                 Decision::Hide

@@ -3,9 +3,9 @@
 
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::Mapping;
-use wayleave_plan::package::Package;
 
 use super::{Connected, Dataset, DatasetPage, Disconnected};
+use crate::access::Access;
 use crate::reply::Reply;
 use crate::table::Table;
 
@@ -24,11 +24,11 @@ const COLUMNS: [&str; 8] = [
 ];
 
 /// Writes a page of datasets, which ends early where its text would grow too long.
-pub(super) fn list(listed: &DatasetPage, package: &Package) -> Reply {
+pub(super) fn list(listed: &DatasetPage, access: &Access) -> Reply {
     let same = |name: &&str| ((*name).to_owned(), (*name).to_owned());
     let mut table = Table::new(COLUMNS.iter().map(same), TEXT);
     for dataset in &listed.datasets {
-        if !table.push(&[], &row(dataset, package)) {
+        if !table.push(&[], &row(dataset, access)) {
             break;
         }
     }
@@ -47,9 +47,9 @@ pub(super) fn list(listed: &DatasetPage, package: &Package) -> Reply {
     Reply::row_set(text, &data, &json!({ "next_after": next }))
 }
 
-fn row(dataset: &Dataset, package: &Package) -> Vec<Json> {
+fn row(dataset: &Dataset, access: &Access) -> Vec<Json> {
     let served = dataset.served.as_ref();
-    let seen = served.filter(|mapping| package.sees(mapping, |_| true));
+    let seen = served.filter(|mapping| access.package.sees(mapping, |_| true));
     vec![
         dataset.name.as_str().into(),
         dataset.state.into(),
@@ -57,10 +57,42 @@ fn row(dataset: &Dataset, package: &Package) -> Vec<Json> {
         dataset.digest.as_deref().into(),
         dataset.streams.into(),
         dataset.connections.join(", ").into(),
-        seen.map(|mapping| own_tool(mapping, dataset.shares_workup))
+        seen.map(|mapping| own_tool(mapping, !dataset.own_tools.are_shown(access)))
             .into(),
-        dataset.reason.as_deref().into(),
+        reason(dataset, access).into(),
     ]
+}
+
+/// What is wrong with a dataset: of suspended streams, the names of those that the caller sees.
+fn reason(dataset: &Dataset, access: &Access) -> Option<String> {
+    if dataset.suspended.is_empty() {
+        return dataset.reason.clone();
+    }
+    let is_seen = |name: &&String| {
+        let mapping = dataset.served.as_ref();
+        mapping.is_some_and(|it| {
+            access
+                .package
+                .sees(it, |stream| *stream.name.value == **name)
+        })
+    };
+    let seen: Vec<String> = dataset
+        .suspended
+        .iter()
+        .filter(is_seen)
+        .map(|it| format!("`{it}`"))
+        .collect();
+    let which = match (seen.is_empty(), dataset.suspended.len()) {
+        (false, _) => seen.join(", "),
+        (true, 1) => "a stream".to_owned(),
+        (true, many) => format!("{many} streams"),
+    };
+    let told =
+        format!("suspended: the source of {which} has changed; its operator has the details");
+    Some(match &dataset.reason {
+        Some(reason) => format!("{told}; {reason}"),
+        None => told,
+    })
 }
 
 /// The tool that works a dataset up: its own, or the one that all share.
@@ -72,14 +104,15 @@ fn own_tool(mapping: &Mapping, shares_workup: bool) -> String {
     }
 }
 
-pub(super) fn connected(it: &Connected, package: &Package) -> Reply {
-    let mapping = &it.mapping;
+pub(super) fn connected(it: &Connected, access: &Access) -> Reply {
+    let (mapping, package) = (&it.mapping, &access.package);
+    let shares_workup = !it.own_tools.are_shown(access);
     let name = mapping.dataset.name.as_str();
     let names = mapping.streams.iter().map(|stream| stream.name.as_str());
     let streams: Vec<&str> = names
         .filter(|name| package.sees(mapping, |stream| stream.name == *name))
         .collect();
-    let tool = Some(own_tool(mapping, it.shares_workup)).filter(|_| !streams.is_empty());
+    let tool = Some(own_tool(mapping, shares_workup)).filter(|_| !streams.is_empty());
     let already = if it.was_active { " already" } else { "" };
     let mut text = format!("`{name}` is live{already}, revision {}\n", it.revision);
     if let Some(tool) = &tool {
@@ -88,7 +121,7 @@ pub(super) fn connected(it: &Connected, package: &Package) -> Reply {
             "streams: {}\nnext: {}workup(dataset=\"{name}\", entity); schema lists what can be \
              read\n",
             streams.join(", "),
-            if it.shares_workup {
+            if shares_workup {
                 String::new()
             } else {
                 format!("{tool}(entity), or ")

@@ -48,7 +48,8 @@ pub(super) fn arguments(source: &Source<'_>) -> Json {
 
 /// A filter on the field that shows best how filters are written.
 fn filter(stream: &StreamView) -> Option<Json> {
-    let fields = stream.fields().filter(|field| field.can_filter());
+    let fields = stream.fields();
+    let fields = fields.filter(|field| field.can_filter() && !field.is_masked());
     let mut fields: Vec<&FieldView> = fields.collect();
     fields.sort_by_key(|field| rank(field));
     let field = fields.first()?;

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::{AggregateOp, Datatype, Scalar};
+use wayleave_model::mask::Mask;
+use wayleave_plan::filter::TOKEN_OPERATORS;
 use wayleave_plan::view::{FieldView, StreamView};
 
 use super::Room;
@@ -33,10 +35,11 @@ fn apart(field: &FieldView) -> FieldTraits {
     let datatype = field.datatype();
     let comparable = datatype != Datatype::Json;
     let usual = datatype.aggregates();
+    let aggregates: Vec<AggregateOp> = field.aggregates().collect();
     FieldTraits {
         no_filter: comparable && !field.can_filter(),
         no_sort: comparable && !field.can_sort(),
-        aggregate: (field.aggregates() != usual).then(|| words(field.aggregates())),
+        aggregate: (aggregates != usual).then(|| words(&aggregates)),
     }
 }
 
@@ -48,6 +51,9 @@ pub(super) fn line(field: &FieldView, full: Option<&StreamView>, room: Room) -> 
     }
     if field.is_computed() {
         line.push_str(" computed");
+    }
+    if let Some(mask) = field.mask() {
+        say!(line, " masked({mask}{})", allowed(mask));
     }
     let apart = apart(field);
     if apart.no_filter {
@@ -111,6 +117,12 @@ pub(super) fn structure(field: &FieldView, full: Option<&StreamView>, room: Room
     if field.is_computed() {
         put("computed", true.into());
     }
+    if let Some(mask) = field.mask() {
+        put("mask", mask.to_string().into());
+    }
+    if field.mask().is_some_and(Mask::is_token) && field.can_filter() {
+        put("operators", TOKEN_OPERATORS.join(" ").into());
+    }
     let apart = apart(field);
     if apart.no_filter {
         put("filter", false.into());
@@ -143,10 +155,28 @@ pub(super) fn structure(field: &FieldView, full: Option<&StreamView>, room: Room
     Json::Object(object)
 }
 
+/// What may be done with a masked field besides being shown.
+fn allowed(mask: Mask) -> String {
+    if mask.is_token() {
+        let operators = TOKEN_OPERATORS.join(" ");
+        return format!(": stands for a value, compare by {operators} with tokens of results");
+    }
+    String::new()
+}
+
+/// The datatype of what is shown of a field.
+fn shown_datatype(field: &FieldView) -> Datatype {
+    match field.mask() {
+        None => field.datatype(),
+        Some(Mask::Year) => Datatype::Integer,
+        Some(_) => Datatype::String,
+    }
+}
+
 /// The JSON Schema of a field's value, as results show it.
 fn schema(field: &FieldView) -> Json {
     let mut one = Map::new();
-    let (name, format) = match field.datatype() {
+    let (name, format) = match shown_datatype(field) {
         Datatype::String => (Some("string"), None),
         Datatype::Iri => (Some("string"), Some("iri")),
         Datatype::Integer => (Some("integer"), None),
@@ -158,7 +188,8 @@ fn schema(field: &FieldView) -> Json {
         Datatype::Json => (None, None),
     };
     if let Some(name) = name {
-        let nullable = !field.is_required() && !field.is_many();
+        let is_redacted = field.mask() == Some(Mask::Redact);
+        let nullable = !field.is_required() && !field.is_many() && !is_redacted;
         one.insert(
             "type".to_owned(),
             if nullable {

@@ -88,6 +88,12 @@ fn heading(text: &mut String, source: &Source<'_>, room: Room) {
         text.push_str(": ");
         text.push_str(&inline(description, room.description * 2));
     }
+    if stream.is_suspended() {
+        text.push_str(
+            "\nsuspended: its source has changed since its mapping was ratified; it cannot be \
+             read until its operator mends that",
+        );
+    }
     text.push_str("\nconnection_id");
     for connection in source.connections.iter().take(MAX_CONNECTIONS) {
         say!(text, " {}", connection.connection_id);

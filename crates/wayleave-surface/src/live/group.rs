@@ -69,6 +69,11 @@ impl Group {
         }
     }
 
+    /// Whether it reads a stream that no longer fits its source.
+    pub(super) fn is_suspended(&self) -> bool {
+        self.plan.rows().suspended().is_some()
+    }
+
     /// Whether it has been read.
     pub(super) fn is_known(&self) -> bool {
         self.last.is_some()

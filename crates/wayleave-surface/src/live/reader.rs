@@ -1,7 +1,9 @@
 //! Reads a stream for the change feed, through the same plans as every other read.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use serde_json::{Map, Value as Json};
 use tokio_util::sync::CancellationToken;
 use wayleave_plan::package::Package;
@@ -47,7 +49,8 @@ impl ReadFailure {
     pub(super) fn is_final(&self) -> bool {
         match self {
             Self::TooLarge | Self::NotFollowed | Self::NotKeyed | Self::Refused(_) => true,
-            Self::Store(error) => matches!(error, StoreError::SchemaDrift { .. }),
+            // A stream that no longer fits its source is suspended, and resumes.
+            Self::Store(_) => false,
         }
     }
 }
@@ -71,11 +74,16 @@ pub(super) struct Walk {
 pub(super) struct StreamReader {
     pub(super) service: ReadService,
     pub(super) key: StreamKey,
-    pub(super) options: LiveOptions,
+    pub(super) options: Arc<ArcSwap<LiveOptions>>,
     pub(super) stop: CancellationToken,
 }
 
 impl StreamReader {
+    /// How it is watched, as the settings say now.
+    pub(super) fn options(&self) -> LiveOptions {
+        **self.options.load()
+    }
+
     fn request(&self, changes_since: Option<String>) -> QueryRequest {
         QueryRequest {
             stream: self.key.stream.clone(),
@@ -84,7 +92,7 @@ impl StreamReader {
             sort: Vec::new(),
             fields: None,
             expand: Vec::new(),
-            limit: self.options.max_records,
+            limit: self.options().max_records,
             cursor: None,
             count: CountKind::None,
             changes_since,
@@ -96,6 +104,14 @@ impl StreamReader {
     pub(super) fn plan(&self, package: &Package) -> Result<QueryPlan, Refusal> {
         let view = self.service.view(package);
         QueryPlan::new(&view, &self.request(None), self.service.process_seal())
+    }
+
+    /// Takes note of a failure: the source may have changed.
+    pub(super) fn report(&self, plan: &AuthorizedPlan, failure: &ReadFailure) {
+        if let ReadFailure::Store(error) = failure {
+            let stores = self.service.stores();
+            stores.report(&plan.target().source, error);
+        }
     }
 
     /// Changes when the store's data may have changed; `None` where only reading can tell.
@@ -113,7 +129,7 @@ impl StreamReader {
             let row = row?;
             count += 1;
             bytes += row.iter().map(Value::bytes).sum::<usize>();
-            if count > self.options.max_records || bytes > self.options.max_bytes {
+            if count > self.options().max_records || bytes > self.options().max_bytes {
                 return Err(ReadFailure::TooLarge);
             }
             with_record(plan, row, |record| digests.insert(record));
@@ -153,7 +169,7 @@ impl StreamReader {
         while let Some(row) = rows.next().await {
             let row = row?;
             count += 1;
-            if count > self.options.max_records {
+            if count > self.options().max_records {
                 walk.is_cut = true;
                 break;
             }

@@ -6,6 +6,7 @@ use wayleave_store::StoreError;
 
 use super::reader::ReadFailure;
 use super::{LiveOptions, StreamKey};
+use crate::failure::DRIFT;
 
 fn refused(reason: &'static str, message: String) -> RpcError {
     RpcError::invalid_params(message).with_data(json!({ "reason": reason }))
@@ -49,8 +50,14 @@ pub(super) fn unwatched(key: &StreamKey, failure: &ReadFailure, options: LiveOpt
                 options.max_records,
             ),
         ),
-        ReadFailure::Refused(_) | ReadFailure::Store(StoreError::SchemaDrift { .. }) => {
-            not_served()
+        ReadFailure::Refused(_) => not_served(),
+        ReadFailure::Store(StoreError::SchemaDrift { .. } | StoreError::Suspended { .. }) => {
+            refused(
+                DRIFT,
+                format!(
+                    "{stream} is suspended: its source has changed since its mapping was ratified"
+                ),
+            )
         }
         ReadFailure::Store(error) => {
             let message = format!("the source of {stream} gives no answer now; try again");

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use wayleave_mcp::RpcError;
 use wayleave_plan::package::Package;
 use wayleave_plan::query::QueryPlan;
+use wayleave_store::StoreError;
 
 use super::digests::{RecordChangeKind, RecordDigests};
 use super::group::{Group, News, Wanted};
@@ -131,7 +132,7 @@ impl Watcher {
     /// Watches until nobody is interested; `retire` decides that no other can join any more.
     pub(super) async fn run(mut self, retire: impl Fn(&UnboundedReceiver<Joining>) -> bool) {
         let stop = self.reader.stop.clone();
-        let mut next = Instant::now() + self.reader.options.interval;
+        let mut next = Instant::now() + self.reader.options().interval;
         loop {
             let reason = tokio::select! {
                 () = stop.cancelled() => Reason::Stop,
@@ -188,7 +189,7 @@ impl Watcher {
 
     /// How long to wait before the stream is read again.
     fn pause(&self) -> Duration {
-        let interval = self.reader.options.interval;
+        let interval = self.reader.options().interval;
         let factor = 1_u32 << self.failures.min(6);
         interval
             .saturating_mul(factor)
@@ -198,12 +199,14 @@ impl Watcher {
     /// Compares the stream with what each group saw last, and tells what changed.
     async fn look(&mut self, reason: &Reason) {
         self.regroup();
-        if self.groups.is_empty() {
+        self.refuse_suspended();
+        if self.groups.iter().all(Group::is_suspended) {
             return;
         }
         // Read before the rows, so that a change made meanwhile is looked for again.
         let token = self.change_token().await;
-        let is_known = self.groups.iter().all(Group::is_known);
+        let mut read = self.groups.iter().filter(|it| !it.is_suspended());
+        let is_known = read.all(Group::is_known);
         if token.is_some() && token == self.token && is_known && !self.has_new_keys() {
             self.admit(None);
             return;
@@ -212,7 +215,8 @@ impl Watcher {
         let is_whole = matches!(reason, Reason::Interval) || token.is_some();
         let changed = is_whole && self.has_changed().await;
         let mut is_complete = true;
-        let ids: Vec<u64> = self.groups.iter().map(|group| group.id).collect();
+        let read = self.groups.iter().filter(|it| !it.is_suspended());
+        let ids: Vec<u64> = read.map(|group| group.id).collect();
         for id in ids {
             if changed || self.is_needed(id, is_whole) {
                 is_complete &= self.compare(id).await;
@@ -232,7 +236,8 @@ impl Watcher {
     /// tell.
     async fn change_token(&self) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
-        for (place, group) in self.groups.iter().enumerate() {
+        let read = self.groups.iter().filter(|it| !it.is_suspended());
+        for (place, group) in read.enumerate() {
             // All read the stream itself; a row filter may follow relations to others.
             if place == 0 || group.reads_other_streams() {
                 let token = self.reader.change_token(group.plan.rows()).await?;
@@ -291,6 +296,7 @@ impl Watcher {
                     return true;
                 }
                 Err(failure) => {
+                    self.reader.report(group.plan.rows(), &failure);
                     if !self.fail(id, &failure) {
                         return false;
                     }
@@ -350,6 +356,22 @@ impl Watcher {
                         member.subscriber.changed(&[change(&key.text, *kind)]);
                     }
                 }
+            }
+        }
+    }
+
+    /// Refuses those who join a suspended stream. Those who watched it before it was suspended stay,
+    /// and are told when it resumes.
+    fn refuse_suspended(&mut self) {
+        let suspended = self.groups.iter().filter_map(|it| {
+            let stream = it.plan.rows().suspended()?;
+            Some((it.id, stream.to_string()))
+        });
+        let suspended: Vec<(u64, String)> = suspended.collect();
+        for (id, stream) in suspended {
+            let mut members = self.members.iter();
+            if members.any(|it| it.group == Some(id) && it.done.is_some()) {
+                self.fail(id, &ReadFailure::Store(StoreError::Suspended { stream }));
             }
         }
     }
@@ -426,7 +448,7 @@ impl Watcher {
             ends,
             "a stream cannot be watched"
         );
-        let options = self.reader.options;
+        let options = self.reader.options();
         self.members.retain_mut(|member| {
             let is_meant = match (failure, &member.interest) {
                 (ReadFailure::NotFollowed, Interest::Record(_))

@@ -172,7 +172,7 @@ fn summed(names: &Names<'_>, text: &str) -> Option<Parsed> {
         field.datatype(),
         Datatype::Integer | Datatype::Decimal | Datatype::Number
     );
-    let can = field.aggregates().contains(&AggregateOp::Sum);
+    let can = field.can_aggregate(AggregateOp::Sum);
     (is_amount && can).then(|| Parsed::Aggregate {
         op: "sum".to_owned(),
         field: Some(path),

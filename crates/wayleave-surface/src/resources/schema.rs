@@ -89,6 +89,9 @@ fn field(stream: &StreamView, field: &FieldView) -> Json {
     for (name, _) in marks.into_iter().filter(|(_, holds)| *holds) {
         put(name, true.into());
     }
+    if let Some(mask) = field.mask() {
+        put("mask", mask.to_string().into());
+    }
     if !field.one_of().is_empty() {
         let values = field.one_of().iter().take(MAX_LISTED);
         put("one_of", values.map(ToString::to_string).collect());

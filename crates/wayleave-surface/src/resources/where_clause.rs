@@ -108,7 +108,12 @@ impl WhereClause {
             let message = format!("field `{name}` cannot be filtered on");
             return Err(InvalidParameter::new(name, "not_filterable", message));
         }
-        let value = literal(field.datatype(), &self.value).ok_or_else(|| mismatch(field))?;
+        let value = match field.mask() {
+            // Whatever it stands for, a token is a text.
+            Some(_) => Some(self.value.as_str().into()),
+            None => literal(field.datatype(), &self.value),
+        };
+        let value = value.ok_or_else(|| mismatch(field))?;
         let filter = Map::from_iter([(name.to_owned(), value)]);
         let request = query_of(connection, stream, Some(filter.clone()), 1);
         match QueryPlan::new(&call.view, &request, call.seal) {
@@ -170,6 +175,11 @@ fn literal(datatype: Datatype, text: &str) -> Option<Json> {
 
 fn mismatch(field: &FieldView) -> InvalidParameter {
     let (name, datatype) = (field.name(), field.datatype());
+    if field.is_masked() {
+        let message = format!("`{name}` is masked; compare it with a token that results show");
+        return InvalidParameter::new(name, "type_mismatch", message)
+            .with("expected_datatype", "token");
+    }
     let message = format!("`{name}` ({datatype}) takes {}", spelling(datatype));
     InvalidParameter::new(name, "type_mismatch", message)
         .with("expected_datatype", datatype.to_string())

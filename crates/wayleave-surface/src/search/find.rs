@@ -196,8 +196,9 @@ impl<'a> Search<'a> {
     fn matches(&self, stream: &SearchStream, record: &Record) -> bool {
         let texts = texts(stream, record);
         let texts = texts.iter().map(|(field, text)| (*field, text.as_ref()));
-        self.query.matches(texts.clone())
-            && self.required.iter().all(|it| it.matches(texts.clone()))
+        let analyzer = stream.view.search_analyzer().into();
+        let has = |query: &Query| query.matches(analyzer, texts.clone());
+        has(self.query) && self.required.iter().all(has)
     }
 }
 

@@ -87,7 +87,8 @@ fn found(hit: &Hit, stream: &SearchStream, query: &Query, title: &str, most: usi
     // The title is shown already: among texts that match equally well, another one says more.
     texts.sort_by_key(|(field, _)| Some(*field) == own);
     let pairs = texts.iter().map(|(field, text)| (*field, text.as_ref()));
-    match snippet(query, pairs, most) {
+    let analyzer = stream.view.search_analyzer().into();
+    match snippet(query, analyzer, pairs, most) {
         Some(found) if found.plain.trim() == title.trim() => {
             format!("{}: {}", found.field, found.marked)
         }

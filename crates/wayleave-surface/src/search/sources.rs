@@ -9,7 +9,7 @@ use wayleave_plan::value::datetime_text;
 use wayleave_search::{Index, Query, Source};
 
 use super::{Indexed, Indexes};
-use crate::indexing;
+use crate::{failure, indexing};
 
 /// Maximum number of connections listed individually.
 const LISTED: usize = 12;
@@ -58,12 +58,17 @@ impl Sources {
     pub(super) fn new(plan: &SearchPlan, indexes: &dyn Indexes) -> Self {
         let stream = |it: &wayleave_plan::search::SearchStream| {
             let spec = indexing::spec(&it.view);
-            let index = indexes.index(it.view.connection_id(), it.view.name(), &spec);
+            let (id, name) = (it.view.connection_id(), it.view.name());
+            let index = indexes.index(id, name, &spec);
             Stream {
                 connection_id: it.view.connection_id().to_owned(),
                 fields: it.fields.clone(),
                 is_whole: it.is_whole(),
                 state: match index {
+                    // Its index is of a source that its mapping no longer describes.
+                    _ if it.view.is_suspended() => {
+                        State::Missing(Missing::Unread(failure::suspended(id, name)))
+                    }
                     Indexed::Ready(index) => State::Ready(index),
                     Indexed::Making => State::Missing(Missing::Indexing),
                     Indexed::Failed => State::Missing(Missing::NotIndexed),
@@ -85,6 +90,14 @@ impl Sources {
     pub(super) fn any_ready(&self) -> bool {
         let mut streams = self.streams.iter();
         streams.any(|it| matches!(it.state, State::Ready(_)))
+    }
+
+    /// Why a stream was not searched, if that is not for want of an index.
+    pub(super) fn unread(&self) -> Option<&Refusal> {
+        self.streams.iter().find_map(|it| match &it.state {
+            State::Missing(Missing::Unread(refusal)) => Some(refusal),
+            _ => None,
+        })
     }
 
     /// Whether an index is being built.

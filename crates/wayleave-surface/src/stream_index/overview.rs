@@ -19,6 +19,9 @@ fn marked(field: &FieldView, values: usize) -> String {
     if field.is_many() {
         name.push_str("[]");
     }
+    if let Some(mask) = field.mask() {
+        say!(name, "(masked {mask})");
+    }
     let one_of = field.one_of();
     if !one_of.is_empty() && one_of.len() <= values {
         let values = one_of.iter().map(|it| inline(&it.to_string(), 32));

@@ -161,6 +161,7 @@ fn is_stated(node: &Node<'_>, field: &FieldView) -> bool {
     let stream = node.stream;
     !stream.is_joined_on(field)
         && field.is_scalar()
+        && !field.is_masked()
         && !stream.key_fields().contains(field)
         && stream.updated() != Some(field)
 }

@@ -253,9 +253,10 @@ impl<'a> TitleSearch<'a> {
         self.more |= best.more;
         for node in reader.nodes(&best.ids).await? {
             let title = node.title();
+            let analyzer = node.stream.search_analyzer().into();
             let has = |word: &Query| {
                 let title = title.as_deref();
-                title.is_some_and(|title| word.matches([("title", title)]))
+                title.is_some_and(|title| word.matches(analyzer, [("title", title)]))
             };
             let known = self.nodes.iter().any(|it| it.id() == node.id());
             if !known && words.iter().all(has) {

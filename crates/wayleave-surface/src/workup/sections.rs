@@ -166,7 +166,8 @@ fn passage(query: &Query, node: &Node<'_>) -> Option<(String, String)> {
     let pairs = texts
         .iter()
         .map(|(field, text)| (field.as_str(), text.as_str()));
-    let found = snippet(query, pairs, PASSAGE)?;
+    let analyzer = node.stream.search_analyzer().into();
+    let found = snippet(query, analyzer, pairs, PASSAGE)?;
     let (field, whole) = texts.into_iter().find(|(field, _)| *field == found.field)?;
     let quoted = quote::part(&found.plain, &whole);
     Some((

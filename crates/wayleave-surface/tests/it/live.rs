@@ -4,6 +4,7 @@
 mod changes;
 mod cost;
 mod large;
+mod masked;
 mod recovery;
 mod twins;
 
@@ -89,6 +90,7 @@ pub fn narrow() -> Package {
         fields: FieldScope::Only(BTreeSet::from(fields)),
         relations: RelationScope::All,
         rows: Some(json!({ "port": "Bergen" })),
+        masks: std::collections::BTreeMap::new(),
     };
     let streams = BTreeMap::from([("ships".to_owned(), stream)]);
     package("narrow", StreamScope::Only(streams))

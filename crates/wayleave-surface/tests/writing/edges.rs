@@ -215,7 +215,7 @@ async fn injected_text_is_text_in_every_field_and_key() {
 }
 
 /// Orders belong to a shop of their own region; the key of a shop is the region and its number.
-const SHOPS: &str = r#"
+pub const SHOPS: &str = r#"
 [dataset]
 name = "crm"
 kind = "KIND"

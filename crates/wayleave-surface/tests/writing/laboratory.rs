@@ -164,7 +164,8 @@ impl Laboratory {
         Self::over(kind, dsn, &mapping(kind))
     }
 
-    fn over(kind: SourceKind, dsn: &str, mapping: &str) -> Self {
+    /// Such a database through another mapping.
+    pub fn over(kind: SourceKind, dsn: &str, mapping: &str) -> Self {
         let options = StoreOptions {
             wait: Duration::from_mins(5),
             ..StoreOptions::default()
@@ -254,6 +255,16 @@ impl Laboratory {
         }
     }
 
+    /// How many people have a name.
+    pub async fn named(&self, name: &str) -> usize {
+        let given = json!({ "stream": "people", "filter": { "name": name }, "limit": 10 });
+        let given = given.as_object().unwrap().clone();
+        let reply = self.service.query_records(&Package::local(), given).await;
+        assert!(!reply.is_error, "{}", reply.text);
+        let rows = &reply.structured.value()["data"]["rows"];
+        rows.as_array().unwrap().len()
+    }
+
     /// Everything that is stored, as one text.
     pub async fn dump(&self) -> String {
         let (orgs, people) = (self.records("orgs").await, self.records("people").await);
@@ -310,11 +321,13 @@ pub fn narrow() -> Package {
         fields: FieldScope::Only(fields.iter().map(|it| (*it).to_owned()).collect()),
         relations: RelationScope::All,
         rows: rows(),
+        masks: std::collections::BTreeMap::new(),
     };
     let orgs = StreamGrant {
         fields: FieldScope::All,
         relations: RelationScope::All,
         rows: rows(),
+        masks: std::collections::BTreeMap::new(),
     };
     let streams = [("people".to_owned(), people), ("orgs".to_owned(), orgs)];
     package("narrow", StreamScope::Only(streams.into()), &CAPABILITIES)

@@ -15,6 +15,7 @@ mod contract;
 mod crash;
 mod edges;
 mod generated;
+mod hidden_rules;
 mod laboratory;
 mod narrowing;
 mod races;

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::json;
 use wayleave_activity::{ActivityId, ArgumentKeyError, prov_document};
-use wayleave_ledger::Head;
+use wayleave_ledger::{Head, KeyFingerprint};
 use wayleave_project::{Project, activity_log, render};
 
 use crate::{failure::Failure, output::Output};
@@ -28,6 +28,10 @@ pub(crate) struct Arguments {
     /// A head kept elsewhere, which the ledger must still pass through. Implies `--verify`.
     #[arg(long, value_name = "SEQ:HASH")]
     head: Option<Head>,
+    /// The key of the project's first owner, which the ledger must begin its signatures with.
+    /// Implies `--verify`.
+    #[arg(long, value_name = "FINGERPRINT")]
+    owner: Option<KeyFingerprint>,
     /// How many entries to list, the latest.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: u32,
@@ -109,8 +113,8 @@ pub(crate) async fn run(
     if let Some(action) = arguments.action {
         return act(action, project, output).await;
     }
-    if arguments.verify || arguments.head.is_some() {
-        return verify(arguments.head, project, output).await;
+    if arguments.verify || arguments.head.is_some() || arguments.owner.is_some() {
+        return verify(arguments.head, arguments.owner, project, output).await;
     }
     let project = super::open_to_read(project)?;
     let ledger = project.governance().ledger();
@@ -122,10 +126,13 @@ pub(crate) async fn run(
 
 async fn verify(
     head: Option<Head>,
+    owner: Option<KeyFingerprint>,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let project = super::open_to_read(project)?;
+    let folder = project.unwrap_or(Path::new("."));
+    let trust = super::trust()?.with_owner(owner);
+    let project = Project::open_to_read_trusting(folder, &trust)?;
     let report = project.governance().audit(head).await?;
     Ok(output.show(&render::audit::verification(report)))
 }

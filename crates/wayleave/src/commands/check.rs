@@ -14,7 +14,7 @@ pub(crate) struct Arguments {
     /// Drafts, by dataset or by file [default: all].
     #[arg(value_name = "DATASET|FILE")]
     drafts: Vec<String>,
-    /// Also compare each draft with its live sources.
+    /// Also compare each draft, and each live mapping, with its sources.
     #[arg(long)]
     live: bool,
 }
@@ -33,17 +33,23 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let mut report = check::check(&project, &arguments.drafts)?;
+    let mut live = Vec::new();
     if arguments.live {
         let state = project.governance().ledger().state().await?;
         let spinner = Spinner::start("asking the sources");
         let hear = |step| spinner.hear(step);
-        report.compare(&super::source_probe(), &state, &hear).await;
+        let probe = super::source_probe();
+        report.compare(&probe, &state, &hear).await;
+        let drafts = &arguments.drafts;
+        live = check::compare_live(&project, &report, drafts, &probe, &hear).await?;
     }
     let unknown = unknown_grants(&project).await?;
     for line in render::check::unknown_grants(&unknown) {
         output.remark(line);
     }
-    Ok(output.show(&render::check::report_with_settings(&report, &unknown)))
+    Ok(output.show(&render::check::report_with_settings(
+        &report, &live, &unknown,
+    )))
 }
 
 /// Grants that the settings promise to holders of access tokens and nobody made.

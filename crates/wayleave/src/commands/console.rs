@@ -1,6 +1,10 @@
 //! `wayleave console`: a page in the browser, for the person who decides.
 
-use std::{net::SocketAddr, path::Path, process::ExitCode};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::Subcommand;
 use serde_json::json;
@@ -8,11 +12,11 @@ use wayleave_ledger::{Clock as _, SystemClock};
 use wayleave_project::{settings, source::Environment};
 use wayleave_server::{
     Deployment,
-    console::{ConsoleServer, LinkError, LoginLinks, console_address},
+    console::{ConsoleServer, ConsoleSigning, LinkError, LoginLinks, console_address},
 };
 
 use super::serve::stop_on_signal;
-use crate::{actor, arguments, failure::Failure, output::Output};
+use crate::{actor, arguments, confirm, failure::Failure, output::Output, signing::AGENT_VARIABLE};
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -24,8 +28,31 @@ pub(crate) struct Arguments {
     /// Who the first link signs in [default: the user of this machine].
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
+    #[command(flatten)]
+    key: ConsoleKeyArgs,
     #[command(subcommand)]
     action: Option<Action>,
+}
+
+/// What the console signs decisions with, in a project that has owners.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct ConsoleKeyArgs {
+    /// In a project with owners, the key file the console signs with; each decision asks for its
+    /// passphrase [default: an owner's key in `ssh-agent`].
+    #[arg(long = "console-key", value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+impl ConsoleKeyArgs {
+    /// How decisions are signed in a console that this process serves.
+    pub(super) fn signing(&self) -> ConsoleSigning {
+        let agent = std::env::var_os(AGENT_VARIABLE).filter(|it| !it.is_empty());
+        ConsoleSigning {
+            key_file: self.key_file.clone(),
+            agent: agent.map(PathBuf::from),
+            is_attended: confirm::is_attended(),
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -62,7 +89,8 @@ pub(crate) async fn run(
     let address = arguments.http.or(project.settings().console).or(usual);
     let address = address.ok_or_else(|| Failure::bug("the console has no address"))?;
     let deployment = Deployment::open(&project, Environment::process()).await?;
-    let console = deployment.bind_console(address, None).await?;
+    let signing = arguments.key.signing();
+    let console = deployment.bind_console(address, None, signing).await?;
     let who = arguments.who.unwrap_or_else(actor::os_user);
     announce_as(&console, &who, output)?;
     console.serve(stop_on_signal()).await;

@@ -4,13 +4,15 @@ use std::{path::Path, process::ExitCode};
 
 use wayleave_project::{doctor, render};
 
-use crate::{output::Output, progress::Spinner};
+use crate::{failure::Failure, output::Output, progress::Spinner};
 
-pub(crate) async fn run(project: Option<&Path>, output: Output) -> ExitCode {
+pub(crate) async fn run(project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
+    let trust = super::trust()?;
     let folder = project.unwrap_or(Path::new("."));
     let spinner = Spinner::start("looking");
     let probe = super::source_probe();
-    let findings = doctor::examine(folder, &probe, &|step| spinner.hear(step)).await;
+    let hear = |step| spinner.hear(step);
+    let findings = doctor::examine_trusting(folder, &trust, &probe, &hear).await;
     drop(spinner);
-    output.show(&render::doctor::findings(&findings))
+    Ok(output.show(&render::doctor::findings(&findings)))
 }

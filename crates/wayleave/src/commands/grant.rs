@@ -3,6 +3,7 @@
 pub(super) mod create;
 pub(super) mod expiry;
 mod file;
+mod narrow;
 
 use std::{path::Path, process::ExitCode};
 
@@ -16,6 +17,7 @@ use crate::{
     actor::ActorArgs,
     failure::{Failure, Status},
     output::Output,
+    signing::SigningArgs,
 };
 
 #[derive(Debug, Subcommand)]
@@ -34,6 +36,8 @@ pub(crate) enum Action {
         #[arg(value_name = "GRANT")]
         grant: String,
     },
+    /// Put a narrower grant in the place of one, for every token that has it, in one act.
+    Narrow(narrow::Arguments),
     /// Take a grant back, from every token that has it.
     Revoke {
         /// The grant.
@@ -41,6 +45,8 @@ pub(crate) enum Action {
         grant: String,
         #[command(flatten)]
         act: ActorArgs,
+        #[command(flatten)]
+        signing: SigningArgs,
     },
 }
 
@@ -52,8 +58,13 @@ pub(crate) async fn run(
     match action {
         Action::Create(it) => create::run(it, project, output).await,
         Action::List { all } => list(all, project, output).await,
+        Action::Narrow(it) => narrow::run(it, project, output).await,
         Action::Show { grant } => show(&grant, project, output).await,
-        Action::Revoke { grant, act } => revoke(&grant, &act, project, output).await,
+        Action::Revoke {
+            grant,
+            act,
+            signing,
+        } => revoke(&grant, &act, &signing, project, output).await,
     }
 }
 
@@ -78,10 +89,11 @@ async fn show(id: &str, project: Option<&Path>, output: Output) -> Result<ExitCo
 async fn revoke(
     id: &str,
     act: &ActorArgs,
+    signing: &SigningArgs,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let project = super::open(project)?;
+    let project = signing.sign(super::open(project)?).await?;
     let governance = project.governance();
     let state = governance.ledger().state().await?;
     let who = act.who();
@@ -136,6 +148,7 @@ pub(super) fn refused(error: GovernanceError) -> Failure {
             Refusal::UnknownGrant { .. } | Refusal::GrantRevoked { .. } => {
                 "`wayleave grant list --all` shows them"
             }
+            Refusal::NotNarrower { .. } => "make another grant for what it does not allow",
             Refusal::UnknownToken { .. } | Refusal::TokenRevoked { .. } => {
                 "`wayleave token list --all` shows them"
             }

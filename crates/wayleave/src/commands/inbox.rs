@@ -11,7 +11,7 @@ use wayleave_project::{
 };
 
 use super::diff;
-use crate::{actor::ActorArgs, confirm::ConfirmArgs, failure::Failure, output::Output};
+use crate::{actor::ActorArgs, failure::Failure, output::Output, signing::SigningArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
@@ -46,7 +46,7 @@ pub(crate) enum Action {
         #[command(flatten)]
         act: ActorArgs,
         #[command(flatten)]
-        answer: ConfirmArgs,
+        signing: SigningArgs,
         /// Do not compare the proposal with its live sources.
         #[arg(long)]
         offline: bool,
@@ -100,7 +100,7 @@ pub(crate) async fn run(
         Action::Ratify {
             id,
             act,
-            answer,
+            signing,
             offline,
         } => {
             let proposal = inbox.get(id).map_err(failed)?;
@@ -111,8 +111,11 @@ pub(crate) async fn run(
             let against = review.current.digest();
             output.preface(render::inbox::show(&proposal, Ok(review), now)?.text());
             let digest = proposal.digest.short();
-            let question = format!("ratify `{}` as {digest}?", proposal.dataset);
-            answer.require(&question, "nothing was ratified", output)?;
+            let dataset = &proposal.dataset;
+            let asked = format!("ratify `{dataset}` as {digest}");
+            let undone = "nothing was ratified";
+            let decided = signing.decide(project.clone(), &asked, dataset, undone);
+            let project = decided.await?;
             let agreement = Agreement {
                 read: proposal.digest,
                 against,

@@ -2,6 +2,7 @@
 
 pub(crate) mod aggregate;
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod client;
 pub(crate) mod completions;
@@ -21,9 +22,11 @@ pub(crate) mod init;
 pub(crate) mod introspect;
 pub(crate) mod keys;
 pub(crate) mod meta;
+pub(crate) mod owner;
 pub(crate) mod propose;
 pub(crate) mod query;
 pub(crate) mod ratify;
+pub(crate) mod restore;
 pub(crate) mod retire;
 pub(crate) mod schema;
 pub(crate) mod search;
@@ -35,7 +38,9 @@ pub(crate) mod watch;
 
 use std::{path::Path, process::ExitCode};
 
-use wayleave_project::{Project, source_probe::SourceProbe};
+use wayleave_project::{
+    Project, ProjectError, source::Environment, source_probe::SourceProbe, trust::TrustStore,
+};
 
 use crate::{
     cli::{Cli, Command},
@@ -73,25 +78,36 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Meta(it) => meta::run(it, project, output).await,
         Command::Top(it) => top::run(it, project, output).await,
         Command::Index(it) => index::run(it, project, output).await,
+        Command::Owner(it) => owner::run(it, project, output).await,
         Command::Grant(it) => grant::run(it, project, output).await,
         Command::Token(it) => token::run(it, project, output).await,
         Command::Audit(it) => audit::run(it, project, output).await,
         Command::Keys(it) => keys::run(it, project, output),
         Command::Gc => gc::run(project, output).await,
-        Command::Doctor => Ok(doctor::run(project, output).await),
+        Command::Backup(it) => backup::run(it, project, output).await,
+        Command::Restore(it) => restore::run(it, project, output).await,
+        Command::Doctor => doctor::run(project, output).await,
         Command::Client(it) => client::run(it, project, output).await,
         Command::Completions(it) => completions::run(&it, output),
     }
 }
 
 /// Opens the given project, or the one in this folder.
-fn open(project: Option<&Path>) -> Result<Project, Failure> {
-    Ok(Project::open(project.unwrap_or(Path::new(".")))?)
+pub(crate) fn open(project: Option<&Path>) -> Result<Project, Failure> {
+    let folder = project.unwrap_or(Path::new("."));
+    Ok(Project::open_trusting(folder, &trust()?)?)
 }
 
 /// Opens it for reading only: it may be a copy that cannot be written.
 fn open_to_read(project: Option<&Path>) -> Result<Project, Failure> {
-    Ok(Project::open_to_read(project.unwrap_or(Path::new(".")))?)
+    let folder = project.unwrap_or(Path::new("."));
+    Ok(Project::open_to_read_trusting(folder, &trust()?)?)
+}
+
+/// What this user trusts of the projects they open.
+fn trust() -> Result<TrustStore, Failure> {
+    let trust = TrustStore::from_environment(&Environment::process());
+    Ok(trust.map_err(ProjectError::from)?)
 }
 
 /// A probe that takes DSNs from the environment of this process.

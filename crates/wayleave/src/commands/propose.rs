@@ -2,8 +2,9 @@
 
 use std::{path::Path, process::ExitCode};
 
+use wayleave_ledger::State;
 use wayleave_model::propose::ProposeOptions;
-use wayleave_project::{proposal::DraftTarget, render};
+use wayleave_project::{Project, proposal::DraftTarget, render};
 
 use crate::{arguments, failure::Failure, output::Output, progress::Spinner};
 
@@ -21,6 +22,10 @@ pub(crate) struct Arguments {
     /// Read the values of text columns, and list those of columns with at most 12 as `one_of`.
     #[arg(long)]
     samples: bool,
+    /// Change the draft only so that it fits the source again: take out what is gone, and follow what
+    /// is declared differently. Without a draft, begin with the live mapping.
+    #[arg(long, conflicts_with = "samples")]
+    fit: bool,
     /// Print the draft and write nothing.
     #[arg(long)]
     stdout: bool,
@@ -39,7 +44,11 @@ pub(crate) async fn run(
         options.connection.clone_from(&dataset);
         options.dataset = dataset;
     }
+    let dataset = options.dataset.clone();
     let mut target = DraftTarget::prepare(&project, options, arguments.schema.as_deref())?;
+    if arguments.fit && !target.has_text() {
+        target.begin_with(decided(&project, &state, &dataset).await?);
+    }
     let spinner = Spinner::start("reading the catalogue");
     let catalogue = super::source_probe()
         .catalogue(&state, &arguments.source, target.schema(), &|step| {
@@ -54,7 +63,11 @@ pub(crate) async fn run(
             .await?;
         target.set_samples(samples);
     }
-    let proposal = target.propose(&catalogue)?;
+    let proposal = if arguments.fit {
+        target.fit(&catalogue)?
+    } else {
+        target.propose(&catalogue)?
+    };
     if arguments.stdout {
         let document = render::proposal::draft(&proposal)?;
         output.document_or(&document, &proposal.text);
@@ -67,4 +80,17 @@ pub(crate) async fn run(
         target.write(&proposal)?;
     }
     Ok(output.show(&render::proposal::proposal(&target.shown, &proposal)))
+}
+
+/// The text of the live mapping, or else of the ratified one.
+async fn decided(project: &Project, state: &State, dataset: &str) -> Result<String, Failure> {
+    let active = state
+        .datasets()
+        .get(dataset)
+        .and_then(|it| it.active.as_ref());
+    let mapping = match active {
+        Some(active) => project.governance().load_as(&active.ratified.act).await?,
+        None => project.governance().load(dataset).await?,
+    };
+    Ok(String::from_utf8_lossy(mapping.bytes()).into_owned())
 }

@@ -6,8 +6,8 @@ use wayleave_project::{Project, render, review::Review};
 
 use super::diff;
 use crate::{
-    actor::ActorArgs, arguments, confirm::ConfirmArgs, failure::Failure, output::Output,
-    progress::Spinner,
+    actor::ActorArgs, arguments, failure::Failure, output::Output, progress::Spinner,
+    signing::SigningArgs,
 };
 
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     act: ActorArgs,
     #[command(flatten)]
-    answer: ConfirmArgs,
+    signing: SigningArgs,
     /// Do not compare the draft with its live sources.
     #[arg(long)]
     offline: bool,
@@ -52,9 +52,11 @@ pub(crate) async fn run(
     }
     output.preface(render::review::review(&review).text());
     let digest = review.proposed.digest().short();
-    let question = format!("ratify `{}` as {digest}?", arguments.dataset);
+    let dataset = &arguments.dataset;
+    let act = format!("ratify `{dataset}` as {digest}");
     let undone = "nothing was ratified";
-    arguments.answer.require(&question, undone, output)?;
+    let decided = arguments.signing.decide(project, &act, dataset, undone);
+    let project = decided.await?;
     let who = arguments.act.who();
     let ratified = review.ratify(&project, who, arguments.act.note).await?;
     Ok(output.show(&render::review::ratified(&ratified)))

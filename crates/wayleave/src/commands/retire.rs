@@ -6,7 +6,7 @@ use serde_json::json;
 use wayleave_ledger::Refusal;
 use wayleave_project::columns;
 
-use crate::{actor::ActorArgs, arguments, confirm::ConfirmArgs, failure::Failure, output::Output};
+use crate::{actor::ActorArgs, arguments, failure::Failure, output::Output, signing::SigningArgs};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     act: ActorArgs,
     #[command(flatten)]
-    answer: ConfirmArgs,
+    signing: SigningArgs,
 }
 
 pub(crate) async fn run(
@@ -51,12 +51,15 @@ pub(crate) async fn run(
         entry.act.digest.short(),
         entry.act.who
     ));
-    let question = format!("retire `{dataset}`?");
-    let undone = "nothing was retired";
-    arguments.answer.require(&question, undone, output)?;
+    let (act, undone) = (format!("retire `{dataset}`"), "nothing was retired");
+    let signing = &arguments.signing;
+    let project = signing
+        .decide(project.clone(), &act, dataset, undone)
+        .await?;
     let who = arguments.act.who();
     let note = &arguments.act.note;
-    let entry_made = governance.retire(dataset, &who, note).await?;
+    let retired = project.governance().retire(dataset, &who, note);
+    let entry_made = retired.await?;
     let document = json!({
         "dataset": dataset, "digest": entry.act.digest, "who": who, "entry": entry_made.seq,
     });

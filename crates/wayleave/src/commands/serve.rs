@@ -1,11 +1,15 @@
 //! `wayleave serve`: the project's active datasets, for agents.
 
-use std::{net::SocketAddr, path::Path, process::ExitCode};
+use std::{io::IsTerminal as _, net::SocketAddr, path::Path, process::ExitCode, sync::Arc};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use wayleave_ledger::KeyFingerprint;
 use wayleave_project::{Project, columns, settings::Settings, source::Environment};
-use wayleave_server::{DeployError, Deployment, auth::GivenToken, deployment::ServeError};
+use wayleave_server::{
+    DeployError, Deployment, active_settings::ActiveSettings, auth::GivenToken,
+    console::ConsoleSigning, deployment::ServeError,
+};
 
 use super::console;
 use crate::{arguments, client, failure::Failure, output::Output};
@@ -26,6 +30,12 @@ pub(crate) struct Arguments {
     /// the settings].
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = arguments::address, conflicts_with = "stdio")]
     console: Option<SocketAddr>,
+    /// The key of the project's first owner. A ledger that does not begin with it is not served
+    /// [default: `WAYLEAVE_TRUST_OWNER`, else the owner this user saw first].
+    #[arg(long, value_name = "FINGERPRINT")]
+    owner: Option<KeyFingerprint>,
+    #[command(flatten)]
+    console_key: console::ConsoleKeyArgs,
 }
 
 pub(crate) async fn run(
@@ -39,7 +49,8 @@ pub(crate) async fn run(
     if arguments.require_token {
         given = given.required();
     }
-    let project = Project::open(project.unwrap_or(Path::new(".")))?;
+    let trust = super::trust()?.with_owner(arguments.owner);
+    let project = Project::open_trusting(project.unwrap_or(Path::new(".")), &trust)?;
     let deployment = Deployment::open(&project, Environment::process()).await?;
     let stop = stop_on_signal();
     if !project.settings().audit.required {
@@ -55,7 +66,9 @@ pub(crate) async fn run(
         let address = arguments.http.unwrap_or(project.settings().http);
         let console = arguments.console.or(project.settings().console);
         let addresses = (address, console);
-        over_http(&deployment, project.settings(), addresses, stop, output).await?;
+        let signing = arguments.console_key.signing();
+        let settings = project.settings();
+        over_http(&deployment, settings, addresses, signing, stop, output).await?;
     }
     deployment.close().await;
     Ok(ExitCode::SUCCESS)
@@ -67,6 +80,7 @@ async fn over_stdio(
     stop: CancellationToken,
     output: Output,
 ) -> Result<(), Failure> {
+    deployment.keep_watch().await;
     warn(deployment, output);
     deployment.keep_indexes();
     let served = deployment.serve_stdio(given, stop).await;
@@ -81,15 +95,21 @@ pub(super) async fn over_http(
     deployment: &Deployment,
     settings: &Settings,
     (address, console): (SocketAddr, Option<SocketAddr>),
+    signing: ConsoleSigning,
     stop: CancellationToken,
     output: Output,
 ) -> Result<(), Failure> {
     let http = deployment.bind(address).await?;
     let url = deployment.url(http.local_addr());
     let console = match console {
-        Some(address) => Some(deployment.bind_console(address, Some(url.clone())).await?),
+        Some(address) => {
+            let bound = deployment.bind_console(address, Some(url.clone()), signing);
+            Some(bound.await?)
+        }
         None => None,
     };
+    deployment.keep_watch().await;
+    reload_on_signal(Arc::clone(deployment.settings()), stop.clone());
     warn(deployment, output);
     deployment.keep_indexes();
     output.remark(format_args!("listening on {url}"));
@@ -121,6 +141,14 @@ fn warn(deployment: &Deployment, output: Output) {
         output.remark(format_args!("warning: {unknown}"));
         output.remark(format_args!("  hint: {}", unknown.hint()));
     }
+    for it in deployment.suspended() {
+        output.remark(format_args!(
+            "warning: stream `{}` of `{}` is suspended: {}",
+            it.stream,
+            it.connection_id,
+            it.problems.join("; ")
+        ));
+    }
     for withheld in deployment.withheld() {
         let failure = Failure::from_error(&withheld.reason);
         output.remark(format_args!(
@@ -144,6 +172,29 @@ pub(super) fn stop_on_signal() -> CancellationToken {
         std::process::exit(130);
     });
     stop
+}
+
+/// Reads the settings again at every SIGHUP. On a terminal that signal means that the terminal is gone,
+/// and ends the process as usual.
+fn reload_on_signal(settings: Arc<ActiveSettings>, stop: CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    if std::io::stdin().is_terminal() {
+        return;
+    }
+    let Ok(mut hung_up) = signal(SignalKind::hangup()) else {
+        return;
+    };
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                told = hung_up.recv() => match told {
+                    Some(()) => settings.reload(),
+                    None => return,
+                },
+            }
+        }
+    });
 }
 
 async fn signal() {

@@ -19,6 +19,7 @@ use crate::{
     actor, arguments,
     failure::{Failure, Status},
     output::Output,
+    signing::SigningArgs,
 };
 
 #[derive(Debug, Subcommand)]
@@ -32,6 +33,8 @@ pub(crate) enum Action {
         /// The source.
         #[arg(value_name = "NAME", value_parser = arguments::source)]
         name: String,
+        #[command(flatten)]
+        signing: SigningArgs,
     },
     /// Print the statement that makes the table of idempotency keys, for you to run in the source.
     Prepare {
@@ -72,6 +75,8 @@ pub(crate) struct Add {
     /// it `VARIABLE_FILE` may name a file that holds the DSN.
     #[arg(long, value_name = "VARIABLE")]
     env: String,
+    #[command(flatten)]
+    signing: SigningArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -106,7 +111,7 @@ pub(crate) async fn run(
     match action {
         Action::Add(add) => run_add(add, project, output).await,
         Action::List => list(project, output).await,
-        Action::Remove { name } => remove(&name, project, output).await,
+        Action::Remove { name, signing } => remove(&name, &signing, project, output).await,
         Action::Prepare { name, schema } => {
             prepare(&name, schema.as_deref(), project, output).await
         }
@@ -116,7 +121,7 @@ pub(crate) async fn run(
 }
 
 async fn run_add(add: Add, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
-    let project = super::open(project)?;
+    let project = add.signing.sign(super::open(project)?).await?;
     let kind = SourceKind::from(add.kind);
     let new = NewSource {
         name: add.name.clone(),
@@ -167,8 +172,13 @@ async fn list(project: Option<&Path>, output: Output) -> Result<ExitCode, Failur
     Ok(output.show(&sources))
 }
 
-async fn remove(name: &str, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
-    let project = super::open(project)?;
+async fn remove(
+    name: &str,
+    signing: &SigningArgs,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let project = signing.sign(super::open(project)?).await?;
     let governance = project.governance();
     let state = governance.ledger().state().await?;
     declared(&state, name)?;

@@ -9,7 +9,7 @@ use serde_json::json;
 use wayleave_project::render;
 
 use super::grant::{expiry, refused};
-use crate::{actor::ActorArgs, failure::Failure, output::Output};
+use crate::{actor::ActorArgs, failure::Failure, output::Output, signing::SigningArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
@@ -28,6 +28,8 @@ pub(crate) enum Action {
         token: String,
         #[command(flatten)]
         act: ActorArgs,
+        #[command(flatten)]
+        signing: SigningArgs,
     },
 }
 
@@ -39,7 +41,11 @@ pub(crate) async fn run(
     match action {
         Action::Create(it) => create::run(it, project, output).await,
         Action::List { all } => list(all, project, output).await,
-        Action::Revoke { token, act } => revoke(&token, &act, project, output).await,
+        Action::Revoke {
+            token,
+            act,
+            signing,
+        } => revoke(&token, &act, &signing, project, output).await,
     }
 }
 
@@ -53,10 +59,11 @@ async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitC
 async fn revoke(
     id: &str,
     act: &ActorArgs,
+    signing: &SigningArgs,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let project = super::open(project)?;
+    let project = signing.sign(super::open(project)?).await?;
     let governance = project.governance();
     let who = act.who();
     let entry = governance.revoke_token(id, &who, &act.note).await;

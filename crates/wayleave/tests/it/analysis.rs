@@ -30,7 +30,7 @@ fn shop() -> Session {
            \n[streams.lines.measures]\nrevenue = \"sum(amount)\"\n\
            basket = \"sum(amount) / count_distinct(order_id)\"\n";
     std::fs::write(&draft, text).unwrap();
-    for words in [&["ratify", "shop", "--yes"][..], &["connect", "shop"]] {
+    for words in [&["ratify", "shop"][..], &["connect", "shop"]] {
         session.run(words).exits(0);
     }
     session

@@ -198,7 +198,7 @@ fn answer(session: &Session, entry: &Value) -> Ran {
 fn the_token_in_a_file_decides_as_one_in_a_variable_does() {
     let mut session = shop();
     session.run(&["propose", "shop"]).exits(0);
-    session.run(&["ratify", "shop", "--yes"]).exits(0);
+    session.run(&["ratify", "shop"]).exits(0);
     session.run(&["connect", "shop"]).exits(0);
     let file = session.home().join("token");
     session.set("WAYLEAVE_TOKEN_FILE", file.to_str().unwrap());

@@ -1,6 +1,7 @@
-//! Killing and starving `wayleave ratify` at its system calls.
+//! Killing and starving `wayleave ratify`, signed by an owner, at its system calls.
 //!
-//! A run of the suite takes a share of the points; `WAYLEAVE_FULL=1` takes all.
+//! A run of the suite takes a share of the points; `WAYLEAVE_FULL=1` takes all. Opening the key takes
+//! most of a run.
 
 use std::io;
 use std::path::Path;
@@ -27,6 +28,7 @@ struct Case {
 impl Case {
     fn new(live: bool) -> Self {
         let session = Session::with_dataset();
+        session.add_owner();
         let old = session.read("mappings/music.toml");
         let new = format!("{old}# and one line more\n");
         session.write("mappings/music.toml", &new);
@@ -54,8 +56,9 @@ impl Disturbed for Case {
         self.session
             .command(line[0])
             .args(&line[1..])
-            .args(["ratify", "music", "--yes", "--project"])
+            .args(["ratify", "music", "--project"])
             .arg(project)
+            .args(self.session.signing())
             .args((!self.live).then_some("--offline"))
             .output()
     }
@@ -95,20 +98,20 @@ fn governance(project: &Path) -> Governance {
 
 #[tokio::test]
 async fn ratify_killed_at_any_call_leaves_old_or_new() {
-    kill_everywhere(&Case::new(false), 11).await;
+    kill_everywhere(&Case::new(false), 44).await;
 }
 
 #[tokio::test]
 async fn ratify_after_asking_the_source_and_killed_while_it_writes_leaves_old_or_new() {
-    kill_while_it_writes(&Case::new(true), 3).await;
+    kill_while_it_writes(&Case::new(true), 12).await;
 }
 
 #[tokio::test]
 async fn ratify_on_a_failing_disk_says_so_and_leaves_old_or_new() {
-    fail_everywhere(&Case::new(false), "EIO", 3).await;
+    fail_everywhere(&Case::new(false), "EIO", 12).await;
 }
 
 #[tokio::test]
 async fn ratify_on_a_full_disk_says_so_and_leaves_old_or_new() {
-    fail_everywhere(&Case::new(false), "ENOSPC", 3).await;
+    fail_everywhere(&Case::new(false), "ENOSPC", 12).await;
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::door::{issue, served};
+use crate::door::{Serving, issue, served};
 use crate::session::{Ran, Session, program};
 
 fn with_serve(session: &Session, lines: &str) {
@@ -110,17 +110,28 @@ fn mode(path: &Path, mode: u32) {
 
 #[test]
 fn doctor_looks_at_every_private_file_and_at_the_keys_of_cursors() {
-    let (session, ..) = served();
+    let (session, token, _) = served();
     let keys = session.here().join(".wayleave/cursor.keys");
     let head = session.here().join(".wayleave/ledger.head");
+    let arguments = session.here().join(".wayleave/activity.keys");
+    let log = session.here().join(".wayleave/activity/00/head");
+    let proposal = session.here().join(".wayleave/inbox/1.json");
     // The first read makes the file.
     session.run(&["query", "artist", "--limit", "1"]).exits(0);
+    // A call makes the log and its keys.
+    let server = Serving::start(&session);
+    server.call("/mcp", Some(&token), "schema", &serde_json::json!({}));
+    server.stop();
+    fs::create_dir(proposal.parent().unwrap()).unwrap();
+    fs::write(&proposal, "{}").unwrap();
+    mode(&proposal, 0o600);
     session.run(&["doctor"]).exits(0).says("private to you");
-    for file in [&keys, &head] {
+    for file in [&keys, &head, &arguments, &log, &proposal] {
         mode(file, 0o644);
-        let name = file.file_name().unwrap().to_str().unwrap();
+        let name = file.strip_prefix(session.here().join(".wayleave"));
+        let name = name.unwrap().to_str().unwrap();
         let examined = session.run(&["doctor"]).exits(0);
-        let examined = examined.says(&format!("other users could read {name}"));
+        let examined = examined.says(&format!("other users could read `{name}`"));
         assert!(!examined.all().contains("private to you"));
         mode(file, 0o600);
     }

@@ -54,7 +54,7 @@ fn a_draft_with_slips_is_told_where_and_what_each_is() {
     session.write("mappings/empty.toml", "");
     let lines = [
         "wayleave check",
-        "wayleave ratify staff --yes",
+        "wayleave ratify staff",
         "wayleave datasets",
     ];
     check("slips.txt", &mut session, &lines);
@@ -63,7 +63,7 @@ fn a_draft_with_slips_is_told_where_and_what_each_is() {
 #[test]
 fn a_source_that_drifted_is_told_wherever_it_matters() {
     let mut session = staff();
-    session.run(&["ratify", "staff", "--yes"]).exits(0);
+    session.run(&["ratify", "staff"]).exits(0);
     let sql = "CREATE TABLE people (id integer PRIMARY KEY, full_name text, badge_no text, \
                boss text);";
     fs::remove_file(session.home().join("staff.db")).unwrap();
@@ -83,12 +83,12 @@ fn what_is_missing_is_told_with_what_to_do_next() {
     session.unset("STAFF_DSN");
     let lines = [
         "wayleave source test staff",
-        "wayleave ratify staff --yes",
+        "wayleave ratify staff",
         "wayleave connect staff",
         "wayleave source add staff --kind sqlite --env STAFF_DSN",
         "wayleave source add shop --kind sqlite --env /data/shop.db",
         "wayleave diff shop",
-        "wayleave retire staff --yes",
+        "wayleave retire staff",
         "wayleave disconnect staff",
         "wayleave ratfy staff",
         "wayleave doctor",

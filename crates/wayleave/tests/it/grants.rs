@@ -281,10 +281,10 @@ fn retiring_a_dataset_ends_what_was_granted_of_it() {
     let session = Session::with_dataset();
     let id = grant(&session, &[]);
     session
-        .run(&["retire", "music", "--yes", "--who", "Ben"])
+        .run(&["retire", "music", "--who", "Ben"])
         .exits(0)
         .says("takes 1 grant along");
-    session.run(&["ratify", "music", "--yes"]).exits(0);
+    session.run(&["ratify", "music"]).exits(0);
     session
         .run(&["grant", "show", &id])
         .exits(0)

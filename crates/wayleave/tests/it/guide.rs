@@ -104,11 +104,7 @@ fn grants_and_tokens_go_as_the_guide_says() {
         "--env",
         "STAFF_DSN",
     ];
-    for words in [
-        &source[..],
-        &["propose", "staff"],
-        &["ratify", "staff", "--yes"],
-    ] {
+    for words in [&source[..], &["propose", "staff"], &["ratify", "staff"]] {
         session.run(words).exits(0);
     }
     check("granting.md", &mut session);

@@ -74,8 +74,8 @@ fn no_file_in_the_folder_hides_another() {
     assert_eq!(sound, ["music", "sound"]);
 
     // Everything about the other drafts still works.
-    session.run(&["ratify", "music", "--yes"]).exits(0);
-    session.run(&["ratify", "sound", "--yes"]).exits(0);
+    session.run(&["ratify", "music"]).exits(0);
+    session.run(&["ratify", "sound"]).exits(0);
     session
         .run(&["datasets"])
         .exits(0)
@@ -103,7 +103,7 @@ fn two_drafts_of_one_name_are_both_named_and_neither_is_ratified() {
         &["check"][..],
         &["check", "music"],
         &["diff", "music"],
-        &["ratify", "music", "--yes"],
+        &["ratify", "music"],
     ] {
         session
             .run(words)
@@ -125,7 +125,7 @@ fn two_drafts_of_one_name_are_both_named_and_neither_is_ratified() {
         .replace("kind = \"sqlite\"", "kind = \"paper\"");
     session.write("mappings/copy.toml", broken);
     session
-        .run(&["ratify", "music", "--yes"])
+        .run(&["ratify", "music"])
         .exits(1)
         .says("dataset `music` is in `mappings/copy.toml` and in `mappings/music.toml`");
 }
@@ -140,7 +140,7 @@ fn a_connection_that_another_dataset_has_is_not_ratified_twice() {
     );
     session.run(&["check"]).exits(0);
     session
-        .run(&["ratify", "other", "--yes"])
+        .run(&["ratify", "other"])
         .exits(1)
         .says("connection `music` is in `mappings/other.toml` and in `music`");
 }
@@ -157,7 +157,7 @@ fn an_ontology_is_enforced_when_there_is_one_and_hides_nothing_when_it_is_broken
         .says("undeclared_type")
         .says("`Genre`");
     session
-        .run(&["ratify", "small", "--yes", "--offline"])
+        .run(&["ratify", "small", "--offline"])
         .exits(1)
         .says("undeclared_type");
     session.write("ontology.toml", "[[entity_types]]\nname = 7\n");
@@ -179,7 +179,7 @@ fn a_draft_is_checked_by_its_path_too_and_ratified_only_by_its_name() {
     session.write("elsewhere", small("elsewhere"));
     session.run(&["check", "./elsewhere"]).exits(0);
     session
-        .run(&["ratify", "elsewhere", "--yes"])
+        .run(&["ratify", "elsewhere"])
         .exits(2)
         .says("is in no draft");
 }

@@ -65,12 +65,8 @@ fn every_command_answers_in_a_document_of_the_agreed_shape() {
     ask(&session, 0, &["check", "--live"]);
     ask(&session, 0, &["diff", "staff"]);
     ask(&session, 2, &["diff", "stuff"]);
-    ask(
-        &session,
-        0,
-        &["ratify", "staff", "--yes", "--note", "first"],
-    );
-    ask(&session, 0, &["ratify", "staff", "--yes"]);
+    ask(&session, 0, &["ratify", "staff", "--note", "first"]);
+    ask(&session, 0, &["ratify", "staff"]);
     ask(&session, 0, &["connect", "staff"]);
     ask(&session, 0, &["datasets"]);
     ask(&session, 0, &["grant", "create", "--dataset", "staff"]);
@@ -87,11 +83,11 @@ fn every_command_answers_in_a_document_of_the_agreed_shape() {
     ask(&session, 0, &["doctor"]);
     session.write("mappings/staff.toml", "[dataset]\nname = \"staff\"\n");
     ask(&session, 1, &["check"]);
-    ask(&session, 1, &["ratify", "staff", "--yes"]);
+    ask(&session, 1, &["ratify", "staff"]);
     ask(&session, 0, &["disconnect", "staff"]);
     ask(&session, 2, &["disconnect", "staff"]);
-    ask(&session, 0, &["retire", "staff", "--yes"]);
-    ask(&session, 2, &["retire", "staff", "--yes"]);
+    ask(&session, 0, &["retire", "staff"]);
+    ask(&session, 2, &["retire", "staff"]);
     ask(&session, 0, &["source", "remove", "staff"]);
     ask(&session, 0, &["completions", "bash"]);
     ask(&session, 2, &["no-such-command"]);

@@ -9,6 +9,7 @@
 )]
 
 mod analysis;
+mod backup;
 mod client;
 mod client_crash;
 mod client_told;
@@ -23,6 +24,8 @@ mod guide;
 mod hostile;
 mod index;
 mod json;
+mod languages;
+mod masks;
 mod newcomer;
 mod replaced;
 mod same_words;
@@ -33,3 +36,4 @@ mod stores;
 mod tamper;
 mod terminal;
 mod upkeep;
+mod write_crash;

@@ -14,7 +14,7 @@ fn odd(sql: &str) -> Session {
     for words in [
         "source add odd --kind sqlite --env ODD_DSN",
         "propose odd",
-        "ratify odd --yes",
+        "ratify odd",
         "connect odd",
     ] {
         let words: Vec<_> = words.split(' ').collect();
@@ -127,7 +127,7 @@ fn a_value_that_is_not_what_its_column_declares_can_be_served_as_text() {
     let draft = lines.collect::<Vec<_>>().join("\n");
     session.write("mappings/odd.toml", draft);
     session.run(&["check", "--live"]).exits(0);
-    session.run(&["ratify", "odd", "--yes"]).exits(0);
+    session.run(&["ratify", "odd"]).exits(0);
     session.run(&["connect", "odd"]).exits(0);
     session
         .run(&["query", "visits", "--sort", "day"])
@@ -172,10 +172,10 @@ fn a_search_at_the_terminal_finds_what_is_indexed_and_says_what_is_not() {
 fn nobody_to_ask_is_told_in_words_that_fit_the_command() {
     let session = Session::with_dataset();
     session
-        .run(&["retire", "music"])
+        .run_unattended(&["retire", "music"])
         .exits(2)
-        .says("nothing was retired")
-        .says("`--yes`");
+        .says("only a person at a terminal can answer here")
+        .says("nothing was retired");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn two_datasets_of_one_source_are_served_beside_each_other() {
     for words in [
         "propose odd --dataset other",
         "check --live",
-        "ratify other --yes",
+        "ratify other",
         "connect other",
         "query visits --connection odd",
         "query visits --connection other",

@@ -47,11 +47,11 @@ async fn commands_print_what_the_project_crate_renders() {
     same(&session, &["datasets"], &render::datasets::overview(&lines));
 
     let mut report = check::check(&project, &[]).unwrap();
-    let rendering = render::check::report_with_settings(&report, &[]);
+    let rendering = render::check::report_with_settings(&report, &[], &[]);
     assert!(rendering.has_findings());
     same(&session, &["check"], &rendering);
     report.compare(&probe, &state, &|_| {}).await;
-    let rendering = render::check::report_with_settings(&report, &[]);
+    let rendering = render::check::report_with_settings(&report, &[], &[]);
     same(&session, &["check", "--live"], &rendering);
 
     let review = Review::load(&project, "music").await.unwrap();

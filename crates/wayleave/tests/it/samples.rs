@@ -60,7 +60,7 @@ async fn check(dialect: Dialect) {
     for secret in ["hunter2", "Ana", "example.com"] {
         assert!(!shown.all().contains(secret) && !wrote.all().contains(secret));
     }
-    for words in [&["ratify", "shop", "--yes"][..], &["connect", "shop"]] {
+    for words in [&["ratify", "shop"][..], &["connect", "shop"]] {
         session.run(words).exits(0);
     }
     session.run(&["schema", "orders"]).exits(0).says("paid");

@@ -75,8 +75,8 @@ fn a_dsn_pasted_as_any_argument_of_any_command_is_refused_and_not_repeated() {
             &["propose", "music", "--dataset", dsn],
             &["check", dsn],
             &["diff", dsn],
-            &["ratify", dsn, "--yes"],
-            &["retire", dsn, "--yes"],
+            &["ratify", dsn],
+            &["retire", dsn],
             &["connect", dsn],
             &["disconnect", dsn],
             &["audit", "--head", dsn],
@@ -116,14 +116,9 @@ fn a_dsn_pasted_into_a_note_or_a_name_is_never_recorded() {
     let session = Session::with_draft();
     for dsn in PASTED {
         for words in [
-            &["ratify", "music", "--yes", "--note", dsn][..],
-            &["ratify", "music", "--yes", "--who", dsn],
-            &[
-                "ratify",
-                "music",
-                "--yes",
-                &format!("--note=moved to {dsn} today"),
-            ],
+            &["ratify", "music", "--note", dsn][..],
+            &["ratify", "music", "--who", dsn],
+            &["ratify", "music", &format!("--note=moved to {dsn} today")],
         ] {
             assert_eq!(run(&session, words).status, 2, "{words:?}");
         }
@@ -151,8 +146,8 @@ fn a_dsn_pasted_into_a_draft_is_refused_and_not_repeated() {
         session.write("mappings/music.toml", format!("# {dsn}\n{draft}"));
         for words in [
             &["diff", "music"][..],
-            &["ratify", "music", "--yes"],
-            &["ratify", "music", "--yes", "--offline"],
+            &["ratify", "music"],
+            &["ratify", "music", "--offline"],
             &["propose", "music", "--stdout"],
         ] {
             assert_ne!(run(&session, words).status, 0, "{words:?}");
@@ -242,7 +237,7 @@ async fn a_password_of_a_working_source_stays_inside_at_every_log_level() {
         &["propose", "crm"],
         &["propose", "crm", "--stdout"],
         &["check", "--live"],
-        &["ratify", "crm", "--yes"],
+        &["ratify", "crm"],
         &["connect", "crm"],
         &["doctor"],
         &["audit"],

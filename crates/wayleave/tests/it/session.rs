@@ -1,5 +1,6 @@
 //! A terminal session: commands in a project folder, and their output.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -9,6 +10,9 @@ use wayleave_test::sqlite_file;
 
 /// The home folder shown in every transcript.
 const HOME: &str = "/data";
+
+/// The passphrase of the key of a session's owner.
+const PASSPHRASE: &str = "seven small boats in a row";
 
 /// The program under test.
 pub(crate) fn program() -> PathBuf {
@@ -113,8 +117,28 @@ impl Session {
     /// The same, with the draft ratified.
     pub(crate) fn with_dataset() -> Self {
         let session = Self::with_draft();
-        session.run(&["ratify", "music", "--yes"]).exits(0);
+        session.run(&["ratify", "music"]).exits(0);
         session
+    }
+
+    /// Makes `ana` the first owner of the project, with a key file in the home.
+    pub(crate) fn add_owner(&self) {
+        let key = self.home().join("owner.key");
+        self.write_home("passphrase", PASSPHRASE);
+        let words = ["owner", "add", "ana", "--new-key", key.to_str().unwrap()];
+        let lines = format!("ana\n{PASSPHRASE}\n{PASSPHRASE}");
+        self.agree(&words, &lines).exits(0);
+    }
+
+    /// The words that sign with the owner's key.
+    pub(crate) fn signing(&self) -> [String; 4] {
+        let path = |name: &str| self.home().join(name).display().to_string();
+        let (key, file) = (path("owner.key"), path("passphrase"));
+        ["--key".into(), key, "--passphrase-file".into(), file]
+    }
+
+    fn write_home(&self, name: &str, text: &str) {
+        std::fs::write(self.home().join(name), text).unwrap();
     }
 
     pub(crate) fn home(&self) -> &Path {
@@ -187,9 +211,63 @@ impl Session {
         command
     }
 
-    /// Runs `wayleave` with these words.
+    /// Runs `wayleave` with these words. Where it asks a person to agree, a person agrees: see
+    /// [`Session::agree`]. `--yes` is dropped; there is no such option.
     pub(crate) fn run(&self, words: &[&str]) -> Ran {
+        let words: Vec<&str> = words.iter().copied().filter(|it| *it != "--yes").collect();
+        let is_named = words.contains(&"--key");
+        match words[..] {
+            ["ratify" | "retire", name, ..] if !is_named && !name.starts_with('-') => {
+                self.agree(&words, name)
+            }
+            _ => self.run_unattended(&words),
+        }
+    }
+
+    /// Runs `wayleave` with these words, without a terminal.
+    pub(crate) fn run_unattended(&self, words: &[&str]) -> Ran {
         Ran::of(&self.command(program()).args(words).output().unwrap())
+    }
+
+    /// Runs `wayleave` on a terminal of its own, and types that line there. Its output goes to
+    /// pipes, as ever.
+    pub(crate) fn agree(&self, words: &[&str], line: &str) -> Ran {
+        let output = self.home().join(".ran");
+        let quoted = |word: &str| format!("'{}'", word.replace('\'', r"'\''"));
+        let mut command = quoted(program().to_str().unwrap());
+        for word in words {
+            command.push(' ');
+            command.push_str(&quoted(word));
+        }
+        let (out, err) = (output.with_extension("out"), output.with_extension("err"));
+        let shell = format!("{command} >{} 2>{}", out.display(), err.display());
+        let ran = self.on_terminal(&shell, &format!("{line}\n"));
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        Ran {
+            status: ran.status,
+            stdout: read(&out),
+            stderr: read(&err),
+        }
+    }
+
+    /// Runs a shell line on a terminal of its own, and types these keys there. The output is what
+    /// the terminal shows.
+    pub(crate) fn on_terminal(&self, line: &str, keys: &str) -> Ran {
+        let mut child = self
+            .command("script")
+            .args(["--quiet", "--return", "--command", line, "/dev/null"])
+            .env("TERM", "dumb")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("`script` runs; else install the package `bsdutils`");
+        let mut input = child.stdin.take().unwrap();
+        // The program may have ended before it is asked anything.
+        let _ = input.write_all(keys.as_bytes());
+        // At the end of its input `script` ends the terminal's too, so it stays open.
+        let output = child.wait_with_output().unwrap();
+        drop(input);
+        Ran::of(&output)
     }
 
     /// Runs a shell line, as a guide shows it, and adds it to the transcript. Its exit code follows
@@ -211,12 +289,21 @@ impl Session {
             }
             return;
         }
-        let output = self
-            .command("sh")
-            .args(["-c", &format!("{{ {line}; }} 2>&1")])
-            .output()
-            .unwrap();
-        let ran = Ran::of(&output);
+        let ran = match person_in(&line) {
+            None => {
+                let line = format!("{{ {line}; }} 2>&1");
+                Ran::of(&self.command("sh").args(["-c", &line]).output().unwrap())
+            }
+            Some(name) => {
+                let shown = self.home().join(".shown");
+                let line = format!("{{ {line}; }} >{} 2>&1", shown.display());
+                let asked = self.on_terminal(&line, &format!("{name}\n"));
+                Ran {
+                    stdout: std::fs::read_to_string(shown).unwrap(),
+                    ..asked
+                }
+            }
+        };
         let printed = self.named(self.normal(&ran.stdout));
         self.transcript.push_str(&printed);
         if !printed.is_empty() && !printed.ends_with('\n') {
@@ -273,6 +360,14 @@ impl Session {
         }
         text
     }
+}
+
+/// The name that a person types to agree to what a line does.
+fn person_in(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace().skip_while(|it| *it != "wayleave");
+    words.next()?;
+    matches!(words.next()?, "ratify" | "retire").then_some(())?;
+    words.next()
 }
 
 /// The name of the id at that position in transcripts.

@@ -54,7 +54,7 @@ async fn walk(dialect: Dialect, name: &str, sql: &str) -> Session {
         &["introspect", "store"],
         &["propose", "store"],
         &["check", "--live"],
-        &["ratify", "store", "--yes"],
+        &["ratify", "store"],
         &["connect", "store"],
         &["doctor"],
     ] {
@@ -136,12 +136,10 @@ async fn a_table_renamed_after_ratification_is_drift_everywhere_and_connects_now
         session.read("mappings/store.toml") + "# edited\n",
     );
     session
-        .run(&["ratify", "store", "--yes"])
+        .run(&["ratify", "store"])
         .exits(1)
         .says("nothing was ratified");
-    session
-        .run(&["ratify", "store", "--yes", "--offline"])
-        .exits(0);
+    session.run(&["ratify", "store", "--offline"]).exits(0);
     session.run(&["datasets"]).exits(0).says("is still live");
 
     // Proposing again reports the change, keeps the draft's own words, and corrects nothing by
@@ -168,7 +166,7 @@ fn a_source_that_is_not_there_is_told_with_what_to_do() {
         .exits(2)
         .says("does not exist");
     session
-        .run(&["ratify", "music", "--yes"])
+        .run(&["ratify", "music"])
         .exits(1)
         .says("does not exist");
     session
@@ -252,7 +250,7 @@ async fn the_sql_for_triggers_installs_whatever_the_tables_are_called() {
     let draft = session.read("mappings/store.toml");
     let viewed = draft.replace("table = \"kept\"", "table = \"seen\"");
     session.write("mappings/store.toml", viewed);
-    session.run(&["ratify", "store", "--yes"]).exits(0);
+    session.run(&["ratify", "store"]).exits(0);
     session
         .run(&["source", "triggers", "store"])
         .exits(0)

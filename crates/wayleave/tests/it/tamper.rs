@@ -56,7 +56,7 @@ fn a_frozen_mapping_that_is_gone_is_named_and_can_be_ratified_again() {
         session.read("mappings/music.toml") + "# again\n",
     );
     session
-        .run(&["ratify", "music", "--yes"])
+        .run(&["ratify", "music"])
         .exits(0)
         .says("cannot be read, so everything looks new");
     session.run(&["connect", "music"]).exits(0);
@@ -71,7 +71,7 @@ fn a_damaged_mapping_that_is_live_is_told_also_when_another_is_ratified() {
         "mappings/music.toml",
         session.read("mappings/music.toml") + "# again\n",
     );
-    session.run(&["ratify", "music", "--yes"]).exits(0);
+    session.run(&["ratify", "music"]).exits(0);
     session.run(&["datasets"]).exits(1).says(&file);
     session
         .run(&["doctor"])
@@ -86,7 +86,7 @@ fn a_damaged_dataset_can_still_be_retired() {
     let session = Session::with_dataset();
     flip_a_bit(&session);
     session
-        .run(&["retire", "music", "--yes", "--note", "damaged"])
+        .run(&["retire", "music", "--note", "damaged"])
         .exits(0);
     session.run(&["datasets"]).exits(0).says("retired");
 }
@@ -114,11 +114,7 @@ fn a_private_folder_that_others_may_enter_is_told_with_the_cure() {
     let session = Session::with_dataset();
     let folder = session.here().join(".wayleave");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
-    for words in [
-        &["doctor"][..],
-        &["datasets"],
-        &["ratify", "music", "--yes"],
-    ] {
+    for words in [&["doctor"][..], &["datasets"], &["ratify", "music"]] {
         let ran = session
             .run(words)
             .says("open to other users")

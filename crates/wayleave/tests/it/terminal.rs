@@ -12,21 +12,7 @@ fn type_keys(session: &Session, words: &str, keys: &str) -> Ran {
 
 /// Runs a shell line on a terminal of its own, and types these keys there.
 fn type_line(session: &Session, line: &str, keys: &str) -> Ran {
-    let mut child = session
-        .command("script")
-        .args(["--quiet", "--return", "--command", line, "/dev/null"])
-        .env("TERM", "dumb")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("`script` runs; else install the package `bsdutils`");
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(keys.as_bytes())
-        .unwrap();
-    Ran::of(&child.wait_with_output().unwrap())
+    session.on_terminal(line, keys)
 }
 
 fn state(session: &Session) -> String {
@@ -35,30 +21,30 @@ fn state(session: &Session) -> String {
 }
 
 #[test]
-fn a_person_who_says_yes_has_ratified_and_one_who_does_not_has_not() {
+fn a_person_who_types_the_name_has_ratified_and_one_who_types_anything_else_has_not() {
     let session = Session::with_draft();
-    for keys in ["n\n", "\n", "maybe\n"] {
+    for keys in ["n\n", "\n", "y\n", "yes\n", "musi\n", "Music\n"] {
         type_keys(&session, "ratify music", keys)
             .exits(1)
-            .says("ratify `music` as")
-            .says("[y/N]")
+            .says("to ratify `music` as")
+            .says("type its name")
             .says("nothing was ratified");
         assert_eq!(state(&session), "draft");
     }
-    type_keys(&session, "ratify music", "y\n")
+    type_keys(&session, "ratify music", "music\n")
         .exits(0)
         .says("ratified `music` by");
     assert_eq!(state(&session), "ratified");
-    type_keys(&session, "retire music", "n\n")
+    type_keys(&session, "retire music", "y\n")
         .exits(1)
         .says("nothing was retired");
     assert_eq!(state(&session), "ratified");
-    type_keys(&session, "retire music", "y\n").exits(0);
+    type_keys(&session, "retire music", "music\n").exits(0);
     assert_eq!(state(&session), "retired");
 }
 
 #[test]
-fn a_yes_through_a_pipe_is_no_answer() {
+fn a_name_through_a_pipe_is_no_answer_even_on_a_terminal() {
     let session = Session::with_draft();
     let mut child = session
         .command(program())
@@ -69,10 +55,15 @@ fn a_yes_through_a_pipe_is_no_answer() {
         .spawn()
         .unwrap();
     // The program may have ended before the input is written.
-    let _ = child.stdin.take().unwrap().write_all(b"y\ny\n");
+    let _ = child.stdin.take().unwrap().write_all(b"music\nmusic\n");
     Ran::of(&child.wait_with_output().unwrap())
         .exits(2)
-        .says("this is not a terminal");
+        .says("only a person at a terminal can answer here");
+    assert_eq!(state(&session), "draft");
+    let line = format!("echo music | {} ratify music", program().display());
+    type_line(&session, &line, "")
+        .exits(2)
+        .says("only a person at a terminal can answer here");
     assert_eq!(state(&session), "draft");
 }
 

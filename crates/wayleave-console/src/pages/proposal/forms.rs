@@ -8,6 +8,7 @@ use crate::{
     names::{Plain, code},
     page::csrf,
     respond::Visit,
+    signing::passphrase_field,
     weigh::Weight,
     words::sentence,
 };
@@ -68,6 +69,7 @@ pub(super) fn ratify_form(
                     spellcheck="false" required aria-invalid=[wrong("name").map(|_| "true")];
                 @if let Some(why) = wrong("name") { span.error { (sentence(why)) } }
             }
+            (passphrase_field(visit, "pass"))
             label.tick {
                 input type="checkbox" name="connect" checked;
                 span { "Connect it at once, so that agents are served it." }

@@ -29,6 +29,15 @@ impl Way {
         matches!(self, Self::StatelessHttp | Self::StatelessPipe)
     }
 
+    /// Messages with which a conversation begins.
+    pub(crate) fn opening_messages(self) -> usize {
+        match self {
+            Self::StatelessHttp => 0,
+            Self::StatelessPipe => 1,
+            Self::SessionHttp | Self::SessionPipe => 2,
+        }
+    }
+
     pub(crate) fn is_http(self) -> bool {
         matches!(self, Self::StatelessHttp | Self::SessionHttp)
     }
@@ -224,10 +233,10 @@ fn of_session_era(way: Way) -> Vec<Case> {
     let ask = |method: &str, params, expected| request(way, method, params, expected);
     let cancelled = json!({ "requestId": 99 });
     vec![
-        ask("ping", json!({}), empty()),
-        ask("logging/setLevel", json!({ "level": "info" }), empty()),
-        ask("resources/subscribe", json!({ "uri": "x:/a" }), empty()),
-        ask("resources/unsubscribe", json!({ "uri": "x:/a" }), empty()),
+        ask("ping", json!({}), done()),
+        ask("logging/setLevel", json!({ "level": "info" }), done()),
+        ask("resources/subscribe", json!({ "uri": "x:/a" }), done()),
+        ask("resources/unsubscribe", json!({ "uri": "x:/a" }), done()),
         ask(
             "subscriptions/listen",
             json!({ "notifications": {} }),

@@ -182,6 +182,24 @@ impl Client {
         }
     }
 
+    /// Sends the message, leaves, and returns all answers.
+    pub(crate) async fn answers(mut self, case: &Case) -> Vec<Value> {
+        let answer = match &mut self {
+            Self::Http(..) => self.send(case).await,
+            Self::Pipe(pipe) => {
+                pipe.say_raw(&case.body).await;
+                None
+            }
+        };
+        let mut answers: Vec<Value> = answer.into_iter().collect();
+        match self {
+            Self::Http(..) => self.leave().await,
+            Self::Pipe(pipe) => answers.extend(pipe.rest().await),
+        }
+        answers.retain(|message| message.get("method").is_none());
+        answers
+    }
+
     /// Leaves, and waits until the server has ended.
     pub(crate) async fn leave(self) {
         match self {

@@ -2,7 +2,8 @@
 
 mod cases;
 mod client;
-mod recorder;
+pub(crate) mod recorder;
+mod replies;
 use std::sync::Arc;
 
 use self::cases::{Case, Expected, ID, WAYS, Way, cases, generated};
@@ -41,11 +42,7 @@ async fn check(way: Way, case: &Case, prepare: impl Fn(&Gatekeeper, &Budget)) {
     let caller = Caller::new("alice").with_view("all").within(budget.clone());
     let gate = Gatekeeper::new(caller);
     let mut client = Client::begin(way, &server, &gate).await;
-    let before = match way {
-        Way::StatelessHttp => 0,
-        Way::StatelessPipe => 1,
-        Way::SessionHttp | Way::SessionPipe => 2,
-    };
+    let before = way.opening_messages();
     recorder.saw(before, &case.name).await;
     prepare(&gate, &budget);
     let answer = client.send(case).await;

@@ -1,6 +1,9 @@
 //! An observer that records everything.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 
 use serde_json::{Map, Value, json};
 use tokio::{sync::Notify, time::timeout};
@@ -32,25 +35,50 @@ pub(crate) struct Entry {
 pub(crate) struct Recorder {
     pub(crate) entries: Arc<Mutex<Vec<Entry>>>,
     changed: Arc<Notify>,
+    /// Whether nothing can be recorded from now on.
+    pub(crate) is_failing: Arc<AtomicBool>,
 }
 
 pub(crate) struct Recording {
     entries: Arc<Mutex<Vec<Entry>>>,
     at: usize,
     ended: bool,
+    is_failing: Arc<AtomicBool>,
+}
+
+/// Done at a later poll than the first, as on a disk; or failed.
+fn recorded(is_failing: &AtomicBool) -> Recorded {
+    let is_failing = is_failing.load(Ordering::SeqCst);
+    Recorded::Pending(Box::pin(async move {
+        tokio::task::yield_now().await;
+        if is_failing {
+            return Err(RpcError::unrecorded());
+        }
+        Ok(())
+    }))
 }
 
 impl CallObserver for Recorder {
     fn begin(&self, request: RequestFacts) -> Result<Box<dyn ObservedCall>, RpcError> {
         let at = self.add(request, Fate::Begun);
         let entries = Arc::clone(&self.entries);
-        let ended = false;
-        Ok(Box::new(Recording { entries, at, ended }))
+        Ok(Box::new(Recording {
+            entries,
+            at,
+            ended: false,
+            is_failing: Arc::clone(&self.is_failing),
+        }))
     }
 
-    fn refused(&self, request: RequestFacts, reason: RefusalReason) -> Recorded {
-        self.add(request, Fate::Refused(reason));
-        Recorded::Done
+    fn refused(
+        &self,
+        request: RequestFacts,
+        reason: RefusalReason,
+        meta: &mut Map<String, Value>,
+    ) -> Recorded {
+        let at = self.add(request, Fate::Refused(reason));
+        meta.insert("test/activity".to_owned(), json!(at));
+        recorded(&self.is_failing)
     }
 }
 
@@ -64,7 +92,7 @@ impl ObservedCall for Recording {
             Outcome::Failed { code, .. } => Fate::Failed(code),
         };
         meta.insert("test/activity".to_owned(), json!(self.at));
-        Recorded::Done
+        recorded(&self.is_failing)
     }
 }
 

@@ -182,6 +182,16 @@ impl Pipe {
         super::names(&result, "tools", "name")
     }
 
+    /// Closes this end, and returns everything that was still to be read.
+    pub async fn rest(mut self) -> Vec<Value> {
+        self.write.shutdown().await.unwrap();
+        let mut rest = Vec::new();
+        while let Some(line) = self.line().await {
+            rest.push(line);
+        }
+        rest
+    }
+
     /// The next notification, stored or new.
     pub async fn hear(&mut self) -> Value {
         match self.heard.pop_front() {

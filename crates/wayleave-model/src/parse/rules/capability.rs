@@ -29,6 +29,7 @@ impl<'m> Rules<'m> {
             Action::Create | Action::Update => {
                 if let Some(stream) = stream {
                     self.writable(capability, stream, &path);
+                    self.writes_masked(capability, stream, &path);
                 }
             }
         }

@@ -29,6 +29,7 @@ impl<'m> Rules<'m> {
             self.listed_values(field, &path);
         }
         self.uses(field, &path);
+        self.mask(stream, field, &path);
     }
 
     fn constraints_fit(&mut self, field: &'m Field, path: &str) {

@@ -53,6 +53,13 @@ pub enum Change {
         /// How it is declared now.
         is: String,
     },
+    /// An entry was changed so that the mapping fits the source.
+    Fitted {
+        /// The entry.
+        entry: String,
+        /// What became of it.
+        what: String,
+    },
     /// The values of a column were sampled and are listed.
     Sampled {
         /// Its table.
@@ -116,6 +123,7 @@ impl fmt::Display for Change {
                 write!(f, "column {} of {} was ", name(column), name(table))?;
                 write!(f, "{} and is {}", name(was), name(is))
             }
+            Self::Fitted { entry, what } => write!(f, "`{entry}` {what}"),
             Self::Sampled {
                 table,
                 column,

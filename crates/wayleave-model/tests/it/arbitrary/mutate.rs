@@ -170,7 +170,7 @@ fn mutate_stream(choices: &mut Choices, stream: &mut Stream) {
 }
 
 fn mutate_field(choices: &mut Choices, field: &mut Field) {
-    match choices.below(18) {
+    match choices.below(19) {
         0 => field.name.value.push('x'),
         1 => match &mut field.origin {
             Origin::Column(column) => column.value.push('x'),
@@ -205,6 +205,14 @@ fn mutate_field(choices: &mut Choices, field: &mut Field) {
             Some(at) => drop(field.aggregate.value.remove(at)),
             None => field.aggregate.value.insert(0, AggregateOp::Count),
         },
+        17 => {
+            let mask = if field.mask.is_some() {
+                "last4"
+            } else {
+                "redact"
+            };
+            field.mask = Some(Spanned::unplaced(mask.parse().unwrap()));
+        }
         _ => field.filter.value ^= true,
     }
 }

@@ -3,7 +3,7 @@
 mod fixture;
 mod forge;
 mod issuer;
-mod wire;
+pub(crate) mod wire;
 
 mod anonymous;
 mod crowd;

@@ -1,15 +1,20 @@
 //! Authoring operations come and go while a deployment serves.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use wayleave_model::grant::Scope;
+use wayleave_mcp::Caller;
+use wayleave_model::grant::{Scope, Scopes};
+use wayleave_plan::package::Package;
 use wayleave_project::{
     Rendering,
     meta::{MetaContext, MetaOperation, MetaResult, OperationId},
 };
+
+use wayleave_surface::access::Access;
 
 use super::{client::Client, fixture::ProjectFixture};
 
@@ -98,4 +103,43 @@ async fn an_operation_for_another_scope_is_hidden_and_denied() {
     assert_eq!(denied["code"], -32004);
     assert_eq!(denied["data"]["required_scope"], "dev");
     deployment.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t3_in_production_an_operation_for_developers_is_hidden_and_denied() {
+    let scopes = "[serve]\nscopes = [\"runtime\", \"builder\", \"dev\"]\n";
+    for (env, is_there) in [("development", true), ("production", false)] {
+        let settings = format!("[project]\nenv = \"{env}\"\n{scopes}");
+        let fixture = ProjectFixture::with_settings(&settings);
+        let deployment = fixture.open().await;
+        let developing = operation("wayleave.meta.test.greet", Scope::Dev);
+        deployment.register_operation(developing).unwrap();
+        // A token of every scope, as far as the deployment lets one be used.
+        let caller = Caller::new("tok_1").with_view("dev").with(Access {
+            package: Arc::new(Package::local()),
+            scopes: Scope::ALL
+                .into_iter()
+                .collect::<Scopes>()
+                .intersection(fixture.scopes()),
+            authenticated: true,
+            max_own_tools: None,
+        });
+        let mut client = Client::with(&deployment, caller).await;
+        let tool = "wayleave_meta_test_greet";
+        let listed = names(&mut client).await;
+        assert_eq!(listed.iter().any(|it| it == tool), is_there, "{env}");
+        let call = json!({ "name": tool, "arguments": { "name": "ana" } });
+        match client.ask("tools/call", call).await {
+            Ok(greeted) => {
+                assert!(is_there, "{env}");
+                assert_eq!(greeted["structuredContent"], json!({ "greeted": "ana" }));
+            }
+            Err(denied) => {
+                assert!(!is_there, "{env}: {denied}");
+                assert_eq!(denied["code"], -32004);
+                assert_eq!(denied["data"]["required_scope"], "dev");
+            }
+        }
+        deployment.close().await;
+    }
 }

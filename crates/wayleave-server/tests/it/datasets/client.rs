@@ -34,6 +34,7 @@ pub(crate) fn builder() -> Caller {
         package: Arc::new(Package::local()),
         scopes: [Scope::Runtime, Scope::Builder].into_iter().collect(),
         authenticated: true,
+        max_own_tools: None,
     })
 }
 
@@ -109,6 +110,15 @@ impl Client {
         let method = format!("notifications/{list}/list_changed");
         let before = self.heard.get(&method).copied().unwrap_or_default();
         while self.heard.get(&method).copied().unwrap_or_default() == before {
+            self.line().await;
+        }
+    }
+
+    /// Waits for a notice that a resource was updated.
+    pub(crate) async fn hears_of_update(&mut self) {
+        let method = "notifications/resources/updated";
+        let before = self.heard.get(method).copied().unwrap_or_default();
+        while self.heard.get(method).copied().unwrap_or_default() == before {
             self.line().await;
         }
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use tempfile::TempDir;
 use wayleave_ledger::{Governance, NewSource, RatifyRequest, SystemClock};
 use wayleave_model::digest::Digest;
+use wayleave_model::grant::Scopes;
 use wayleave_model::mapping::{Mapping, SourceKind};
 use wayleave_model::ratify::{Draft, Ratified};
 use wayleave_project::Project;
@@ -53,6 +54,19 @@ impl ProjectFixture {
             .unwrap()
     }
 
+    /// Opens it over another store than its own file.
+    pub(crate) async fn open_over(&self, dsn: &str) -> Deployment {
+        let environment = BTreeMap::from([("STORE_DSN".to_owned(), dsn.to_owned())]);
+        Deployment::open(&self.project, Environment::with(environment))
+            .await
+            .unwrap()
+    }
+
+    /// The scopes that its settings let be used.
+    pub(crate) fn scopes(&self) -> Scopes {
+        self.project.settings().scopes
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -68,9 +82,13 @@ impl ProjectFixture {
     }
 
     pub(crate) async fn declare(&self) {
+        self.declare_kind(SourceKind::Sqlite).await;
+    }
+
+    pub(crate) async fn declare_kind(&self, kind: SourceKind) {
         let source = NewSource {
             name: "store".to_owned(),
-            kind: SourceKind::Sqlite,
+            kind,
             env: "STORE_DSN".to_owned(),
         };
         self.other.add_source(source, "ana").await.unwrap();

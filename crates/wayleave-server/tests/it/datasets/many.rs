@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 use crate::datasets::client::Client;
 use crate::datasets::fixture::{ProjectFixture, mapping};
 
+/// Most entries on a page of a list.
+const MAX_PAGE: usize = 100;
+
 /// One page of a list, and the cursor of the next.
 async fn page(
     client: &mut Client,
@@ -17,6 +20,11 @@ async fn page(
     let result = client.ask(&format!("{list}/list"), params).await.unwrap();
     let key = if list == "resources" { "uri" } else { "name" };
     let names = result[list].as_array().unwrap().iter();
+    assert!(
+        list != "tools" || names.len() <= MAX_PAGE,
+        "a page of {} {list}",
+        names.len()
+    );
     let names = names
         .map(|it| it[key].as_str().unwrap().to_owned())
         .collect();
@@ -134,5 +142,56 @@ async fn beyond_the_limit_datasets_share_one_workup_and_the_list_says_so() {
     client.call("disconnect_dataset", three).await;
     let tools = walk(&mut client, "tools").await;
     assert_eq!(own(&tools), ["workup_one", "workup_two"]);
+    deployment.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn by_default_seventy_datasets_are_worked_up_through_one_tool_and_the_list_says_so() {
+    let fixture = ProjectFixture::new();
+    fixture.declare().await;
+    let name = |number: usize| format!("dataset-{number:02}");
+    for number in 0..64 {
+        let mapping = mapping(&name(number), &format!("Type{number:02}"), "name");
+        fixture.connect(&mapping).await;
+    }
+    for number in 64..70 {
+        let mapping = mapping(&name(number), &format!("Type{number:02}"), "name");
+        fixture.ratify(&mapping).await;
+    }
+    let deployment = fixture.open().await;
+    let mut client = Client::connect(&deployment).await;
+    let own = |tools: &[String]| tools.iter().filter(|it| it.starts_with("workup_")).count();
+    let before = walk(&mut client, "tools").await;
+    assert_eq!((before.len(), own(&before)), (5 + 5 + 11 + 64, 64));
+    for number in 64..70 {
+        let connected = client
+            .call("connect_dataset", json!({ "name": name(number) }))
+            .await;
+        assert_eq!(connected["structuredContent"]["data"]["tool"], "workup");
+    }
+    let tools = walk(&mut client, "tools").await;
+    assert_eq!((tools.len(), own(&tools)), (5 + 5 + 11, 0));
+    let mut listed = 0;
+    let mut after = Value::Null;
+    loop {
+        let mut page = json!({});
+        if !after.is_null() {
+            page["after"] = after.clone();
+        }
+        let answer = client.call("list_datasets", page).await;
+        let rows = answer["structuredContent"]["data"]["rows"]
+            .as_array()
+            .unwrap();
+        assert!(rows.iter().all(|row| row[6] == "workup"), "{rows:?}");
+        listed += rows.len();
+        after = answer["structuredContent"]["meta"]["next_after"].clone();
+        if after.is_null() {
+            break;
+        }
+    }
+    assert_eq!(listed, 70);
+    let asked = json!({ "dataset": name(69), "entity": "one" });
+    let worked = client.call("workup", asked).await;
+    assert!(worked["structuredContent"]["data"].is_object(), "{worked}");
     deployment.close().await;
 }

@@ -2,8 +2,8 @@
 //! cost of very many. Real ledgers and real SQLite files.
 
 mod authoring;
-mod client;
-mod fixture;
+pub(crate) mod client;
+pub(crate) mod fixture;
 mod indexes;
 mod listed;
 mod many;

@@ -122,6 +122,7 @@ async fn whoever_may_not_read_is_shown_no_records_and_no_types() {
         package: Arc::new(Package::local()),
         scopes: [Scope::Builder].into_iter().collect(),
         authenticated: true,
+        max_own_tools: None,
     });
     let mut client = Client::with(&deployment, caller).await;
     for (method, key) in [

@@ -175,6 +175,7 @@ fn package(narrowed: bool) -> Package {
         fields: FieldScope::All,
         relations: RelationScope::All,
         rows: None,
+        masks: std::collections::BTreeMap::new(),
     };
     let mut streams: BTreeMap<String, StreamGrant> = ["orders", "customers", "places"]
         .map(|it| (it.to_owned(), whole()))

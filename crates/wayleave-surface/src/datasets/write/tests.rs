@@ -1,10 +1,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use wayleave_model::grant::Scope;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::{Draft, Ratification, Ratified, ratify};
-use wayleave_plan::package::{FieldScope, Grant, Grants, RelationScope, StreamGrant, StreamScope};
+use wayleave_plan::package::{
+    FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
+};
 
+use super::super::OwnTools;
 use super::*;
 
 /// A dataset of two streams, read through one connection with the dataset's name.
@@ -56,18 +60,28 @@ fn only(stream: &str, fields: &[&str], rows: Option<Json>) -> StreamScope {
         fields: FieldScope::Only(fields),
         relations: RelationScope::All,
         rows,
+        masks: std::collections::BTreeMap::new(),
     };
     StreamScope::Only(BTreeMap::from([(stream.to_owned(), grant)]))
 }
 
+fn access(package: Package) -> Access {
+    Access {
+        package: Arc::new(package),
+        scopes: [Scope::Runtime, Scope::Builder].into_iter().collect(),
+        authenticated: true,
+        max_own_tools: None,
+    }
+}
+
 fn told(package: &Package) -> (Json, String) {
     let it = Connected {
-        shares_workup: false,
+        own_tools: OwnTools { live: 1, most: 64 },
         mapping: ratified("crm"),
         revision: 1,
         was_active: false,
     };
-    let reply = connected(&it, package);
+    let reply = connected(&it, &access(package.clone()));
     let data = &reply.structured.value()["data"];
     (json!([data["streams"], data["tool"]]), reply.text)
 }
@@ -112,7 +126,8 @@ fn a_list_names_the_tools_of_datasets_alone_of_which_the_caller_sees_something()
         more: false,
     };
     let withheld = only("people", &["city"], None);
-    let reply = list(&listed, &of(&[("hr", StreamScope::All), ("it", withheld)]));
+    let package = of(&[("hr", StreamScope::All), ("it", withheld)]);
+    let reply = list(&listed, &access(package));
     assert!(reply.text.contains("|crm|active|") && reply.text.contains("workup_hr"));
     for hidden in ["workup_crm", "workup_it"] {
         assert!(!reply.text.contains(hidden), "{}", reply.text);

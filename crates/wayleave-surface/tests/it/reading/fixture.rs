@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use wayleave_model::mapping::{Mapping, SourceKind};
 use wayleave_model::ratify::{Draft, Ratification, Ratified, ratify};
 use wayleave_plan::active_datasets::ActiveDatasets;
+use wayleave_plan::mask::MaskKey;
 use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
@@ -105,7 +106,7 @@ pub fn keys() -> KeyRing {
         id: 1,
         secret: [7; 32],
     };
-    KeyRing::new(&key, &[])
+    KeyRing::new(&key, &[]).with_mask_key(MaskKey::new([9; 32]))
 }
 
 /// A service over these mappings and files.
@@ -206,6 +207,7 @@ pub fn stream_grant(fields: &[&str], rows: Option<Json>) -> StreamGrant {
             FieldScope::Only(fields)
         },
         rows,
+        masks: std::collections::BTreeMap::new(),
     }
 }
 

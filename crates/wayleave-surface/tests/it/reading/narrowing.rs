@@ -11,6 +11,7 @@ mod calls;
 mod laboratory;
 mod lists;
 mod malformed;
+mod masked;
 mod paths;
 
 use std::collections::{BTreeMap, BTreeSet};

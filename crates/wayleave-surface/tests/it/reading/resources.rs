@@ -27,6 +27,7 @@ pub async fn client_of(service: &ReadService, world: &ActiveDatasets, package: P
         package: Arc::new(package),
         scopes: [Scope::Runtime].into_iter().collect(),
         authenticated: true,
+        max_own_tools: None,
     };
     Client::connect(server, Caller::new("someone").with(access)).await
 }

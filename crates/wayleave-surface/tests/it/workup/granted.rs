@@ -40,6 +40,7 @@ async fn what_is_not_granted_is_not_there_and_is_no_gap() {
                 relations: RelationScope::All,
                 fields: FieldScope::Only(fields.into()),
                 rows: None,
+                masks: std::collections::BTreeMap::new(),
             },
         ),
         (
@@ -48,6 +49,7 @@ async fn what_is_not_granted_is_not_there_and_is_no_gap() {
                 relations: RelationScope::All,
                 fields: FieldScope::All,
                 rows: Some(json!({ "berth": "B4" })),
+                masks: std::collections::BTreeMap::new(),
             },
         ),
     ]);
@@ -96,6 +98,7 @@ async fn a_change_of_what_is_not_granted_changes_no_byte() {
                 relations: RelationScope::All,
                 fields: FieldScope::Only(fields.into()),
                 rows: Some(json!({ "flag": ["NO", "DK"] })),
+                masks: std::collections::BTreeMap::new(),
             },
         ),
         (
@@ -104,6 +107,7 @@ async fn a_change_of_what_is_not_granted_changes_no_byte() {
                 relations: RelationScope::All,
                 fields: FieldScope::All,
                 rows: Some(json!({ "berth": "B4" })),
+                masks: std::collections::BTreeMap::new(),
             },
         ),
         (
@@ -112,6 +116,7 @@ async fn a_change_of_what_is_not_granted_changes_no_byte() {
                 relations: RelationScope::All,
                 fields: FieldScope::Only(report.into()),
                 rows: None,
+                masks: std::collections::BTreeMap::new(),
             },
         ),
     ]);
@@ -171,6 +176,7 @@ async fn rows_that_are_not_granted_count_for_nothing_however_many_name_the_entit
         relations: RelationScope::All,
         fields: FieldScope::All,
         rows: Some(rows),
+        masks: std::collections::BTreeMap::new(),
     };
     let package = only(&[
         ("ships", seen(json!({ "flag": ["NO", "DK", "LR"] }))),

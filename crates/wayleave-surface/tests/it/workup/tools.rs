@@ -63,6 +63,7 @@ fn builder() -> Access {
             .into_iter()
             .collect::<Scopes>(),
         authenticated: true,
+        max_own_tools: None,
     }
 }
 

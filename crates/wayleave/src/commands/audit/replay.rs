@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode};
 
 use wayleave_activity::ActivityId;
-use wayleave_project::{Project, activity_log, render, source::Environment};
+use wayleave_project::{activity_log, render, source::Environment};
 use wayleave_server::Deployment;
 
 use crate::{failure::Failure, output::Output};
@@ -13,7 +13,7 @@ pub(super) async fn run(
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let project = Project::open(project.unwrap_or(Path::new(".")))?;
+    let project = crate::commands::open(project)?;
     let activity = super::find(&project, id)?;
     let keys = activity_log::argument_keys(&project);
     let keys = keys.map_err(|error| Failure::from_error(&error))?;

@@ -19,7 +19,7 @@ use wayleave_project::{
 };
 use wayleave_server::Deployment;
 
-use super::serve;
+use super::{console, serve};
 use crate::{failure::Failure, output::Output};
 
 const DATASET: &str = "harbour";
@@ -62,6 +62,7 @@ pub(crate) async fn run(
         &deployment,
         settings,
         (address, Some(console)),
+        console::ConsoleKeyArgs::default().signing(),
         stop,
         output,
     )
@@ -85,6 +86,7 @@ async fn prepare(folder: &Path) -> Result<Project, Failure> {
         Err(wayleave_project::ProjectError::None { .. }) => Project::create(folder, SETTINGS)?,
         Err(error) => return Err(error.into()),
     };
+    refuse_other(&project).await?;
     make_database(&folder.join(DATABASE))?;
     let draft = project.drafts().join("harbour.toml");
     if !draft.exists() {
@@ -125,6 +127,20 @@ async fn prepare(folder: &Path) -> Result<Project, Failure> {
     }
     leave_proposal(&project)?;
     Ok(project)
+}
+
+/// Refuses a project that somebody made for something else: the demo ratifies its mapping unasked.
+async fn refuse_other(project: &Project) -> Result<(), Failure> {
+    let state = project.governance().ledger().state().await?;
+    let is_ours = state.datasets().contains_key(DATASET)
+        || (state.datasets().is_empty()
+            && state.owners().is_empty()
+            && state.sources().keys().all(|it| it == DATASET));
+    if is_ours {
+        return Ok(());
+    }
+    Err(Failure::usage("that project is not the demo's")
+        .hint("run it where the demo may make a project of its own"))
 }
 
 /// Leaves one proposal in the inbox, so that there is something to ratify. One that was decided

@@ -11,6 +11,7 @@ use wayleave_ledger::{GrantRequest, Millis};
 use wayleave_model::{
     grant::{RowFilter, Terms},
     mapping::Mapping,
+    mask::Mask,
     ratify::Ratified,
 };
 use wayleave_plan::package::{GrantSelection, Unfit};
@@ -20,7 +21,7 @@ use super::{
     expiry::{self, Expiry},
     file::{self, GrantDraft},
 };
-use crate::{actor, arguments, failure::Failure, output::Output};
+use crate::{actor, arguments, failure::Failure, output::Output, signing::SigningArgs};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -41,6 +42,10 @@ pub(crate) struct Arguments {
     /// Which rows of a stream may be read: a filter as `query_records` takes it, in JSON.
     #[arg(long = "rows", value_name = "STREAM=FILTER", value_parser = rows)]
     rows: Vec<(String, RowFilter)>,
+    /// A field that is shown masked: `redact`, `last4`, `year`, `bucket:100`, `token` or
+    /// `token:project`.
+    #[arg(long = "mask", value_name = "STREAM.FIELD=MASK", value_parser = mask)]
+    masks: Vec<(String, String, Mask)>,
     /// A capability that may be called.
     #[arg(long = "capability", value_name = "NAME")]
     capabilities: Vec<String>,
@@ -59,16 +64,18 @@ pub(crate) struct Arguments {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["dataset", "connection", "streams", "rows", "capabilities", "expires", "purpose"]
+        conflicts_with_all = ["dataset", "connection", "streams", "rows", "masks", "capabilities", "expires", "purpose"]
     )]
     file: Option<PathBuf>,
     /// Who you are [default: the user of this machine].
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
+    #[command(flatten)]
+    signing: SigningArgs,
 }
 
 /// Parses `people`, or `people=full_name,status`.
-fn stream(word: &str) -> Result<(String, Option<BTreeSet<String>>), String> {
+pub(super) fn stream(word: &str) -> Result<(String, Option<BTreeSet<String>>), String> {
     let (name, fields) = match word.split_once('=') {
         None => (word, None),
         Some((name, fields)) => (name, Some(fields)),
@@ -85,11 +92,23 @@ fn stream(word: &str) -> Result<(String, Option<BTreeSet<String>>), String> {
 }
 
 /// Parses `people={"region": "eu"}`.
-fn rows(word: &str) -> Result<(String, RowFilter), String> {
+pub(super) fn rows(word: &str) -> Result<(String, RowFilter), String> {
     let form = "write it as `people={\"region\": \"eu\"}`";
     let (stream, filter) = word.split_once('=').ok_or(form)?;
     let filter = filter.parse().map_err(|error| format!("{error}; {form}"))?;
     Ok((stream.trim().to_owned(), filter))
+}
+
+/// Parses `people.email=token`.
+fn mask(word: &str) -> Result<(String, String, Mask), String> {
+    let form = "write it as `people.email=token`";
+    let (path, mask) = word.split_once('=').ok_or(form)?;
+    let (stream, field) = path.trim().split_once('.').ok_or(form)?;
+    let mask = mask
+        .trim()
+        .parse()
+        .map_err(|error| format!("{error}; {form}"))?;
+    Ok((stream.to_owned(), field.to_owned(), mask))
 }
 
 impl Arguments {
@@ -116,6 +135,12 @@ impl Arguments {
                 return Err(twice("the row filter of", &name));
             }
         }
+        for (stream, field, mask) in self.masks {
+            let masks = wish.masks.entry(stream.clone()).or_default();
+            if masks.insert(field.clone(), mask).is_some() {
+                return Err(twice("the mask of", &format!("{stream}.{field}")));
+            }
+        }
         let dataset = self.dataset.ok_or_else(|| {
             Failure::bug("neither a dataset nor a file is given, which the parser refuses")
         })?;
@@ -134,6 +159,8 @@ pub(super) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let project = crate::commands::open(project)?;
+    let signing = std::mem::take(&mut arguments.signing);
+    let project = signing.sign(project).await?;
     let who = arguments.who.take().unwrap_or_else(actor::os_user);
     let written = arguments.written()?;
     let governance = project.governance();
@@ -171,15 +198,20 @@ pub(in crate::commands) fn fit(
     wish: &GrantSelection,
     mapping: &Ratified<Mapping>,
 ) -> Result<Terms, Failure> {
-    wish.terms(mapping).map_err(|unfit| match unfit.as_slice() {
+    wish.terms(mapping)
+        .map_err(|unfit| unfitting(&unfit, &format!("`{}`", mapping.dataset.name)))
+}
+
+/// Everything that does not fit, with what would.
+pub(super) fn unfitting(unfit: &[Unfit], what: &str) -> Failure {
+    match unfit {
         [only] => Failure::from_error(only).maybe_hint(only.hint()),
         many => {
-            let dataset = &mapping.dataset.name;
-            let mut failure = Failure::usage(format!("the grant does not fit `{dataset}`"));
+            let mut failure = Failure::usage(format!("the grant does not fit {what}"));
             failure.why.causes = many.iter().map(with_hint).collect();
             failure.hint("nothing was granted; mend these and run it again")
         }
-    })
+    }
 }
 
 fn with_hint(unfit: &Unfit) -> String {

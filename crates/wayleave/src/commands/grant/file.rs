@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 use serde_json::Value as Json;
-use wayleave_model::grant::RowFilter;
+use wayleave_model::{grant::RowFilter, mask::Mask};
 use wayleave_plan::package::GrantSelection;
 
 use super::expiry::{self, Expiry};
@@ -42,6 +42,8 @@ struct Document {
 struct StreamSection {
     fields: Option<BTreeSet<String>>,
     rows: Option<toml::Value>,
+    #[serde(default)]
+    masks: BTreeMap<String, Mask>,
 }
 
 /// Reads the file.
@@ -63,9 +65,13 @@ fn parse(text: &str) -> Result<GrantDraft, String> {
     let document: Document =
         toml::from_str(text).map_err(|error| error.message().trim().to_owned())?;
     let (mut streams, mut rows) = (BTreeMap::new(), BTreeMap::new());
+    let mut masks = BTreeMap::new();
     for (name, section) in document.streams {
         if let Some(filter) = section.rows {
             rows.insert(name.clone(), row_filter(&name, &filter)?);
+        }
+        if !section.masks.is_empty() {
+            masks.insert(name.clone(), section.masks);
         }
         streams.insert(name, section.fields);
     }
@@ -83,6 +89,7 @@ fn parse(text: &str) -> Result<GrantDraft, String> {
             connection: document.connection,
             streams,
             rows,
+            masks,
             capabilities: document.capabilities,
         },
         purpose: document.purpose,
@@ -131,7 +138,8 @@ mod tests {
             capabilities = ["hire"]
 
             [streams.people]
-            fields = ["full_name"]
+            fields = ["full_name", "email"]
+            masks = { email = "token", full_name = "last4" }
             rows = { region = { claim = "region" }, hired = { gte = 2020-01-31 }, level = [1, 2] }
 
             [streams.orgs]
@@ -146,6 +154,9 @@ mod tests {
             r#"{"hired":{"gte":"2020-01-31"},"level":[1,2],"region":{"claim":"region"}}"#
         );
         assert_eq!(written.wish.rows["orgs"].as_str(), r#"{"region": "eu"}"#);
+        let masks = &written.wish.masks["people"];
+        assert_eq!(masks["email"].to_string(), "token");
+        assert_eq!(masks.len(), 2);
         assert_eq!(written.wish.streams["orgs"], None);
         assert!(written.wish.streams["people"].is_some());
     }
@@ -171,6 +182,10 @@ mod tests {
                 "streams.people.rows",
             ),
             ("dataset = 'crm'\n[streams.people]\nwhere = {}", "where"),
+            (
+                "dataset = 'crm'\n[streams.p]\nmasks = { a = 'none' }",
+                "a mask is",
+            ),
         ] {
             let problem = parse(text).unwrap_err();
             assert!(problem.contains(said), "{problem}");

@@ -15,6 +15,7 @@ use crate::{
     commands::grant::{create::fit, expiry::Expiry, ratified},
     failure::Failure,
     output::Output,
+    signing::SigningArgs,
 };
 
 #[derive(Debug, clap::Args)]
@@ -49,6 +50,8 @@ pub(crate) struct Arguments {
     /// Who you are [default: the user of this machine].
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
+    #[command(flatten)]
+    signing: SigningArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -148,6 +151,7 @@ pub(super) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let project = crate::commands::open(project)?;
+    let project = arguments.signing.sign(project).await?;
     let governance = project.governance();
     let who = arguments.who.clone().unwrap_or_else(actor::os_user);
     let now = expiry::now(&*governance.ledger().state().await?);

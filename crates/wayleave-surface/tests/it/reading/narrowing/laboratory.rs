@@ -161,6 +161,7 @@ impl Sight {
                     relations: RelationScope::All,
                     fields: FieldScope::Only(fields),
                     rows: rows(stream),
+                    masks: std::collections::BTreeMap::new(),
                 };
                 ((*name).to_owned(), grant)
             });

@@ -62,6 +62,7 @@ async fn client(server: &Server, package: Package) -> Client {
         package: Arc::new(package),
         scopes: [Scope::Runtime, Scope::Builder].into_iter().collect(),
         authenticated: true,
+        max_own_tools: None,
     };
     Client::connect(server.clone(), Caller::new("someone").with(access)).await
 }

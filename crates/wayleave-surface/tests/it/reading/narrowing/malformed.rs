@@ -55,6 +55,7 @@ impl Shown {
             relations: RelationScope::All,
             fields: FieldScope::Only(fields),
             rows: self.filter.map(RowFilter::json),
+            masks: std::collections::BTreeMap::new(),
         }
     }
 

@@ -156,6 +156,7 @@ impl Sight {
                 },
                 fields: FieldScope::Only(fields.map(|it| (*it).to_owned()).collect()),
                 rows,
+                masks: std::collections::BTreeMap::new(),
             };
             (*name, grant)
         });

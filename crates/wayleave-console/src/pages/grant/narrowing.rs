@@ -1,0 +1,260 @@
+//! Narrowing a grant in one act: only what is granted is offered, and what would be lost is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use http::StatusCode;
+use maud::{Markup, html};
+use wayleave_ledger::{GrantEntry, GrantRequest, Millis};
+use wayleave_model::{
+    grant::{NotARowFilter, StreamTerms},
+    mapping::Mapping,
+    ratify::Ratified,
+};
+use wayleave_plan::package::{GrantNarrowing, Unfit};
+use wayleave_project::{Explanation, render};
+
+use super::page;
+use crate::{
+    names::{Plain, code},
+    page::{csrf, failed, moment},
+    pages::grant_new::{TERMS, end_of, risk},
+    respond::{PageAnswer, Visit},
+    signing::{DecisionKind, passphrase_field},
+    words::sentence,
+};
+
+/// The end as it is.
+const AS_BEFORE: &str = "same";
+
+/// Narrows the grant; or, to look first, only tells what would be lost.
+pub(in crate::pages) async fn narrow(visit: &Visit<'_>, id: &str, only_look: bool) -> PageAnswer {
+    let Some(grant) = visit.state.grant(id) else {
+        return page(visit, id, None, None).await;
+    };
+    let wanted = request(visit, grant).await;
+    let wanted = wanted.and_then(|request| {
+        let lost = losses(grant, &request);
+        if lost.is_empty() {
+            let why = Explanation::new("nothing would be taken from it");
+            return Err(why.hint("take a tick away, add a row filter, or let it end sooner"));
+        }
+        Ok((request, lost))
+    });
+    let refused = async |why: Explanation| {
+        let alert = failed("Nothing was narrowed.", &why);
+        let answer = page(visit, id, Some(alert), None).await;
+        answer.with_status(StatusCode::UNPROCESSABLE_ENTITY)
+    };
+    match wanted {
+        Ok((_, lost)) if only_look => page(visit, id, None, Some(&lost)).await,
+        Ok((request, _)) => match narrowed(visit, id, request).await {
+            Ok(narrower) => PageAnswer::SeeOther(format!("/grants/{narrower}")),
+            Err(why) => refused(why).await,
+        },
+        Err(why) => refused(why).await,
+    }
+}
+
+async fn narrowed(
+    visit: &Visit<'_>,
+    id: &str,
+    request: GrantRequest,
+) -> Result<String, Explanation> {
+    let project = visit.deciding(DecisionKind::Access).await?;
+    let governance = project.governance();
+    Ok(governance
+        .narrow_grant(id, request, &visit.session.who)
+        .await?)
+}
+
+fn losses(grant: &GrantEntry, request: &GrantRequest) -> Vec<String> {
+    let mut lost = render::grants::losses(&grant.terms, &request.terms);
+    if request.expires != grant.expires
+        && let Some(at) = request.expires
+    {
+        lost.push(format!("all of it from {} on", render::moment(at)));
+    }
+    lost
+}
+
+async fn request(visit: &Visit<'_>, grant: &GrantEntry) -> Result<GrantRequest, Explanation> {
+    let form = &visit.form;
+    let governance = visit.console.project.governance();
+    let mapping = governance.load(&grant.terms.dataset).await?;
+    let mut wish = GrantNarrowing {
+        capabilities: Some(form.all("c").map(str::to_owned).collect()),
+        ..GrantNarrowing::default()
+    };
+    for stream in form.all("s") {
+        wish.streams
+            .insert(stream.to_owned(), Some(BTreeSet::new()));
+        let text = form.get(&format!("rows.{stream}")).trim();
+        if !text.is_empty() {
+            let filter = text.parse();
+            let filter = filter.map_err(|error: NotARowFilter| Explanation::from_error(&error))?;
+            wish.rows.insert(stream.to_owned(), filter);
+        }
+    }
+    for ticked in form.all("f") {
+        // Fields of a stream that goes go with it.
+        if let Some((stream, field)) = ticked.split_once('.')
+            && let Some(Some(fields)) = wish.streams.get_mut(stream)
+        {
+            fields.insert(field.to_owned());
+        }
+    }
+    if wish.streams.is_empty() {
+        let why = Explanation::new("no stream would stay");
+        return Err(why.hint("to take everything, revoke it"));
+    }
+    let terms = wish.terms(&grant.terms, &mapping).map_err(|unfit| {
+        let mut why = Explanation::new("that does not fit the grant");
+        why.causes = unfit.iter().map(ToString::to_string).collect();
+        why.maybe_hint(unfit.first().and_then(Unfit::hint))
+    })?;
+    Ok(GrantRequest {
+        terms,
+        expires: sooner(visit, grant),
+        purpose: grant.purpose.clone(),
+    })
+}
+
+/// The end that is asked for, never later than it was.
+fn sooner(visit: &Visit<'_>, grant: &GrantEntry) -> Option<Millis> {
+    let word = visit.form.get("ends");
+    if word.is_empty() || word == AS_BEFORE {
+        return grant.expires;
+    }
+    let now = visit.state.now(visit.console.now());
+    [end_of(word, now), grant.expires]
+        .into_iter()
+        .flatten()
+        .min()
+}
+
+pub(super) fn form(
+    visit: &Visit<'_>,
+    grant: &GrantEntry,
+    mapping: &Ratified<Mapping>,
+    lost: Option<&[String]>,
+) -> Markup {
+    let id = &grant.id;
+    let asked = visit.form.has("s").then(|| Ticks::new(visit));
+    html! {
+        p { "A narrower grant takes this one’s place for the tokens that hold it, from their next call. It \
+             cannot be widened again. What is not granted is not offered here." }
+        form.decide.gap method="post" action={ "/grants/" (id) "/narrow#narrow" } {
+            (csrf(visit.session))
+            fieldset { legend { "What stays" }
+                @for (at, (name, terms)) in grant.terms.streams.iter().enumerate() {
+                    details.item open[at < 3] {
+                        summary { (code(name)) " " span.soft { (terms.fields.len()) } }
+                        (stream(name, terms, mapping, asked.as_ref()))
+                    }
+                }
+            }
+            @if !grant.terms.capabilities.is_empty() {
+                fieldset { legend { "Writes that stay" } div.ticks {
+                    @for name in &grant.terms.capabilities { label.tick {
+                        input type="checkbox" name="c" value=(name)
+                            checked[asked.as_ref().is_none_or(|it| it.capabilities.contains(name))];
+                        span { (code(name)) }
+                    } }
+                } }
+            }
+            (ends(visit, grant))
+            @if let Some(lost) = lost {
+                div.box.weigh role="status" {
+                    p { strong { "Its tokens would lose:" } }
+                    ul { @for it in lost { li { (sentence(it)) } } }
+                }
+            }
+            (passphrase_field(visit, "narrow-passphrase"))
+            div.row {
+                button formaction={ "/grants/" (id) "/lost#narrow" } formnovalidate { "Show what is lost" }
+                button.primary { "Narrow " (Plain(id)) }
+            }
+        }
+    }
+}
+
+/// What was ticked in a form that came back.
+struct Ticks {
+    streams: BTreeSet<String>,
+    fields: BTreeSet<String>,
+    capabilities: BTreeSet<String>,
+    rows: BTreeMap<String, String>,
+}
+
+impl Ticks {
+    fn new(visit: &Visit<'_>) -> Self {
+        let all = |name| visit.form.all(name).map(str::to_owned).collect();
+        let streams: BTreeSet<String> = all("s");
+        let text = |it: &String| visit.form.get(&format!("rows.{it}")).to_owned();
+        Self {
+            rows: streams.iter().map(|it| (it.clone(), text(it))).collect(),
+            fields: all("f"),
+            capabilities: all("c"),
+            streams,
+        }
+    }
+}
+
+fn stream(name: &str, terms: &StreamTerms, mapping: &Mapping, asked: Option<&Ticks>) -> Markup {
+    let key = mapping.stream(name).map(|it| it.key.as_slice());
+    let key = key.unwrap_or_default();
+    let is_key = |field: &str| key.iter().any(|it| it == field);
+    let rows = asked
+        .and_then(|it| it.rows.get(name))
+        .map_or("", String::as_str);
+    let purpose = if terms.rows.is_some() {
+        "added to what is there"
+    } else {
+        "leave empty for all"
+    };
+    html! { div {
+        label.tick {
+            input type="checkbox" name="s" value=(name) checked[asked.is_none_or(|it| it.streams.contains(name))];
+            span { "The stream " (code(name)) " stays" }
+        }
+        div.ticks { @for field in &terms.fields {
+            @let value = format!("{name}.{field}");
+            label.tick {
+                @if is_key(field) {
+                    input type="checkbox" checked disabled;
+                } @else {
+                    input type="checkbox" name="f" value=(value)
+                        checked[asked.is_none_or(|it| it.fields.contains(&value))];
+                }
+                span { (code(field)) @if is_key(field) { " " span.soft { "key" } } (risk(field)) }
+            }
+        } }
+        div.field {
+            label for={ "rows-" (name) } { "Rows of " (code(name)) }
+            span.hint id={ "rows-h-" (name) } { "A filter as agents write theirs, " (purpose) }
+            input.mono id={ "rows-" (name) } name={ "rows." (name) } value=(rows) autocomplete="off"
+                spellcheck="false" aria-describedby={ "rows-h-" (name) };
+        }
+    } }
+}
+
+fn ends(visit: &Visit<'_>, grant: &GrantEntry) -> Markup {
+    let now = visit.state.now(visit.console.now());
+    let chosen = visit.form.get("ends");
+    let sooner = TERMS.iter().filter(|(_, _, time)| {
+        let end = time.map(|it| now.saturating_add(it));
+        match (end, grant.expires) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(end), Some(before)) => end < before,
+        }
+    });
+    html! { div.field { label for="ends" { "Ends" }
+        span.hint id="ends-h" { "At the latest "
+            @match grant.expires { Some(at) => (moment(at)), None => "never" } }
+        select id="ends" name="ends" aria-describedby="ends-h" {
+            option value=(AS_BEFORE) { "as before" }
+            @for (value, words, _) in sooner { option value=(value) selected[*value == chosen] { (words) } }
+        }
+    } }
+}

@@ -1,0 +1,82 @@
+//! What a token sees of a stream, and what it does not.
+
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
+use wayleave_ledger::Validity;
+use wayleave_model::{mapping::Mapping, ratify::Ratified};
+
+use crate::{
+    names::{Plain, code},
+    respond::Visit,
+    words::count,
+};
+
+/// Most streams that are offered by name.
+const MAX_STREAMS: usize = 200;
+
+async fn live(visit: &Visit<'_>) -> Vec<Ratified<Mapping>> {
+    let governance = visit.console.project.governance();
+    let mut live = Vec::new();
+    for (_, active) in visit.state.active() {
+        live.extend(governance.load_as(&active.ratified.act).await.ok());
+    }
+    live
+}
+
+/// The streams of live datasets.
+pub(super) async fn streams(visit: &Visit<'_>) -> BTreeSet<String> {
+    let live = live(visit).await;
+    let streams = live.iter().flat_map(|it| &it.streams);
+    let names = streams.map(|it| it.name.value.clone());
+    names.take(MAX_STREAMS).collect()
+}
+
+/// What a token sees of a stream; nothing where no live dataset has that stream.
+pub(super) async fn sees(visit: &Visit<'_>, token: Option<&str>, stream: &str) -> Option<Markup> {
+    let now = visit.state.now(visit.console.now());
+    let live = live(visit).await;
+    let mapping = live.iter().find(|it| it.stream(stream).is_some())?;
+    let dataset = mapping.dataset.name.as_str();
+    let all: Vec<&str> = mapping
+        .stream(stream)?
+        .fields
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    let Some(token) = token else {
+        return Some(html! { div.box { p {
+            strong { "This machine, without a token," } " sees all " (count(all.len(), "field"))
+            " and every record of " (code(stream)) "."
+        } } });
+    };
+    let token = visit.state.tokens().get(token)?;
+    let name = if token.label.is_empty() {
+        &token.id
+    } else {
+        &token.label
+    };
+    let grants = token.grants.iter().filter_map(|id| visit.state.grant(id));
+    let granted: Vec<_> = grants
+        .filter(|it| it.validity(now) == Validity::Live && it.terms.dataset == dataset)
+        .filter(|it| it.terms.streams.contains_key(stream))
+        .collect();
+    Some(html! { div.box {
+        @if granted.is_empty() {
+            p { strong { (Plain(name)) } " sees nothing of " (code(stream)) ": to it, it does not exist." }
+        }
+        @for grant in granted { @if let Some(terms) = grant.terms.streams.get(stream) {
+            @let (shown, hidden): (Vec<&str>, Vec<&str>) = all.iter().copied().partition(|it| terms.fields.contains(*it));
+            p { strong { (Plain(name)) } " sees " (shown.len()) " of " (count(all.len(), "field")) " of "
+                (code(stream)) ", under " a href={ "/grants/" (grant.id) } { (code(&grant.id)) } "." }
+            dl.facts {
+                div { dt { "Sees" } dd { @for field in &shown { (code(field)) " " } } }
+                @if !hidden.is_empty() { div { dt { "Does not see" } dd.soft { (Plain(&hidden.join(", "))) } } }
+                div { dt { "Rows" } dd { @match &terms.rows {
+                    Some(rows) => { "only where " (code(rows.as_str())) },
+                    None => "all",
+                } } }
+            }
+        } }
+    } })
+}

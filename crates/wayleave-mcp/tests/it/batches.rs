@@ -1,0 +1,278 @@
+//! JSON-RPC batches: received where revision 2025-03-26 was agreed on, and nowhere else.
+
+use std::sync::Arc;
+
+use crate::observer::recorder::{Fate, Recorder};
+use crate::support::{
+    http::{Http, Listening},
+    pipe::Pipe,
+    puppet, server, text, tool,
+};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Method, Request, request::Parts};
+use http_body_util::Full;
+use serde_json::{Value, json};
+use wayleave_mcp::{
+    Allowance, Budget, Caller, Registry, Server,
+    http::{Authenticate, Options, Rejection},
+};
+
+const WITH_BATCHES: &str = "2025-03-26";
+const OTHERS: [&str; 3] = ["2024-11-05", "2025-06-18", "2025-11-25"];
+
+fn initialize(revision: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {
+        "protocolVersion": revision, "capabilities": {},
+        "clientInfo": { "name": "test", "version": "0" },
+    } })
+}
+
+fn request(id: u64, method: &str, params: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+fn call(id: u64, name: &str) -> Value {
+    request(id, "tools/call", &json!({ "name": name }))
+}
+
+/// A client in a session of some revision, over either transport.
+enum Client {
+    Pipe(Box<Pipe>),
+    Http {
+        http: Http,
+        session: String,
+        _listening: Listening,
+    },
+}
+
+impl Client {
+    async fn both(server: &Server, revision: &str, caller: &Caller) -> [Self; 2] {
+        let mut pipe = Pipe::raw(server, caller.clone());
+        pipe.say(initialize(revision)).await;
+        let agreed = pipe.hear().await;
+        assert_eq!(agreed["result"]["protocolVersion"], revision);
+        pipe.say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+            .await;
+        let options = Options {
+            authenticate: Arc::new(Everybody(Arc::new(caller.clone()))),
+            ..Options::default()
+        };
+        let listening = Listening::start(server, options).await;
+        let http = listening.client();
+        let reply = http.post(initialize(revision).to_string()).await;
+        assert_eq!(reply.json()["result"]["protocolVersion"], revision);
+        let session = reply.headers["mcp-session-id"].to_str().unwrap().to_owned();
+        [
+            Self::Pipe(Box::new(pipe)),
+            Self::Http {
+                http,
+                session,
+                _listening: listening,
+            },
+        ]
+    }
+
+    /// The answer to a body; none to one that takes no answer.
+    async fn send(&mut self, body: &Value) -> Option<Value> {
+        match self {
+            Self::Pipe(pipe) => {
+                let expects = |it: &Value| {
+                    it.get("id").is_some() && it.get("method").is_some()
+                        || it.get("method").is_none() && it.get("result").is_none()
+                };
+                let expects = match body {
+                    Value::Array(members) => members.is_empty() || members.iter().any(expects),
+                    one => expects(one),
+                };
+                pipe.say(body.clone()).await;
+                if expects {
+                    Some(pipe.hear().await)
+                } else {
+                    None
+                }
+            }
+            Self::Http { http, session, .. } => {
+                let reply = http.send(posted(http, session, body)).await;
+                (!reply.body.is_empty()).then(|| reply.json())
+            }
+        }
+    }
+}
+
+fn posted(http: &Http, session: &str, body: &Value) -> Request<Full<Bytes>> {
+    let request = http.request(Method::POST).header("mcp-session-id", session);
+    request.body(Full::new(body.to_string().into())).unwrap()
+}
+
+struct Everybody(Arc<Caller>);
+
+impl Authenticate for Everybody {
+    fn authenticate<'r>(&'r self, _: &'r Parts) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>> {
+        Box::pin(std::future::ready(Ok(Arc::clone(&self.0))))
+    }
+}
+
+fn served() -> (Registry, Server) {
+    let (registry, server) = server();
+    registry.add_tool(tool("ok", "ok"));
+    (registry, server)
+}
+
+/// The answers by id.
+fn by_id(answers: &Value) -> std::collections::BTreeMap<String, Value> {
+    let all = answers.as_array().unwrap_or_else(|| panic!("{answers}"));
+    let named = all.iter().map(|it| (it["id"].to_string(), it.clone()));
+    let named: std::collections::BTreeMap<_, _> = named.collect();
+    assert_eq!(named.len(), all.len(), "{answers}");
+    named
+}
+
+#[tokio::test]
+async fn every_message_of_a_batch_is_carried_out_and_answered_in_one_array() {
+    let (_registry, server) = served();
+    for mut client in Client::both(&server, WITH_BATCHES, &Caller::anonymous()).await {
+        let batch = json!([
+            call(1, "ok"),
+            request(2, "tools/list", &json!({})),
+            request(3, "ping", &json!({})),
+            { "jsonrpc": "2.0", "method": "notifications/initialized" },
+            call(4, "unknown"),
+            request(5, "no/such", &json!({})),
+            initialize(WITH_BATCHES),
+            17,
+            { "jsonrpc": "2.0", "id": 9, "result": {} },
+        ]);
+        let answers = by_id(&client.send(&batch).await.unwrap());
+        assert_eq!(answers.len(), 7, "{answers:?}");
+        assert_eq!(text(&answers["1"]["result"]), "ok");
+        assert_eq!(answers["2"]["result"]["tools"][0]["name"], "ok");
+        assert!(answers["3"]["result"].is_object());
+        assert!(answers["4"]["error"].is_object() || answers["4"]["result"]["isError"] == true);
+        for refused in ["5", "\"hello\"", "null"] {
+            assert_eq!(answers[refused]["error"]["code"], -32600, "{refused}");
+        }
+        // The session goes on, message by message too.
+        let alone = client.send(&call(10, "ok")).await.unwrap();
+        assert_eq!(text(&alone["result"]), "ok");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_without_requests_takes_no_answer() {
+    let (_registry, server) = served();
+    for mut client in Client::both(&server, WITH_BATCHES, &Caller::anonymous()).await {
+        let notices = json!([
+            { "jsonrpc": "2.0", "method": "notifications/initialized" },
+            { "jsonrpc": "2.0", "id": 9, "result": {} },
+        ]);
+        assert_eq!(client.send(&notices).await, None);
+        let alone = client.send(&call(1, "ok")).await.unwrap();
+        assert_eq!(text(&alone["result"]), "ok");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_has_a_bounded_number_of_messages() {
+    let (_registry, server) = served();
+    for mut client in Client::both(&server, WITH_BATCHES, &Caller::anonymous()).await {
+        let of = |many: u64| Value::Array((0..many).map(|id| call(id, "ok")).collect());
+        let whole = client.send(&of(64)).await.unwrap();
+        assert_eq!(by_id(&whole).len(), 64);
+        for wrong in [of(65), of(0)] {
+            let refused = client.send(&wrong).await.unwrap();
+            assert_eq!(refused["error"]["code"], -32600, "{refused}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_batch_is_refused_where_another_revision_was_agreed_on() {
+    let (_registry, server) = served();
+    for revision in OTHERS {
+        for mut client in Client::both(&server, revision, &Caller::anonymous()).await {
+            let refused = client.send(&json!([call(1, "ok")])).await.unwrap();
+            assert_eq!(refused["error"]["code"], -32600, "{revision}: {refused}");
+            let alone = client.send(&call(2, "ok")).await.unwrap();
+            assert_eq!(text(&alone["result"]), "ok");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_message_of_a_batch_is_charged_and_observed_like_one_that_comes_alone() {
+    let (registry, server) = served();
+    let recorder = Arc::new(Recorder::default());
+    let server = server.with_observer(recorder.clone());
+    drop(registry);
+    for at in 0..2 {
+        let allowance = Allowance {
+            per_minute: 1,
+            burst: 4,
+            concurrent: 8,
+            streams: 1,
+        };
+        let caller = Caller::new("alice").within(Budget::new(allowance).into());
+        // Beginning each of the two sessions costs one of four.
+        let [pipe, http] = Client::both(&server, WITH_BATCHES, &caller).await;
+        let mut client = if at == 0 { pipe } else { http };
+        let before = recorder.entries.lock().unwrap().len();
+        let calls = (1..=6).map(|id| call(id, "ok")).collect();
+        let answers = by_id(&client.send(&Value::Array(calls)).await.unwrap());
+        assert_eq!(answers.len(), 6);
+        let done = |it: &&Value| it["result"]["content"][0]["text"] == "ok";
+        let done = answers.values().filter(done).count();
+        assert!((1..=3).contains(&done), "{done}: {answers:?}");
+        let entries = recorder.entries.lock().unwrap();
+        let seen = &entries[before..];
+        assert_eq!(seen.len(), 6, "each message once, and the batch not at all");
+        let completed = seen.iter().filter(|it| it.fate == Fate::Completed).count();
+        assert_eq!(completed, done);
+        let refused = wayleave_mcp::RefusalReason::Budget;
+        let refused = seen
+            .iter()
+            .filter(|it| it.fate == Fate::Refused(refused))
+            .count();
+        assert_eq!(refused, 6 - done);
+        assert!(
+            seen.iter()
+                .all(|it| it.facts.method.as_deref() == Some("tools/call"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_a_batch_can_be_cancelled_and_the_others_are_answered() {
+    let (registry, server) = served();
+    let slow = puppet("slow");
+    registry.add_tool(slow.tool.clone());
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": { "requestId": 1 } });
+    let batch = json!([call(1, "slow"), call(2, "ok")]);
+    let [pipe, http] = Client::both(&server, WITH_BATCHES, &Caller::anonymous()).await;
+    let Client::Pipe(mut pipe) = pipe else {
+        unreachable!()
+    };
+    pipe.say(batch.clone()).await;
+    slow.running.notified().await;
+    pipe.say(cancel.clone()).await;
+    let answers = by_id(&pipe.hear().await);
+    assert_eq!(answers.keys().collect::<Vec<_>>(), ["2"]);
+    let Client::Http {
+        http,
+        session,
+        _listening,
+    } = http
+    else {
+        unreachable!()
+    };
+    let sent = http.send(posted(&http, &session, &batch));
+    let cancelled = async {
+        slow.running.notified().await;
+        http.send(posted(&http, &session, &cancel)).await
+    };
+    let (answered, cancelled) = tokio::join!(sent, cancelled);
+    assert_eq!(cancelled.status, 202);
+    let answers = by_id(&answered.json());
+    assert_eq!(answers.keys().collect::<Vec<_>>(), ["2"]);
+}

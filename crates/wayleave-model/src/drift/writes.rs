@@ -1,0 +1,82 @@
+//! Foreign keys that a capability meets and no relation of the mapping describes: such calls are
+//! refused, so whoever ratifies should know before.
+
+use crate::catalogue::{Catalogue, ForeignKey};
+use crate::mapping::{Action, Capability, Mapping, Relation, Stream};
+use crate::problem::{Problem, ProblemCode, shown};
+
+/// A warning for each such foreign key.
+pub(super) fn unmapped_references(mapping: &Mapping, catalogue: &Catalogue) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for capability in &mapping.capabilities {
+        let Some(stream) = mapping.stream(&capability.stream) else {
+            continue;
+        };
+        let tables = catalogue.tables.iter();
+        let keys = tables.flat_map(|table| table.foreign_keys.iter().map(move |it| (table, it)));
+        for (table, key) in keys {
+            let is_ours = stream.table == *table.name;
+            let is_set = is_ours && sets(capability, stream, key);
+            let is_cut = capability.action.value == Action::Delete && stream.table == *key.to_table;
+            let is_described = is_described(mapping, &table.name, key);
+            let (message, hint) = if is_set && !is_described {
+                let other = shown(&key.to_table);
+                (
+                    format!(
+                        "`{}` sets what refers to table {other}, to which no relation leads: \
+                             calls that set it are refused",
+                        capability.name
+                    ),
+                    format!(
+                        "map table {other} and a relation to it, or list the values in `one_of`"
+                    ),
+                )
+            } else if is_cut && !is_described {
+                let other = shown(&table.name);
+                (
+                    format!(
+                        "`{}` deletes what table {other} refers to, without a relation: calls \
+                             are refused",
+                        capability.name
+                    ),
+                    format!("map table {other} and its relation to `{}`", stream.name),
+                )
+            } else {
+                continue;
+            };
+            let problem = Problem::new(ProblemCode::UnmappedReference, message).hint(hint);
+            let path = format!("capabilities.{}", capability.name);
+            problems.push(problem.path(path).at(capability.name.span.clone()));
+        }
+    }
+    problems
+}
+
+/// Whether a capability sets a column of a key to something that no person listed.
+fn sets(capability: &Capability, stream: &Stream, key: &ForeignKey) -> bool {
+    key.columns.iter().any(|column| {
+        let field = stream.field_of_column(column);
+        field.is_some_and(|it| capability.writes(&it.name) && it.one_of.is_empty())
+    })
+}
+
+/// Whether a relation from a stream of the table joins on what the key does.
+fn is_described(mapping: &Mapping, table: &str, key: &ForeignKey) -> bool {
+    let from = mapping.streams.iter().filter(|it| it.table == *table);
+    let mut relations = from.flat_map(|it| it.relations.iter());
+    relations.any(|relation| {
+        let to = mapping.stream(&relation.to);
+        to.is_some_and(|to| to.table == *key.to_table && joins(relation, to, key))
+    })
+}
+
+fn joins(relation: &Relation, to: &Stream, key: &ForeignKey) -> bool {
+    let mut pairs = key.columns.iter().zip(&key.to_columns);
+    key.columns.len() == relation.on.len()
+        && pairs.all(|(ours, theirs)| {
+            relation.on.iter().any(|join| {
+                let column = to.field(&join.field).and_then(|it| it.column());
+                join.column == **ours && column.is_some_and(|it| *it == **theirs)
+            })
+        })
+}

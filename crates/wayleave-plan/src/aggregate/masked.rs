@@ -1,0 +1,126 @@
+//! Groups by masked keys. A store groups by the plain values, which is the same: two values have one
+//! token exactly where they are equal. But it also orders by them, which would tell how they compare.
+//! So equal ranks are ordered by token here, after all groups of that rank were read.
+
+use std::cmp::Ordering;
+
+use super::order::Place;
+use crate::mask::Masking;
+use crate::refusal::{Code, Refusal, quoted};
+use crate::request::AggregateRequest;
+use crate::value::Value;
+
+/// The most groups that are read to be ranked by token.
+pub(super) const MAX_RANKED_GROUPS: u32 = 10_000;
+
+/// The keys of groups, of which one is masked.
+#[derive(Debug, Clone)]
+pub(super) struct MaskedKeys {
+    /// Whether each key is masked.
+    masked: Vec<bool>,
+    /// Begin after the group with these values of the order's columns.
+    pub(super) after: Option<Vec<Value>>,
+}
+
+impl MaskedKeys {
+    pub(super) fn new(masks: &[Option<Masking>]) -> Option<Self> {
+        let masked: Vec<bool> = masks.iter().map(Option::is_some).collect();
+        let after = None;
+        masked.contains(&true).then_some(Self { masked, after })
+    }
+
+    fn is_masked(&self, place: usize) -> bool {
+        self.masked.get(place).copied().unwrap_or(false)
+    }
+
+    /// Puts masked keys last in an order, which only makes it total. To sort by one is refused: a token
+    /// has no rank.
+    pub(super) fn put_last(
+        &self,
+        order: &mut [Place],
+        request: &AggregateRequest,
+        header: &[String],
+    ) -> Result<(), Refusal> {
+        for key in &request.sort {
+            let place = header.iter().position(|name| *name == key.name);
+            if place.is_some_and(|place| self.is_masked(place)) {
+                let message = format!(
+                    "groups cannot be sorted by {}: it is masked",
+                    quoted(&key.name)
+                );
+                let plain = header.iter().enumerate();
+                let plain = plain.filter(|(place, _)| !self.is_masked(*place));
+                return Err(Refusal::new(Code::InvalidSort, message)
+                    .param("sort")
+                    .allowed(plain.map(|(_, name)| name.clone())));
+            }
+        }
+        order.sort_by_key(|(place, _)| self.is_masked(*place));
+        Ok(())
+    }
+
+    /// The groups in the order of the answer, from where it begins, and whether more follow.
+    pub(super) fn ranked(
+        &self,
+        rows: Vec<Vec<Value>>,
+        cut: bool,
+        order: &[usize],
+        limit: usize,
+    ) -> Result<(Vec<Vec<Value>>, bool), Refusal> {
+        let most = usize::try_from(MAX_RANKED_GROUPS).unwrap_or(usize::MAX);
+        let is_cut = cut || rows.len() > most;
+        let ranks = order.iter().copied().filter(|it| !self.is_masked(*it));
+        let ranks: Vec<usize> = ranks.collect();
+        let tokens = order.iter().copied().filter(|it| self.is_masked(*it));
+        let tokens: Vec<usize> = tokens.collect();
+        let mut groups = rows;
+        // The last rank may go on beyond what was read.
+        if let (true, Some(last)) = (is_cut, groups.last().cloned()) {
+            groups.retain(|group| !is_same(group, &last, &ranks));
+        }
+        for rank in groups.chunk_by_mut(|a, b| is_same(a, b, &ranks)) {
+            rank.sort_by(|a, b| by_token(a, b, &tokens));
+        }
+        if let Some(after) = &self.after {
+            let is_at = |group: &Vec<Value>| {
+                let at = order.iter().map(|place| group.get(*place));
+                at.eq(after.iter().map(Some))
+            };
+            // A group that is gone since ends the walk, as if what it showed had changed.
+            let end = groups.iter().position(is_at);
+            let end = end.ok_or_else(|| too_many_or_gone(is_cut))?;
+            groups.drain(..=end);
+        }
+        if is_cut && groups.len() <= limit {
+            return Err(too_many_or_gone(true));
+        }
+        Ok((groups, is_cut))
+    }
+}
+
+fn is_same(a: &[Value], b: &[Value], places: &[usize]) -> bool {
+    places.iter().all(|place| a.get(*place) == b.get(*place))
+}
+
+/// Groups without a value come last.
+fn by_token(a: &[Value], b: &[Value], places: &[usize]) -> Ordering {
+    let text = |group: &[Value], place: usize| match group.get(place) {
+        Some(Value::Text(text)) => (false, text.clone()),
+        _ => (true, crate::value::Text::default()),
+    };
+    let each = places.iter().map(|it| text(a, *it).cmp(&text(b, *it)));
+    each.fold(Ordering::Equal, Ordering::then)
+}
+
+fn too_many_or_gone(is_cut: bool) -> Refusal {
+    if is_cut {
+        let message = format!(
+            "groups by a masked field are ranked among at most {MAX_RANKED_GROUPS}, and these are more, or more than so many rank alike; narrow them with `filter`"
+        );
+        return Refusal::new(Code::ResultTooLarge, message).param("group_by");
+    }
+    let message = "the groups changed since this walk began; repeat the call without `cursor`";
+    Refusal::new(Code::InvalidCursor, message)
+        .param("cursor")
+        .retry_with("cursor")
+}

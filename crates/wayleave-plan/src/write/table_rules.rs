@@ -1,0 +1,142 @@
+//! Rules of a table's own that would tell a caller about records that it may not see.
+//!
+//! A store refuses a write that collides with another record, or that refers to none. Where those
+//! records are hidden from the caller, the refusal tells that they are there. So such a write is
+//! refused before it is tried, whether or not there is such a record.
+
+use wayleave_model::mapping::{Action, Relation, Stream};
+
+use super::{AuthorizedWrite, PolicyRefusal};
+use crate::value::Value;
+
+/// What a store enforces on a table by itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TableRules {
+    /// What no two records may share.
+    pub unique: Vec<UniqueRule>,
+    /// Foreign keys of the table.
+    pub refers: Vec<ForeignKeyRule>,
+    /// Foreign keys of other tables, or of its own, that lead to the table.
+    pub referred: Vec<ForeignKeyRule>,
+}
+
+/// What no two records may share.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UniqueRule {
+    /// The columns, as far as it is about columns.
+    pub columns: Vec<String>,
+    /// Those of the columns that the rule compares by code point: what differs to a row filter
+    /// differs to the rule.
+    pub exact: Vec<String>,
+    /// Whether an expression or a condition takes part, so that other columns may decide, too.
+    pub is_opaque: bool,
+}
+
+/// A foreign key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ForeignKeyRule {
+    /// The other table; `None` where it is in another schema.
+    pub other: Option<String>,
+    /// The columns that refer, with those that they refer to.
+    pub on: Vec<(String, String)>,
+}
+
+impl TableRules {
+    /// The sets of columns of which no two records have the same values.
+    pub fn unique_columns(&self) -> impl Iterator<Item = &[String]> {
+        let plain = self.unique.iter().filter(|it| !it.is_opaque);
+        plain.map(|it| it.columns.as_slice())
+    }
+}
+
+impl AuthorizedWrite {
+    /// Refuses a write whose outcome could depend on records that the caller may not see.
+    pub fn check_rules(&self, rules: &TableRules) -> Result<(), PolicyRefusal> {
+        if !rules.unique.iter().all(|it| self.shows_conflicts_of(it)) {
+            return Err(PolicyRefusal::HiddenConflict);
+        }
+        let is_shown = |rule: &ForeignKeyRule| !self.sets_reference(rule) || self.checks(rule);
+        if !rules.refers.iter().all(is_shown) {
+            return Err(PolicyRefusal::HiddenReference);
+        }
+        let is_shown = |rule: &ForeignKeyRule| !self.unties(rule) || self.finds_referring(rule);
+        if !rules.referred.iter().all(is_shown) {
+            return Err(PolicyRefusal::HiddenReference);
+        }
+        Ok(())
+    }
+
+    fn assigns(&self, column: &str) -> bool {
+        self.set.iter().any(|it| it.column.label() == column)
+    }
+
+    /// Whether the grant shows every record that a write could collide with under a rule.
+    fn shows_conflicts_of(&self, rule: &UniqueRule) -> bool {
+        if !self.capability.is_narrowed() || self.action() == Action::Delete {
+            return true;
+        }
+        let is_touched = rule.is_opaque || rule.columns.iter().any(|it| self.assigns(it));
+        if !is_touched {
+            return true;
+        }
+        // Records that the grant hides have another value of a column that its filter fixes.
+        rule.exact.iter().any(|column| {
+            let is_pinned = self.capability.pinned(column).is_some();
+            is_pinned && (self.assigns(column) || self.action() == Action::Update)
+        })
+    }
+
+    /// Whether the write sets a column of a foreign key to something that no person listed.
+    fn sets_reference(&self, rule: &ForeignKeyRule) -> bool {
+        let stream = &self.stream().mapped;
+        self.set.iter().any(|assignment| {
+            let is_part = rule
+                .on
+                .iter()
+                .any(|(ours, _)| assignment.column.label() == ours);
+            let field = stream.field(&assignment.field);
+            let is_listed = field.is_some_and(|it| !it.one_of.is_empty());
+            is_part && !is_listed && assignment.value != Value::Null
+        })
+    }
+
+    /// Whether what a foreign key demands is checked under the caller's own grant.
+    fn checks(&self, rule: &ForeignKeyRule) -> bool {
+        let references = self.capability.references().iter();
+        let mut references = references.filter(|it| rule.is_to(&it.to.mapped));
+        references.any(|it| rule.is_of(&it.relation, &it.to.mapped))
+    }
+
+    /// Whether the write takes away what a foreign key refers to.
+    fn unties(&self, rule: &ForeignKeyRule) -> bool {
+        match self.action() {
+            Action::Create => false,
+            Action::Update => rule.on.iter().any(|(_, ours)| self.assigns(ours)),
+            Action::Delete => true,
+        }
+    }
+
+    /// Whether the records that refer are looked for before, all of which the caller sees.
+    fn finds_referring(&self, rule: &ForeignKeyRule) -> bool {
+        let mut referring = self.capability.referring();
+        self.action() == Action::Delete
+            && referring.any(|(from, it)| rule.is_to(from) && rule.is_of(it, &self.stream().mapped))
+    }
+}
+
+impl ForeignKeyRule {
+    fn is_to(&self, stream: &Stream) -> bool {
+        self.other.as_deref() == Some(stream.table.as_str())
+    }
+
+    /// Whether a relation to a stream joins on what the key does.
+    fn is_of(&self, relation: &Relation, to: &Stream) -> bool {
+        let is_joined = |(from, target): &(String, String)| {
+            relation.on.iter().any(|join| {
+                let column = to.field(&join.field).and_then(|it| it.column());
+                join.column.value == *from && column.is_some_and(|it| it.value == *target)
+            })
+        };
+        self.on.len() == relation.on.len() && self.on.iter().all(is_joined)
+    }
+}

@@ -1,0 +1,105 @@
+//! The secret that tokens of masked fields are made with, in the project's private folder.
+//!
+//! One line: 32 bytes in hexadecimal. It is made when it is missing, and never changed: with another
+//! secret every token is another, and none that a caller noted opens any more.
+
+use std::{fmt::Write as _, fs, io, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path};
+
+use wayleave_plan::mask::MaskKey;
+
+use super::{KeyError, secret};
+
+/// The file's name in the private folder.
+pub const FILE: &str = "mask.key";
+
+/// The project's secret, made when there is none.
+pub(super) fn key(private: &Path) -> Result<MaskKey, KeyError> {
+    if let Some(key) = read(private)? {
+        return Ok(key);
+    }
+    let mut fresh = [0; 32];
+    getrandom::fill(&mut fresh).map_err(|_| KeyError::Random)?;
+    write(private, fresh)?;
+    // Another process may have been quicker; all of them use the one that is there.
+    read(private)?.ok_or_else(|| disk(private, "read", io::ErrorKind::NotFound.into()))
+}
+
+/// The secret in the file, if there is one.
+pub(super) fn read(private: &Path) -> Result<Option<MaskKey>, KeyError> {
+    match fs::read_to_string(private.join(FILE)) {
+        Ok(text) => match secret(text.trim_end_matches('\n')) {
+            Some(secret) => Ok(Some(MaskKey::new(secret))),
+            None => Err(KeyError::DamagedMaskKey {
+                path: private.join(FILE),
+            }),
+        },
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(disk(private, "read", cause)),
+    }
+}
+
+/// Puts the secret in place, whole, unless there is one already.
+fn write(private: &Path, secret: [u8; 32]) -> Result<(), KeyError> {
+    let mut text = String::new();
+    for byte in secret {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text.push('\n');
+    let path = private.join(FILE);
+    let aside = path.with_extension(format!("{}.tmp", std::process::id()));
+    let written = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&aside)
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        })
+        .and_then(|()| match fs::hard_link(&aside, &path) {
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked,
+        });
+    let _ = fs::remove_file(&aside);
+    written.map_err(|cause| disk(private, "written", cause))
+}
+
+fn disk(private: &Path, doing: &'static str, cause: io::Error) -> KeyError {
+    KeyError::Disk {
+        path: private.join(FILE),
+        doing,
+        cause,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_secret_is_made_once_kept_private_and_damage_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(read(folder.path()).unwrap().is_none());
+        key(folder.path()).unwrap();
+        let path = folder.path().join(FILE);
+        let first = fs::read_to_string(&path).unwrap();
+        assert_eq!(first.len(), 65);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        write(folder.path(), [7; 32]).unwrap();
+        key(folder.path()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), first);
+        for damaged in ["", "\n", "xyz\n", &first[1..]] {
+            fs::write(&path, damaged).unwrap();
+            let error = key(folder.path()).unwrap_err();
+            assert!(matches!(error, KeyError::DamagedMaskKey { .. }), "{error}");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,148 @@
+//! What each running server of a project says of itself, for commands in other processes.
+//!
+//! A server writes `.wayleave/serving/PID.json` and holds a lock on `PID.lock` for as long as it runs.
+//! A file whose lock is free was left by a server that is gone, and is not read. Nothing in it decides
+//! anything: it is told to the operator.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    process,
+};
+
+use serde::{Deserialize, Serialize};
+use wayleave_ledger::FOLDER;
+
+use crate::{proposal, suspension::Suspension};
+
+const FOLDER_NAME: &str = "serving";
+
+/// What a running server says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServingStatus {
+    /// Its process.
+    pub pid: u32,
+    /// The streams that no longer fit their sources.
+    pub suspended: Vec<Suspension>,
+    /// The settings that were changed and take effect when it is started again.
+    pub not_in_force: Vec<PendingSetting>,
+    /// Why the settings file was refused since; the settings before it are in force.
+    pub settings_refused: Option<String>,
+}
+
+/// A setting that was changed and is not in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingSetting {
+    /// Its name.
+    pub name: String,
+    /// What is in force.
+    pub in_force: String,
+    /// What the file says.
+    pub written: String,
+}
+
+/// The file of this process, there while it is held.
+#[derive(Debug)]
+pub struct StatusFile {
+    path: PathBuf,
+    lock_path: PathBuf,
+    /// Locked until it is dropped, or the process ends.
+    _lock: File,
+}
+
+impl StatusFile {
+    /// Claims the file of this process in a project's folder.
+    pub fn create(folder: &Path) -> io::Result<Self> {
+        let own = folder.join(FOLDER).join(FOLDER_NAME);
+        fs::create_dir_all(&own)?;
+        remove_left(&own);
+        let pid = process::id();
+        let lock_path = own.join(format!("{pid}.lock"));
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(false).mode(0o600);
+        let lock = options.open(&lock_path)?;
+        lock.try_lock().map_err(io::Error::from)?;
+        Ok(Self {
+            path: own.join(format!("{pid}.json")),
+            lock_path,
+            _lock: lock,
+        })
+    }
+
+    /// Replaces what is said.
+    pub fn write(&self, status: &ServingStatus) -> io::Result<()> {
+        let text = serde_json::to_vec(status)?;
+        proposal::replace(&self.path, &text)
+    }
+}
+
+impl Drop for StatusFile {
+    fn drop(&mut self) {
+        // Without the lock the file is not read, so a leftover misleads nobody.
+        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(&self.lock_path);
+    }
+}
+
+/// What each running server of a project says of itself.
+pub fn running(folder: &Path) -> Vec<ServingStatus> {
+    let own = folder.join(FOLDER).join(FOLDER_NAME);
+    let mut found: Vec<ServingStatus> = locks(&own)
+        .filter(|lock| is_held(lock))
+        .filter_map(|lock| fs::read(lock.with_extension("json")).ok())
+        .filter_map(|text| serde_json::from_slice(&text).ok())
+        .collect();
+    found.sort_by_key(|it| it.pid);
+    found
+}
+
+fn locks(own: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(own).into_iter().flatten();
+    let paths = entries.filter_map(|it| Some(it.ok()?.path()));
+    paths.filter(|it| it.extension().is_some_and(|it| it == "lock"))
+}
+
+/// Whether a running process holds the lock.
+fn is_held(lock: &Path) -> bool {
+    let Ok(file) = File::open(lock) else {
+        return false;
+    };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// Removes the files of servers that were killed.
+fn remove_left(own: &Path) {
+    for lock in locks(own).filter(|it| !is_held(it)) {
+        let _ = fs::remove_file(lock.with_extension("json"));
+        let _ = fs::remove_file(lock);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_told_of_while_it_runs_and_not_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = StatusFile::create(folder.path()).unwrap();
+        let status = ServingStatus {
+            pid: process::id(),
+            settings_refused: Some("line 2".to_owned()),
+            ..ServingStatus::default()
+        };
+        file.write(&status).unwrap();
+        assert_eq!(running(folder.path()), std::slice::from_ref(&status));
+        drop(file);
+        assert_eq!(running(folder.path()), []);
+        // One that was killed leaves its files, and nobody holds their lock.
+        let own = folder.path().join(FOLDER).join(FOLDER_NAME);
+        fs::write(own.join("1.lock"), "").unwrap();
+        fs::write(own.join("1.json"), serde_json::to_vec(&status).unwrap()).unwrap();
+        assert_eq!(running(folder.path()), []);
+        drop(StatusFile::create(folder.path()).unwrap());
+        assert!(!own.join("1.json").exists());
+    }
+}

@@ -1,0 +1,227 @@
+//! What this user knows of a project from outside its folder.
+//!
+//! Whoever can write a project's folder can replace its whole ledger. Two things show it: the key of
+//! the first owner, named by the operator, and a record in this user's configuration folder of the
+//! owner and the last entry that this user has seen, made when a project with owners is first opened
+//! and brought up to date whenever it is.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    os::unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use wayleave_ledger::{Head, KeyFingerprint, State, TrustAnchor};
+use wayleave_model::digest::Digest;
+
+use crate::source::Environment;
+
+/// The variable that names the key of the trusted first owner.
+pub const OWNER_VARIABLE: &str = "WAYLEAVE_TRUST_OWNER";
+/// The variable that holds a head which the ledger must pass through.
+pub const HEAD_VARIABLE: &str = "WAYLEAVE_TRUST_HEAD";
+
+/// What is trusted of the projects that this user opens.
+#[derive(Debug, Clone, Default)]
+pub struct TrustStore {
+    owner: Option<KeyFingerprint>,
+    head: Option<Head>,
+    /// The folder of records; `None` where the user has no home.
+    records: Option<PathBuf>,
+    /// The folder this process was started in, as its shell spells it.
+    started_in: Option<PathBuf>,
+}
+
+/// A record of one project.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProjectRecord {
+    folder: String,
+    owner: String,
+    head: String,
+}
+
+/// Why it cannot be told what is trusted. Nothing is opened then.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// The variable is set to something else.
+    #[error("`{OWNER_VARIABLE}` does not hold the fingerprint of a key")]
+    Owner,
+    /// The variable is set to something else.
+    #[error("`{HEAD_VARIABLE}` does not hold a head")]
+    Head,
+    /// A record cannot be read.
+    #[error("this user's record of the project, `{}`, cannot be read", path.display())]
+    Record {
+        /// The record.
+        path: PathBuf,
+        /// The cause, if it is one of the disk.
+        #[source]
+        source: Option<io::Error>,
+    },
+}
+
+impl TrustError {
+    /// What to do next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Owner => "it is written `SHA256:…`, as `wayleave owner list` prints it",
+            Self::Head => "it is written `SEQ:HASH`, as `wayleave audit --verify` prints it",
+            Self::Record { .. } => "restore the file; it says which owner of the project is known",
+        }
+    }
+}
+
+impl TrustStore {
+    /// What the environment of this process names, and the records of its user.
+    pub fn from_environment(environment: &Environment) -> Result<Self, TrustError> {
+        let owner = parsed(environment, OWNER_VARIABLE, TrustError::Owner)?;
+        let head = parsed(environment, HEAD_VARIABLE, TrustError::Head)?;
+        let path = |name: &str| environment.get(name).map(PathBuf::from);
+        let absolute = |path: &PathBuf| path.is_absolute();
+        let home = || path("HOME").map(|home| home.join(".config"));
+        let config = path("XDG_CONFIG_HOME").filter(absolute).or_else(home);
+        Ok(Self {
+            owner,
+            head,
+            records: config
+                .filter(absolute)
+                .map(|it| it.join("wayleave/projects")),
+            started_in: path("PWD").filter(absolute),
+        })
+    }
+
+    /// The same, with the key that the operator names on the command line.
+    #[must_use]
+    pub fn with_owner(mut self, owner: Option<KeyFingerprint>) -> Self {
+        self.owner = owner.or(self.owner);
+        self
+    }
+
+    /// Whether the operator names the first owner's key.
+    pub fn names_owner(&self) -> bool {
+        self.owner.is_some()
+    }
+
+    /// What is trusted of the project in that folder.
+    pub fn anchor(&self, folder: &Path) -> Result<TrustAnchor, TrustError> {
+        for path in self.record_paths(folder) {
+            let Some((owner, head)) = read(&path)? else {
+                continue;
+            };
+            let fits = self.owner.is_none_or(|named| named == owner);
+            return Ok(TrustAnchor {
+                owner: self.owner.or(Some(owner)),
+                // Not of another project, which stood here before the one the operator now names.
+                head: self
+                    .head
+                    .into_iter()
+                    .chain(fits.then_some(head))
+                    .max_by_key(|it| it.seq),
+            });
+        }
+        Ok(TrustAnchor {
+            owner: self.owner,
+            head: self.head,
+        })
+    }
+
+    /// Records the owner and the last entry of a project that was opened and fits. A user without a
+    /// folder for it, or one that cannot be written, has no record.
+    pub fn note(&self, folder: &Path, state: &State) {
+        let (Some(owner), Some(head)) = (state.first_owner(), state.head()) else {
+            return;
+        };
+        for path in self.record_paths(folder) {
+            let is_current = match read(&path) {
+                Ok(Some((known, seen))) => known != owner || seen.seq >= head.seq,
+                Ok(None) => false,
+                Err(_) => true,
+            };
+            if !is_current {
+                let record = ProjectRecord {
+                    folder: folder.display().to_string(),
+                    owner: owner.to_string(),
+                    head: head.to_string(),
+                };
+                // Nothing depends on it until it is there.
+                let _ = write(&path, &record);
+            }
+        }
+    }
+
+    /// The records of a folder: by the path as given first, so that a link put in its place does not
+    /// lead to another record, then by where it really is.
+    fn record_paths(&self, folder: &Path) -> Vec<PathBuf> {
+        let Some(records) = &self.records else {
+            return Vec::new();
+        };
+        let given = match &self.started_in {
+            Some(started) => Some(started.join(folder)),
+            None => std::path::absolute(folder).ok(),
+        };
+        let given = given.map(|path| path.components().collect::<PathBuf>());
+        let real = fs::canonicalize(folder).ok();
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for path in given.into_iter().chain(real) {
+            let digest = Digest::from_bytes(path.as_os_str().as_bytes());
+            let record = records.join(format!("{}.toml", digest.hex()));
+            if !paths.contains(&record) {
+                paths.push(record);
+            }
+        }
+        paths
+    }
+}
+
+/// The value of a variable. One that is set to nothing was meant to hold something.
+fn parsed<T: std::str::FromStr>(
+    environment: &Environment,
+    name: &str,
+    fault: TrustError,
+) -> Result<Option<T>, TrustError> {
+    match environment.get(name) {
+        Some(text) => text.trim().parse().map(Some).map_err(|_| fault),
+        None if environment.is_set(name) => Err(fault),
+        None => Ok(None),
+    }
+}
+
+fn read(path: &Path) -> Result<Option<(KeyFingerprint, Head)>, TrustError> {
+    let fault = |source| TrustError::Record {
+        path: path.to_owned(),
+        source,
+    };
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if is_missing(&error) => return Ok(None),
+        Err(error) => return Err(fault(Some(error))),
+    };
+    let record: ProjectRecord = toml::from_str(&text).map_err(|_| fault(None))?;
+    let owner = record.owner.parse().map_err(|_| fault(None))?;
+    let head = record.head.parse().map_err(|_| fault(None))?;
+    Ok(Some((owner, head)))
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Replaces a record in one step.
+fn write(path: &Path, record: &ProjectRecord) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(folder)?;
+    let text = toml::to_string(record).map_err(io::Error::other)?;
+    let mut name = path.file_name().unwrap_or(OsStr::new("record")).to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let temporary = folder.join(name);
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    io::Write::write_all(&mut options.open(&temporary)?, text.as_bytes())?;
+    fs::rename(&temporary, path)
+}

@@ -1,0 +1,342 @@
+//! Compares the served mappings with their sources, and suspends the streams that no longer fit.
+//!
+//! Compared at start, on schedule, when a read fails in a way that a changed source would explain,
+//! when the served datasets change, and every few seconds while a stream is suspended. A source that
+//! gives no answer leaves everything as it is. Sources are asked side by side, so that a slow one
+//! does not hold up the others, and a source whose catalogue takes long is asked less often.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use wayleave_ledger::Source;
+use wayleave_model::digest::Digest;
+use wayleave_model::mapping::Mapping;
+use wayleave_model::ratify::Ratified;
+use wayleave_project::explanation::with_causes;
+use wayleave_project::source_probe::MappingComparison;
+use wayleave_project::suspension::{ConnectionFindings, Suspension, Suspensions};
+
+use super::serving::ServingContext;
+
+/// How often a suspended stream is compared again.
+const SUSPENDED_INTERVAL: Duration = Duration::from_secs(5);
+/// The shortest time between two comparisons of one source.
+const MIN_INTERVAL: Duration = Duration::from_millis(500);
+/// How much longer a source rests than it was compared: it is compared for a fifth of the time at most.
+const COST_FACTOR: u32 = 4;
+/// How long a start waits for the first comparison.
+const START_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The sources whose reads failed in a way that a changed source would explain.
+#[derive(Default)]
+pub(crate) struct SourceDoubts {
+    sources: Mutex<BTreeSet<String>>,
+    told: Notify,
+}
+
+impl SourceDoubts {
+    /// Doubts a source.
+    pub(crate) fn insert(&self, source: &str) {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        if sources.insert(source.to_owned()) {
+            self.told.notify_one();
+        }
+    }
+
+    fn take(&self) -> BTreeSet<String> {
+        std::mem::take(&mut *self.sources.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// When each source was last compared, and when it may be compared again.
+#[derive(Default)]
+struct Schedule {
+    sources: BTreeMap<String, SourceSchedule>,
+    /// Being compared now.
+    running: BTreeSet<String>,
+    /// To be compared as soon as they have rested.
+    doubted: BTreeSet<String>,
+}
+
+#[derive(Clone, Copy)]
+struct SourceSchedule {
+    compared: Instant,
+    /// Not before then, whatever asks for it.
+    rested: Instant,
+    /// When it is compared for its own sake.
+    due: Option<Instant>,
+}
+
+impl Schedule {
+    /// Forgets sources that nothing uses.
+    fn retain(&mut self, uses: &SourceUses) {
+        self.sources.retain(|source, _| uses.contains_key(source));
+        self.doubted.retain(|source| uses.contains_key(source));
+    }
+
+    /// When a source that was compared before is compared next; `None` where nothing asks for it.
+    fn due(&self, source: &str) -> Option<Instant> {
+        let known = self.sources.get(source)?;
+        let doubted = self.doubted.contains(source).then_some(known.rested);
+        [doubted, known.due].into_iter().flatten().min()
+    }
+
+    /// The sources to compare now.
+    fn begin_due(&mut self, uses: &SourceUses) -> Vec<String> {
+        let now = Instant::now();
+        let is_due = |source: &&String| {
+            let is_new = !self.sources.contains_key(*source);
+            let is_asked = is_new || self.due(source).is_some_and(|it| it <= now);
+            is_asked && !self.running.contains(*source)
+        };
+        let due: Vec<String> = uses.keys().filter(is_due).cloned().collect();
+        for source in &due {
+            self.running.insert(source.clone());
+            self.doubted.remove(source);
+        }
+        due
+    }
+
+    fn next(&self) -> Option<Instant> {
+        let resting = self.sources.keys().filter(|it| !self.running.contains(*it));
+        resting.filter_map(|it| self.due(it)).min()
+    }
+
+    /// Records a comparison, and when the next is due.
+    fn record(&mut self, source: &str, began: Instant, interval: Option<Duration>) {
+        let compared = Instant::now();
+        let rest = ((compared - began) * COST_FACTOR).max(MIN_INTERVAL);
+        let scheduled = SourceSchedule {
+            compared,
+            rested: compared + rest,
+            due: interval.map(|it| compared + it.max(rest)),
+        };
+        self.sources.insert(source.to_owned(), scheduled);
+        self.running.remove(source);
+    }
+
+    /// Applies another interval to what was compared before.
+    fn reschedule(&mut self, interval: impl Fn(&str) -> Option<Duration>) {
+        for (source, it) in &mut self.sources {
+            it.due = interval(source).map(|every| (it.compared + every).max(it.rested));
+        }
+    }
+}
+
+/// What comparing a source showed.
+struct ComparedSource {
+    source: String,
+    began: Instant,
+    found: Vec<ConnectionFindings>,
+}
+
+/// The declaration of each source, and the mappings that use it, when they were last looked at.
+type KnownUses = BTreeMap<String, (Option<Source>, Vec<Digest>)>;
+
+/// What is compared in one source: mappings, each with the positions of its connections there.
+type SourceUses = BTreeMap<String, Vec<(Arc<Ratified<Mapping>>, usize)>>;
+
+impl ServingContext {
+    /// Compares the served mappings with their sources until told to stop. `started` is cancelled
+    /// after the first round.
+    pub(crate) async fn watch_sources(
+        self: Arc<Self>,
+        started: CancellationToken,
+        stop: CancellationToken,
+    ) {
+        let mut schedule = Schedule::default();
+        let mut worlds = self.service.worlds();
+        let mut settings = self.settings.changes();
+        let mut known = BTreeMap::new();
+        let mut running = FuturesUnordered::new();
+        loop {
+            worlds.mark_unchanged();
+            settings.mark_unchanged();
+            let uses = self.source_uses();
+            schedule.doubted.extend(self.stores.doubts().take());
+            schedule
+                .doubted
+                .extend(self.changed_sources(&uses, &mut known));
+            schedule.retain(&uses);
+            for source in schedule.begin_due(&uses) {
+                let uses = uses.get(&source).cloned().unwrap_or_default();
+                running.push(Arc::clone(&self).compare_source(source, uses));
+            }
+            if running.is_empty() {
+                started.cancel();
+            }
+            let next = schedule.next();
+            let sleep = async {
+                match next {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                Some(compared) = running.next(), if !running.is_empty() => {
+                    self.suspend(compared.found).await;
+                    let interval = self.interval(&compared.source);
+                    schedule.record(&compared.source, compared.began, interval);
+                }
+                () = self.stores.doubts().told.notified() => {}
+                moved = worlds.changed() => if moved.is_err() { return },
+                moved = settings.changed() => {
+                    if moved.is_err() { return }
+                    schedule.reschedule(|source| self.interval(source));
+                }
+                () = sleep => {}
+            }
+        }
+    }
+
+    /// The sources with other mappings or another declaration than when this was last asked.
+    fn changed_sources(&self, uses: &SourceUses, known: &mut KnownUses) -> Vec<String> {
+        let state = self.watch.now();
+        let mut changed = Vec::new();
+        for (source, of) in uses {
+            let digests: Vec<Digest> = of.iter().map(|it| it.0.digest()).collect();
+            let now = (state.sources().get(source).cloned(), digests);
+            if known.get(source).is_some_and(|it| *it != now) {
+                changed.push(source.clone());
+            }
+            known.insert(source.clone(), now);
+        }
+        changed
+    }
+
+    /// How often a source is compared; `None` for only when something asks for it.
+    fn interval(&self, source: &str) -> Option<Duration> {
+        let every = self.settings.now().drift.every;
+        let suspended = self.suspensions.load();
+        let live = self.live();
+        let mut broken = suspended.connections();
+        let is_suspended = broken.any(|(id, digest)| {
+            live.mappings().any(|mapping| {
+                let mut own = mapping.connections.iter();
+                mapping.digest() == digest
+                    && own.any(|it| *it.id.value == *id && *it.source.value == *source)
+            })
+        });
+        if is_suspended {
+            return Some(every.map_or(SUSPENDED_INTERVAL, |it| it.min(SUSPENDED_INTERVAL)));
+        }
+        every
+    }
+
+    fn source_uses(&self) -> SourceUses {
+        let mut uses = SourceUses::new();
+        for mapping in self.live().mappings() {
+            for (index, connection) in mapping.connections.iter().enumerate() {
+                let of = uses.entry(connection.source.value.clone()).or_default();
+                of.push((Arc::clone(mapping), index));
+            }
+        }
+        uses
+    }
+
+    /// What comparing one source shows of each connection to it. One that gives no answer shows
+    /// nothing.
+    async fn compare_source(
+        self: Arc<Self>,
+        source: String,
+        uses: Vec<(Arc<Ratified<Mapping>>, usize)>,
+    ) -> ComparedSource {
+        let (began, state) = (Instant::now(), self.watch.now());
+        let mut comparison = MappingComparison::new(&self.probe, &state);
+        let mut found = Vec::new();
+        for (mapping, index) in &uses {
+            let Some(connection) = mapping.connections.get(*index) else {
+                continue;
+            };
+            let text = String::from_utf8_lossy(mapping.bytes());
+            let compared = comparison
+                .compare_connection(mapping, connection, &text, &|_| {})
+                .await;
+            let Some(streams) = compared.broken_streams(mapping) else {
+                if let Err(error) = &compared.drift {
+                    let error = with_causes(error);
+                    tracing::debug!(source, error, "a source was not compared");
+                }
+                continue;
+            };
+            found.push(ConnectionFindings {
+                dataset: mapping.dataset.name.value.clone(),
+                digest: mapping.digest(),
+                connection_id: compared.connection,
+                streams,
+            });
+        }
+        ComparedSource {
+            source,
+            began,
+            found,
+        }
+    }
+
+    /// Suspends what no longer fits, and resumes what fits again.
+    async fn suspend(&self, found: Vec<ConnectionFindings>) {
+        let mut offer = self.offer.lock().await;
+        let before = self.suspensions.load_full();
+        let mut next = Suspensions::clone(&before);
+        for one in found {
+            next.record(one);
+        }
+        if next == *before {
+            return;
+        }
+        let live = self.live();
+        log_changes(&before.list(&live), &next.list(&live));
+        self.suspensions.store(Arc::new(next));
+        // Nothing awaits from here on, so a stop leaves nothing half done.
+        self.publish(&mut offer, &live);
+    }
+
+    /// The suspended streams, with what changed; for the operator.
+    pub(crate) fn suspended(&self) -> Vec<Suspension> {
+        self.suspensions.load().list(&self.live())
+    }
+}
+
+/// Begins to watch, and waits for the first comparison, for a moment.
+pub(crate) async fn start(
+    serving: Arc<ServingContext>,
+    tasks: &tokio_util::task::TaskTracker,
+    stop: CancellationToken,
+) {
+    let started = CancellationToken::new();
+    tasks.spawn(serving.watch_sources(started.clone(), stop));
+    let _ = tokio::time::timeout(START_TIMEOUT, started.cancelled()).await;
+}
+
+fn log_changes(before: &[Suspension], next: &[Suspension]) {
+    let same = |one: &Suspension, other: &Suspension| {
+        one.connection_id == other.connection_id && one.stream == other.stream
+    };
+    for it in next {
+        if !before.contains(it) {
+            tracing::warn!(
+                dataset = it.dataset,
+                connection_id = it.connection_id,
+                stream = it.stream,
+                problems = it.problems.join("; "),
+                hint = "mend the source, or write a draft that fits it (`wayleave propose --fit`) and ratify it",
+                "a stream is suspended: its source does not fit the mapping any more"
+            );
+        }
+    }
+    for it in before {
+        if !next.iter().any(|other| same(it, other)) {
+            tracing::warn!(
+                dataset = it.dataset,
+                connection_id = it.connection_id,
+                stream = it.stream,
+                "a stream resumes: its source fits the mapping again"
+            );
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Tells commands in other processes what this server knows of itself: suspended streams, and
+//! settings that are not in force.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use wayleave_project::serving_status::{ServingStatus, StatusFile};
+
+use super::serving::ServingContext;
+
+/// Keeps the status file of this process up to date until `stop`. Without one nothing is told, and
+/// serving goes on.
+pub(super) async fn tell(serving: Arc<ServingContext>, stop: CancellationToken) {
+    let folder = serving.project.folder().to_owned();
+    let file = match tokio::task::spawn_blocking(move || StatusFile::create(&folder)).await {
+        Ok(Ok(file)) => Arc::new(file),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "other commands cannot see the state of this server");
+            return;
+        }
+        Err(_) => return,
+    };
+    let mut worlds = serving.service.worlds();
+    let mut settings = serving.settings.changes();
+    let mut told = None;
+    loop {
+        worlds.mark_unchanged();
+        settings.mark_unchanged();
+        let status = ServingStatus {
+            pid: std::process::id(),
+            suspended: serving.suspended(),
+            not_in_force: serving.settings.not_in_force(),
+            settings_refused: serving.settings.refused(),
+        };
+        if told.as_ref() != Some(&status) {
+            let (file, next) = (Arc::clone(&file), status.clone());
+            match tokio::task::spawn_blocking(move || file.write(&next)).await {
+                Ok(Ok(())) => told = Some(status),
+                Ok(Err(error)) => tracing::debug!(%error, "the status file cannot be written"),
+                Err(_) => return,
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            moved = worlds.changed() => if moved.is_err() { return },
+            moved = settings.changed() => if moved.is_err() { return },
+        }
+    }
+}

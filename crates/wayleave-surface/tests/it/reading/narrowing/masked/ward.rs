@@ -1,0 +1,312 @@
+//! A ward: patients and their visits, in two worlds that differ in what masks hide.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wayleave_model::mapping::SourceKind;
+use wayleave_plan::package::{
+    FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
+};
+use wayleave_store::conformance::Dice;
+
+/// In every value that is hidden, where it can be.
+pub const CANARY: &str = "canary";
+pub const PATIENTS: usize = 36;
+const VISITS: usize = 50;
+/// How many mail addresses there are; several patients share one.
+const MAILS: usize = 12;
+
+/// Which of the two worlds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum World {
+    One,
+    Two,
+}
+
+/// The masked fields, by stream.
+pub const MASKED: [(&str, &str); 12] = [
+    ("patients", "name"),
+    ("patients", "email"),
+    ("patients", "phone"),
+    ("patients", "born"),
+    ("patients", "income"),
+    ("patients", "score"),
+    ("patients", "card"),
+    ("patients", "admitted"),
+    ("patients", "notes"),
+    ("patients", "kin"),
+    ("visits", "email"),
+    ("visits", "cost"),
+];
+
+/// How each field is masked: the typical mask, and others under which the worlds are alike too.
+const MASKS: [&[&str]; 12] = [
+    &["redact"],
+    &["token", "last4", "redact", "token:project"],
+    &["last4", "redact"],
+    &["year", "redact"],
+    &["bucket:1000", "redact", "bucket:100000"],
+    &["bucket:10", "redact"],
+    &["last4", "redact"],
+    &["year", "redact"],
+    &["redact"],
+    &["redact"],
+    &["token", "last4", "redact", "token:project"],
+    &["bucket:50", "redact"],
+];
+
+/// The mask of each field.
+pub struct Sight([&'static str; 12]);
+
+impl Sight {
+    pub fn typical() -> Self {
+        Self(MASKS.map(|it| it[0]))
+    }
+
+    pub fn drawn(dice: &mut Dice) -> Self {
+        Self(MASKS.map(|it| *dice.one_of(it)))
+    }
+
+    pub fn package(&self, subject: &str) -> Package {
+        self.packaged(subject, "the-grant")
+    }
+
+    pub fn packaged(&self, subject: &str, grant: &str) -> Package {
+        let stream = |name: &str| {
+            let masks = MASKED
+                .iter()
+                .zip(self.0)
+                .filter(|((stream, _), _)| *stream == name);
+            let masks =
+                masks.map(|((_, field), mask)| ((*field).to_owned(), mask.parse().unwrap()));
+            let granted = StreamGrant {
+                fields: FieldScope::All,
+                relations: RelationScope::All,
+                rows: None,
+                masks: masks.collect::<BTreeMap<_, _>>(),
+            };
+            (name.to_owned(), granted)
+        };
+        let grant = Grant {
+            id: grant.to_owned(),
+            dataset: "ward".to_owned(),
+            streams: StreamScope::Only(["patients", "visits"].map(stream).into_iter().collect()),
+            capabilities: std::collections::BTreeSet::new(),
+        };
+        Package {
+            subject: subject.to_owned(),
+            epoch: 1,
+            grants: Grants::Only(Arc::new(
+                [("ward-main".to_owned(), grant)].into_iter().collect(),
+            )),
+        }
+    }
+}
+
+pub fn mapping(kind: SourceKind) -> String {
+    format!(
+        r#"
+[dataset]
+name = "ward"
+kind = "{kind}"
+iri = "https://example.org/ward#"
+[[connections]]
+id = "ward-main"
+source = "ward"
+
+[streams.patients]
+type = "Patient"
+key = ["id"]
+title = "name"
+event_time = "admitted"
+updated = "changed"
+search = ["name", "notes", "remark", "alias"]
+unique = [["email"]]
+[streams.patients.fields]
+id = {{ datatype = "integer", required = true }}
+name = {{ datatype = "string" }}
+email = {{ datatype = "string", pattern = "@" }}
+phone = {{ datatype = "string" }}
+born = {{ datatype = "date" }}
+income = {{ datatype = "decimal", min_value = 0 }}
+score = {{ datatype = "number" }}
+card = {{ datatype = "integer" }}
+admitted = {{ datatype = "datetime" }}
+notes = {{ datatype = "string" }}
+kin = {{ datatype = "json" }}
+city = {{ datatype = "string", one_of = ["Oslo", "Rome", "Bonn", "Cork"] }}
+level = {{ datatype = "integer" }}
+remark = {{ datatype = "string" }}
+changed = {{ datatype = "datetime" }}
+alias = {{ datatype = "string", compute = "name || ' of ' || city" }}
+place = {{ datatype = "string", compute = "city || '!'" }}
+richer = {{ datatype = "decimal", compute = "income * 2" }}
+[streams.patients.measures]
+wealth = "sum(income)"
+cities = "count_distinct(city)"
+[streams.patients.relations]
+visits = {{ to = "visits", on = {{ id = "patient" }} }}
+
+[streams.visits]
+type = "Visit"
+key = ["id"]
+event_time = "at"
+search = ["report"]
+[streams.visits.fields]
+id = {{ datatype = "integer", required = true }}
+patient = {{ datatype = "integer" }}
+email = {{ datatype = "string" }}
+cost = {{ datatype = "decimal" }}
+at = {{ datatype = "datetime" }}
+kind = {{ datatype = "string" }}
+report = {{ datatype = "string" }}
+seen = {{ datatype = "string", compute = "who.name" }}
+spent = {{ datatype = "decimal", compute = "cost + 1" }}
+[streams.visits.measures]
+takings = "sum(cost)"
+[streams.visits.relations]
+who = {{ to = "patients", on = {{ patient = "id" }} }}
+by_mail = {{ to = "patients", on = {{ email = "email" }} }}
+"#
+    )
+}
+
+const CITIES: [&str; 4] = ["Oslo", "Rome", "Bonn", "Cork"];
+const WORDS: [&str; 5] = ["amber", "birch", "cedar", "dune", "ember"];
+
+/// The tables and rows of a world.
+pub fn sql(kind: SourceKind, seed: u64, world: World) -> String {
+    let (moment, float, text) = match kind {
+        SourceKind::Postgres => ("timestamptz", "double precision", "text"),
+        SourceKind::Mysql => ("datetime", "double", "varchar(200)"),
+        _ => ("datetime", "real", "text"),
+    };
+    let json = match kind {
+        SourceKind::Postgres => "jsonb",
+        _ => "json",
+    };
+    let mut sql = format!(
+        "CREATE TABLE patients (id integer primary key, name {text}, email {text}, phone {text},
+           born date, income decimal(12, 2), score {float}, card bigint, admitted {moment},
+           notes {text}, kin {json}, city {text}, level integer, remark {text}, changed {moment});
+         CREATE TABLE visits (id integer primary key, patient integer, email {text},
+           cost decimal(12, 2), at {moment}, kind {text}, report {text});\n"
+    );
+    let mut dice = Dice::new(seed);
+    for id in 1..=PATIENTS {
+        let row = patient(&mut dice, kind, id, world);
+        sql += &format!("INSERT INTO patients VALUES ({});\n", row.join(", "));
+    }
+    for id in 1..=VISITS {
+        let row = visit(&mut dice, kind, id, world);
+        sql += &format!("INSERT INTO visits VALUES ({});\n", row.join(", "));
+    }
+    sql
+}
+
+/// A choice that is another in each world.
+fn hidden(dice: &mut Dice, below: usize, world: World) -> usize {
+    let both = [dice.below(below), dice.below(below)];
+    both[usize::from(world == World::Two)]
+}
+
+/// The value, or NULL in both worlds alike.
+fn or_null(dice: &mut Dice, value: String) -> String {
+    if dice.below(9) == 0 {
+        return "NULL".to_owned();
+    }
+    value
+}
+
+/// One of the addresses: in the second world another stands for each, in the opposite order.
+fn mail(number: usize, world: World) -> String {
+    match world {
+        World::One => format!("'{CANARY}-{number:02}@mail.example.org'"),
+        World::Two => format!("'{CANARY}-{:02}@post.example.org'", 98 - number * 3),
+    }
+}
+
+fn moment(kind: SourceKind, year: usize, month: usize, day: usize) -> String {
+    match kind {
+        SourceKind::Mysql => format!("'{year}-{month:02}-{day:02} 10:00:00'"),
+        _ => format!("'{year}-{month:02}-{day:02}T10:00:00Z'"),
+    }
+}
+
+/// A text that is redacted: there or not, whatever it is.
+fn redacted(dice: &mut Dice, world: World, what: &str) -> String {
+    let (kind, at) = (hidden(dice, 4, world), hidden(dice, WORDS.len(), world));
+    match kind {
+        0 => "NULL".to_owned(),
+        1 => "''".to_owned(),
+        n => format!("'{CANARY} {what} {} {n}'", WORDS[at]),
+    }
+}
+
+fn patient(dice: &mut Dice, kind: SourceKind, id: usize, world: World) -> Vec<String> {
+    let shared = dice.below(MAILS);
+    let (last4, year) = (dice.below(10_000), 1950 + dice.below(50));
+    let (thousand, ten) = (dice.below(9), dice.below(7));
+    let seen_year = 2020 + dice.below(5);
+    let (oddity, name) = (hidden(dice, 8, world), redacted(dice, world, "name"));
+    let name = match (kind, oddity) {
+        // Not even that a value is malformed is told: it is not read.
+        (SourceKind::Sqlite, 0) => "x'ff00'".to_owned(),
+        _ => name,
+    };
+    let email = mail(shared, world);
+    let phone = format!("'+{:06}{last4:04}'", 100_000 + hidden(dice, 800_000, world));
+    let born = format!(
+        "'{year}-{:02}-{:02}'",
+        1 + hidden(dice, 12, world),
+        1 + hidden(dice, 28, world)
+    );
+    let income = format!(
+        "{thousand}{:03}.{:02}",
+        hidden(dice, 1000, world),
+        hidden(dice, 100, world)
+    );
+    let score = format!("{ten}{}.5", hidden(dice, 10, world));
+    let card = format!("{}{last4:04}", 400_000 + hidden(dice, 100_000, world));
+    let (month, day) = (1 + hidden(dice, 12, world), 1 + hidden(dice, 28, world));
+    let admitted = moment(kind, seen_year, month, day);
+    let notes = redacted(dice, world, "notes");
+    let kin = format!("'{{\"{CANARY}\": {}}}'", hidden(dice, 99, world));
+    let city = format!("'{}'", CITIES[dice.below(4)]);
+    let remark = format!("'remark {} {}'", WORDS[dice.below(5)], dice.below(9));
+    let changed = moment(kind, 2026, 1 + dice.below(3), 1 + dice.below(28));
+    vec![
+        id.to_string(),
+        name,
+        or_null(dice, email),
+        or_null(dice, phone),
+        or_null(dice, born),
+        or_null(dice, income),
+        or_null(dice, score),
+        or_null(dice, card),
+        or_null(dice, admitted),
+        notes,
+        kin,
+        city,
+        dice.below(6).to_string(),
+        or_null(dice, remark),
+        changed,
+    ]
+}
+
+fn visit(dice: &mut Dice, kind: SourceKind, id: usize, world: World) -> Vec<String> {
+    let patient = (1 + dice.below(PATIENTS + 4)).to_string();
+    let email = mail(dice.below(MAILS), world);
+    let cost = format!("{}", dice.below(9) * 50 + hidden(dice, 50, world));
+    let at = moment(kind, 2026, 1 + dice.below(6), 1 + dice.below(28));
+    let report = format!("'report {} {}'", WORDS[dice.below(5)], dice.below(9));
+    vec![
+        id.to_string(),
+        or_null(dice, patient),
+        or_null(dice, email),
+        or_null(dice, cost),
+        at,
+        format!("'{}'", ["first", "control"][dice.below(2)]),
+        report,
+    ]
+}

@@ -1,0 +1,104 @@
+//! `wayleave grant narrow`: puts a narrower grant in the place of another.
+
+use std::{collections::BTreeSet, fmt::Write as _, path::Path, process::ExitCode};
+
+use serde_json::json;
+use wayleave_ledger::GrantRequest;
+use wayleave_model::grant::RowFilter;
+use wayleave_plan::package::GrantNarrowing;
+use wayleave_project::{
+    columns,
+    render::{self, moment},
+};
+
+use super::{
+    create,
+    expiry::{self, Expiry},
+};
+use crate::{actor, failure::Failure, output::Output, signing::SigningArgs};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The grant.
+    #[arg(value_name = "GRANT")]
+    grant: String,
+    /// A stream that stays, whole or by some of its fields [default: all of them].
+    #[arg(long = "stream", value_name = "STREAM[=FIELD,…]", value_parser = create::stream)]
+    streams: Vec<(String, Option<BTreeSet<String>>)>,
+    /// A further filter on the rows of a stream, beside the one that is there.
+    #[arg(long = "rows", value_name = "STREAM=FILTER", value_parser = create::rows)]
+    rows: Vec<(String, RowFilter)>,
+    /// A capability that stays [default: all that can still be called].
+    #[arg(long = "capability", value_name = "NAME")]
+    capabilities: Vec<String>,
+    /// When it ends, no later than before: `12h`, `30d`, `6w`, a date or a time [default: as before].
+    #[arg(long, value_name = "WHEN", value_parser = expiry::parse)]
+    expires: Option<Expiry>,
+    /// What it is for, in your words; kept for ever [default: as before].
+    #[arg(long, value_name = "TEXT")]
+    purpose: Option<String>,
+    /// Who you are [default: the user of this machine].
+    #[arg(long, value_name = "NAME")]
+    who: Option<String>,
+    #[command(flatten)]
+    signing: SigningArgs,
+}
+
+impl Arguments {
+    fn narrowing(&self) -> GrantNarrowing {
+        let capabilities: BTreeSet<String> = self.capabilities.iter().cloned().collect();
+        GrantNarrowing {
+            streams: self.streams.iter().cloned().collect(),
+            rows: self.rows.iter().cloned().collect(),
+            capabilities: Some(capabilities).filter(|it| !it.is_empty()),
+        }
+    }
+}
+
+pub(super) async fn run(
+    arguments: Arguments,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let project = crate::commands::open(project)?;
+    let project = arguments.signing.sign(project).await?;
+    let governance = project.governance();
+    let state = governance.ledger().state().await?;
+    let id = &arguments.grant;
+    let wider = state.grant(id).ok_or_else(|| super::unknown(id))?;
+    let mapping = super::ratified(&project, &wider.terms.dataset).await?;
+    let terms = arguments.narrowing().terms(&wider.terms, &mapping);
+    let terms = terms.map_err(|unfit| create::unfitting(&unfit, &format!("`{id}`")))?;
+    let now = expiry::now(&state);
+    let expires = arguments.expires.map(|it| it.moment(now));
+    let expires = expires.or(wider.expires);
+    let lost = render::grants::losses(&wider.terms, &terms);
+    if lost.is_empty() && expires == wider.expires {
+        let failure = Failure::usage(format!("nothing would be taken from grant `{id}`"));
+        return Err(failure.hint("name the streams and fields that stay, or a row filter"));
+    }
+    let request = GrantRequest {
+        terms,
+        expires,
+        purpose: arguments.purpose.unwrap_or_else(|| wider.purpose.clone()),
+    };
+    let who = arguments.who.unwrap_or_else(actor::os_user);
+    let terms = request.terms.clone();
+    let narrowed = governance.narrow_grant(id, request, &who).await;
+    let grant = narrowed.map_err(super::refused)?;
+    let holders = render::grants::holders(&state, id, now);
+    let document = json!({
+        "grant": { "id": grant, "terms": terms, "expires": expires.map(moment), "who": who },
+        "replaces": id, "lost": lost, "tokens": holders,
+    });
+    let mut text = format!(
+        "`{grant}` takes the place of `{id}`, for {}\n{}",
+        columns::count(holders.len(), "token"),
+        render::grants::streams(&terms),
+    );
+    if !lost.is_empty() {
+        let _ = write!(text, "\ntaken: {}", lost.join(", "));
+    }
+    output.answer(&document, text);
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,197 @@
+//! `wayleave owner`: the people whose keys sign decisions.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use clap::Subcommand;
+use serde_json::json;
+use wayleave_ledger::{OwnerKey, OwnerKeyFile, Signer, State};
+use wayleave_project::{Project, render};
+
+use crate::{
+    actor::{self, ActorArgs},
+    confirm,
+    failure::Failure,
+    output::Output,
+    signing::SigningArgs,
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Register a person's key. From the first owner on, an owner signs every decision.
+    Add(Add),
+    /// List the owners and the fingerprints of their keys.
+    List {
+        /// Also those who were removed.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Remove an owner. What they signed stays signed; the last one cannot be removed.
+    Remove {
+        /// The owner's name.
+        #[arg(value_name = "NAME")]
+        owner: String,
+        #[command(flatten)]
+        act: ActorArgs,
+        #[command(flatten)]
+        signing: SigningArgs,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Add {
+    /// What to call them.
+    #[arg(value_name = "NAME")]
+    owner: String,
+    /// Their public key: a `.pub` file, of an SSH key or of one that `--new-key` made.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "new_key",
+        required_unless_present = "new_key"
+    )]
+    public_key: Option<PathBuf>,
+    /// Make a key, and keep it in this new file under a passphrase you choose.
+    #[arg(long, value_name = "FILE")]
+    new_key: Option<PathBuf>,
+    /// Who you are [default: the user of this machine].
+    #[arg(long, value_name = "NAME")]
+    who: Option<String>,
+    #[command(flatten)]
+    signing: SigningArgs,
+}
+
+pub(crate) async fn run(
+    action: Action,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let project = super::open(project)?;
+    match action {
+        Action::Add(arguments) => add(arguments, project, output).await,
+        Action::List { all } => {
+            let state = project.governance().ledger().state().await?;
+            Ok(output.show(&render::owners::list(&state, all)))
+        }
+        Action::Remove {
+            owner,
+            act,
+            signing,
+        } => {
+            let project = signing.sign(project).await?;
+            let governance = project.governance();
+            let who = act.who();
+            let entry = governance.remove_owner(&owner, &who, &act.note).await?;
+            let document = json!({ "owner": owner, "who": who, "entry": entry.seq });
+            let text = format!(
+                "removed owner `{owner}`; what they signed stays, and they sign nothing more"
+            );
+            output.answer(&document, text);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+async fn add(arguments: Add, project: Project, output: Output) -> Result<ExitCode, Failure> {
+    let state = project.governance().ledger().state().await?;
+    let owner = &arguments.owner;
+    let is_first = state.first_owner().is_none();
+    let project = if is_first {
+        confirm::require_typed(
+            &format!("make `{owner}` the first owner of this project"),
+            owner,
+            "no owner was added",
+        )?;
+        project
+    } else {
+        arguments.signing.sign(project).await?
+    };
+    let (key, made) = key(&arguments, &project, is_first)?;
+    let project = match made {
+        Some(signer) if is_first => project.signed_by(signer),
+        None if is_first => project.signed_by(arguments.signing.holder_of(&key)?),
+        _ => project,
+    };
+    let who = arguments.who.clone().unwrap_or_else(actor::os_user);
+    let entry = project.governance().add_owner(owner, key.clone(), &who);
+    let entry = entry.await?;
+    let state = project.governance().ledger().state().await?;
+    let document = json!({
+        "owner": owner, "key": key, "fingerprint": key.fingerprint(), "who": who,
+        "entry": entry.seq, "first": is_first,
+    });
+    output.answer(&document, told(owner, &key, is_first, &state));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The key to register, and whatever can sign with it if it was just made.
+fn key(
+    arguments: &Add,
+    project: &Project,
+    is_first: bool,
+) -> Result<(OwnerKey, Option<Arc<dyn Signer>>), Failure> {
+    let undone = "no key was made";
+    if let Some(path) = &arguments.new_key {
+        refuse_inside(path, project)?;
+        let passphrase = confirm::passphrase("a passphrase for the new key", undone)?;
+        let again = confirm::passphrase("the same once more", undone)?;
+        if secrecy::ExposeSecret::expose_secret(&passphrase)
+            != secrecy::ExposeSecret::expose_secret(&again)
+        {
+            return Err(Failure::usage(format!("the two differ, and {undone}")));
+        }
+        let unlocked = OwnerKeyFile::create(path, &passphrase)?;
+        let key = unlocked.key().clone();
+        // For whoever adds this owner elsewhere. The key itself is safe without it.
+        let mut public = path.clone().into_os_string();
+        public.push(".pub");
+        let _ = fs::write(public, format!("{key}\n"));
+        return Ok((key, is_first.then(|| Arc::new(unlocked) as _)));
+    }
+    let path = arguments.public_key.as_deref().unwrap_or(Path::new(""));
+    let text = fs::read_to_string(path).map_err(|error| {
+        Failure::from_error(&error)
+            .hint("`--public-key` names a `.pub` file, such as `~/.ssh/id_ed25519.pub`")
+    })?;
+    let key = text.trim().parse();
+    let key = key.map_err(|error: wayleave_ledger::KeySyntax| Failure::from_error(&error))?;
+    Ok((key, None))
+}
+
+/// A key belongs where agents that work on the project do not read.
+fn refuse_inside(path: &Path, project: &Project) -> Result<(), Failure> {
+    let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let parent = fs::canonicalize(parent.unwrap_or(Path::new(".")));
+    let folder = fs::canonicalize(project.folder());
+    if let (Ok(parent), Ok(folder)) = (parent, folder)
+        && parent.starts_with(&folder)
+    {
+        return Err(
+            Failure::usage("a key does not belong into the project folder")
+                .hint("keep it where only its owner reads, such as `~/.config/wayleave/owner.key`"),
+        );
+    }
+    Ok(())
+}
+
+fn told(owner: &str, key: &OwnerKey, is_first: bool, state: &State) -> String {
+    let added = format!("`{owner}` is an owner, with the key {}", key.fingerprint());
+    if !is_first {
+        return added;
+    }
+    let before = state.datasets().values().filter(|it| it.ratified.is_some());
+    let before = match before.count() {
+        0 => String::new(),
+        _ => "\nwhat was ratified before stands, and this signature covers it".to_owned(),
+    };
+    format!(
+        "{added}\nfrom now on an owner signs what is ratified, retired, granted, issued, revoked or \
+         declared{before}\nhint: start the server with `--owner {}`, so that a ledger without this key is \
+         refused",
+        key.fingerprint()
+    )
+}

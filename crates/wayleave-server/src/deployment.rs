@@ -153,11 +153,8 @@ impl Deployment {
         let governance = project.governance().clone();
         let watch = LedgerWatch::start(governance, watch::POLL_INTERVAL, stop.clone()).await?;
         let sources = watch.now().sources().clone();
-        let stores = Arc::new(SourceStores::new(
-            sources,
-            environment.clone(),
-            &project.settings().limits,
-        ));
+        let limits = &project.settings().limits;
+        let stores = Arc::new(SourceStores::new(sources, environment.clone(), limits));
         let ring = keys::ring(&project.folder().join(FOLDER))?;
         let path = project.folder().join(FILE);
         let settings = Arc::new(ActiveSettings::new(project.settings().clone(), path));
@@ -204,13 +201,9 @@ impl Deployment {
         }
         let metrics = call_metrics(project, &serving.probe.environment, &following, &stop);
         let log = activity::log(project);
-        let observer = ActivityObserver::new(
-            log.clone(),
-            activity_log::argument_keys(project)?,
-            project.settings().audit,
-            recent,
-            Arc::clone(&metrics),
-        );
+        let sealing = activity_log::argument_keys(project)?;
+        let audit = project.settings().audit;
+        let observer = ActivityObserver::new(log.clone(), sealing, audit, recent, metrics.clone());
         let identity = identity(project.settings(), feed.is_some());
         Ok(Self {
             settings,
@@ -448,7 +441,7 @@ async fn apply_settings(
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            changed = changes.changed() => if changed.is_err() { return },
+            outcome = changes.changed() => if outcome.is_err() { return },
         }
         let now = settings.now();
         stores.set_limits(&now.limits);

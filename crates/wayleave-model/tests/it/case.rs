@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use wayleave_model::catalogue::{Catalogue, Column, Table, TableKind};
+use wayleave_model::catalogue::{Catalogue, Column, ForeignKey, Table, TableKind};
 use wayleave_model::mapping::{Datatype, SourceKind};
 
 /// Whether to rewrite golden files.
@@ -117,6 +117,7 @@ fn expand(text: &str) -> Vec<u8> {
 ///   column id integer           (datatype, then any of: many null native=… values=a|b)
 ///   primary id
 ///   unique name,country
+///   foreign country countries code
 /// ```
 pub(crate) fn catalogue(text: &str) -> Catalogue {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -146,6 +147,14 @@ pub(crate) fn catalogue(text: &str) -> Catalogue {
                     .unwrap()
                     .unique
                     .push(list(columns));
+            }
+            ["foreign", columns, to_table, to_columns] => {
+                let keys = &mut catalogue.tables.last_mut().unwrap().foreign_keys;
+                keys.push(ForeignKey {
+                    columns: list(columns),
+                    to_table: to_table.to_owned(),
+                    to_columns: list(to_columns),
+                });
             }
             _ => panic!("unknown line {line}"),
         }

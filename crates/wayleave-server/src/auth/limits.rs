@@ -15,7 +15,20 @@ const BUDGETS_BEFORE_CLEANUP: usize = 4096;
 /// The budgets of all subjects.
 #[derive(Default)]
 pub(super) struct Budgets {
-    by_subject: Mutex<HashMap<Arc<str>, (Allowance, Arc<Budget>)>>,
+    by_subject: Mutex<HashMap<Arc<str>, SubjectBudget>>,
+}
+
+/// A budget, and the allowance that it was made for.
+struct SubjectBudget {
+    allowance: Allowance,
+    budget: Arc<Budget>,
+}
+
+impl SubjectBudget {
+    fn new(allowance: Allowance) -> Self {
+        let budget = Arc::new(Budget::new(allowance));
+        Self { allowance, budget }
+    }
 }
 
 /// What the settings allow one subject.
@@ -39,13 +52,13 @@ impl Budgets {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if budgets.len() >= BUDGETS_BEFORE_CLEANUP {
-            budgets.retain(|_, (_, budget)| Arc::strong_count(budget) > 1);
+            budgets.retain(|_, it| Arc::strong_count(&it.budget) > 1);
         }
-        let fresh = || (allowed, Arc::new(Budget::new(allowed)));
+        let fresh = || SubjectBudget::new(allowed);
         let known = budgets.entry(Arc::clone(subject)).or_insert_with(fresh);
-        if known.0 != allowed {
+        if known.allowance != allowed {
             *known = fresh();
         }
-        Arc::clone(&known.1)
+        Arc::clone(&known.budget)
     }
 }

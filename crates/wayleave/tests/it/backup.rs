@@ -370,7 +370,9 @@ impl Disturbed for Case {
         for entry in fs::read_dir(project).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            let is_left = name.starts_with(".out.") && name.ends_with(".tmp");
+            let is_left = name
+                .strip_prefix(".out.")
+                .is_some_and(|it| it.contains(".tmp"));
             if name == "out" || is_left {
                 let target = tempfile::tempdir().unwrap();
                 let restored = backup::restore(&path, target.path(), None).await;

@@ -14,6 +14,7 @@ mod client;
 mod client_crash;
 mod client_told;
 mod client_words;
+mod contract;
 mod crash;
 mod credentials;
 mod door;

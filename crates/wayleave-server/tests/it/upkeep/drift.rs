@@ -88,13 +88,13 @@ async fn each_way(kind: SourceKind, shop: Shop, dsn: &str) {
         right.insert((*stream).to_owned(), text);
     }
     let right = Arc::new(right);
-    let stop = CancellationToken::new();
+    let over = CancellationToken::new();
     let load: Vec<_> = (0..2)
         .map(|_| {
             tokio::spawn(load(
                 Arc::clone(&deployment),
                 Arc::clone(&right),
-                stop.clone(),
+                over.clone(),
             ))
         })
         .collect();
@@ -122,11 +122,11 @@ async fn each_way(kind: SourceKind, shop: Shop, dsn: &str) {
         let again = read(&mut client, stream).await;
         assert_eq!(again.as_ref(), Ok(&right[stream]), "{stream}");
     }
-    stop.cancel();
+    over.cancel();
     for one in load {
         assert!(one.await.unwrap() > 0);
     }
-    println!("{kind}: ten ways, the slowest step took {slowest:?}");
+    eprintln!("{kind}: ten ways, the slowest step took {slowest:?}");
     let deployment = Arc::into_inner(deployment).expect("the load is over");
     deployment.close().await;
 }

@@ -87,8 +87,8 @@ impl Served {
         changes.mark_unchanged();
         std::fs::write(self.fixture.folder().join("wayleave.toml"), text).unwrap();
         settings.reload();
-        let changed = tokio::time::timeout(PATIENCE, changes.changed()).await;
-        changed.expect("the file is not read").unwrap();
+        let outcome = tokio::time::timeout(PATIENCE, changes.changed()).await;
+        outcome.expect("the file is not read").unwrap();
     }
 }
 
@@ -221,8 +221,8 @@ async fn an_edit_is_noticed_without_being_told() {
     let began = Instant::now();
     while served.deployment.settings().now().dataset_tools != 0 {
         let left = PATIENCE.saturating_sub(began.elapsed());
-        let changed = tokio::time::timeout(left, changes.changed()).await;
-        changed.expect("the edit is not noticed").unwrap();
+        let outcome = tokio::time::timeout(left, changes.changed()).await;
+        outcome.expect("the edit is not noticed").unwrap();
     }
     assert_eq!(seen(&served.client).await, Some((false, false)));
 }

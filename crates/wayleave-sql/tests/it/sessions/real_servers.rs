@@ -18,6 +18,7 @@ use super::{failure, ping};
 use crate::stores::{all, arguments, mapping, patient};
 
 const ROWS: usize = 100;
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reloads the server's settings, and waits until new sessions have them.
 async fn reload(server: &PostgresServer, name: &str, value: &str) {
@@ -28,7 +29,9 @@ async fn reload(server: &PostgresServer, name: &str, value: &str) {
         .await
         .unwrap();
     let read = format!("SELECT (current_setting('{name}') = '{value}')::int::bigint");
+    let began = Instant::now();
     while server.number("postgres", &read).await.unwrap() == 0 {
+        assert!(began.elapsed() < RELOAD_TIMEOUT, "{name} is not {value}");
         tokio::task::yield_now().await;
     }
 }

@@ -192,6 +192,7 @@ async fn by_default_seventy_datasets_are_worked_up_through_one_tool_and_the_list
     assert_eq!(listed, 70);
     let asked = json!({ "dataset": name(69), "entity": "one" });
     let worked = client.call("workup", asked).await;
-    assert!(worked["structuredContent"]["data"].is_object(), "{worked}");
+    let found = &worked["structuredContent"]["meta"]["entity"];
+    assert_eq!(*found, format!("{}/things:1", name(69)), "{worked}");
     deployment.close().await;
 }

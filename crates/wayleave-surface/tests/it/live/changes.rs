@@ -2,6 +2,7 @@
 
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::Package;
+use wayleave_surface::live::WatchError;
 
 use super::{STORES, feed, look, narrow, options, ships, told, watch};
 
@@ -109,11 +110,20 @@ async fn a_server_that_drops_its_sessions_is_read_again_and_what_was_missed_is_t
 }
 
 #[tokio::test]
-async fn a_table_that_is_gone_ends_the_watch() {
+async fn a_watch_outlasts_a_table_that_is_gone_and_what_was_missed_is_told_once_it_is_back() {
     let (database, feed) = feed(SourceKind::Sqlite, &ships(3), true, options()).await;
     let mut all = watch(&feed, Package::local(), "ships").await;
     database.execute("ALTER TABLE ships RENAME TO boats").await;
     let refused = feed.watch_local(Package::local(), "ships", None).await;
-    assert!(refused.is_err());
-    assert_eq!(all.next().await, None);
+    let Err(WatchError::Unwatched(error)) = refused else {
+        panic!("nobody joins meanwhile");
+    };
+    assert_eq!(error.data.unwrap()["reason"], "drift");
+    assert!(told(&mut all).is_empty());
+    database
+        .execute("UPDATE boats SET name = 'x' WHERE id = 2")
+        .await;
+    database.execute("ALTER TABLE boats RENAME TO ships").await;
+    look(&feed, Package::local()).await;
+    assert_eq!(told(&mut all), ["updated 2"]);
 }

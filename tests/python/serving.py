@@ -135,6 +135,8 @@ class HttpServer:
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> int:
         """Asks the server to end, as a person or a service manager would, for its exit code."""
+        if self.process.stderr.closed:
+            return self.process.returncode  # it was stopped before
         self.process.send_signal(how)
         try:
             code = self.process.wait(timeout=15)

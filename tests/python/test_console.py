@@ -230,6 +230,7 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
             call = await self.some_calls(desk, stack)
             listed = json.loads(self.project.run("grant", "list", "--json"))["grants"]
             tokens = json.loads(self.project.run("token", "list", "--json"))["tokens"]
+            granted = next(it["id"] for it in tokens if it["grants"])
             for look in looks:
                 waiting = await self.propose_another(builder, look.mode)
                 blocked = self.spoil(waiting)
@@ -242,7 +243,7 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
                     "token-new": "/tokens/new", "decisions": "/decisions", "connect": "/connect", "missing": "/nowhere",
                     "activity": "/activity", "call": f"/activity/{call}", "nothing": "/activity?outcome=failed",
                     "try": "/try?" + urlencode(
-                        {"as": tokens[0]["id"], "tool": "query_records", "stream": "customer", "args": '{"limit": 5}'}
+                        {"as": granted, "tool": "query_records", "stream": "customer", "args": '{"limit": 5}'}
                     ),
                     "try-refused": "/try?" + urlencode(
                         {"as": "", "tool": "query_records", "stream": "customer", "args": '{"fields": ["salary"]}'}

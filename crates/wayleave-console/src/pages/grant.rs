@@ -109,7 +109,7 @@ async fn page(
                 h2 id="r" { span.n { "3" } "Revoke" }
                 form.box.bad method="post" action={ "/grants/" (id) "/revoke" } {
                     (csrf(visit.session))
-                    p { (count(held, "token")) @if held == 1 { " loses " } @else { " lose " } (code(&grant.terms.connection)) " from their next \
+                    p { (count(held, "token")) @if held == 1 { " loses " } @else { " lose " } (code(&grant.terms.connection)) " from the next \
                          call, and what is open ends. It cannot be taken back; make another grant instead." }
                     div.row {
                         div.field { label for="rw" { "Why" }

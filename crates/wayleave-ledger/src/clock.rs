@@ -1,6 +1,12 @@
 //! The clock of entries, injected so that tests and replays control it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 /// Milliseconds since 1970-01-01 UTC, before it when negative.
 pub type Millis = i64;
@@ -25,6 +31,29 @@ impl Clock for SystemClock {
                 Millis::try_from(before.duration().as_millis()).map_or(Millis::MIN, |ms| -ms)
             }
         }
+    }
+}
+
+/// A clock that stands still while the one it reads is behind a time that it has shown before.
+pub struct ForwardClock {
+    clock: Arc<dyn Clock>,
+    latest: AtomicI64,
+}
+
+impl ForwardClock {
+    /// Reads `clock`.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            latest: AtomicI64::new(Millis::MIN),
+        }
+    }
+}
+
+impl Clock for ForwardClock {
+    fn now(&self) -> Millis {
+        let now = self.clock.now();
+        self.latest.fetch_max(now, Ordering::Relaxed).max(now)
     }
 }
 

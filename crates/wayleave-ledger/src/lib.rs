@@ -35,7 +35,7 @@ mod walk;
 
 pub use audit::AuditReport;
 pub use chain::{EntryHash, Head, HeadSyntax};
-pub use clock::{Clock, FixedClock, Millis, SystemClock, rfc3339};
+pub use clock::{Clock, FixedClock, ForwardClock, Millis, SystemClock, rfc3339};
 pub use error::{Action, Cause, DiskError, GovernanceError, LedgerError, OpenError};
 pub use event::{Entry, Event, NewGrant, NewToken};
 pub use file_stamp::FileStamp;

@@ -23,7 +23,9 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wayleave_ledger::{Clock, LedgerError, Millis, SystemClock, TokenEntry, Validity};
+use wayleave_ledger::{
+    Clock, ForwardClock, LedgerError, Millis, SystemClock, TokenEntry, Validity,
+};
 use wayleave_mcp::Caller;
 use wayleave_model::grant::{Scopes, TokenKind, TokenSecret};
 use wayleave_plan::package::Package;
@@ -92,6 +94,8 @@ impl Credentials {
         settings: Arc<ActiveSettings>,
         clock: Arc<dyn Clock>,
     ) -> Self {
+        // What has expired stays so while this process runs, even if the clock is set back.
+        let clock: Arc<dyn Clock> = Arc::new(ForwardClock::new(clock));
         let jwt = settings.now().jwt.clone();
         let edited = settings.changes();
         let stop = CancellationToken::new();

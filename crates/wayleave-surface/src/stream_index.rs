@@ -24,6 +24,9 @@ const OVERVIEW_BYTES: usize = 8_000;
 const BASE_BYTES: usize = 4_000;
 /// how much each stream adds.
 const STREAM_BYTES: usize = 166;
+/// The most connections of a connector, and the most streams of the only one, that are named where
+/// streams are counted.
+const MAX_NAMED: usize = 250;
 
 /// How much an overview says, from most to least.
 const OVERVIEW_ROOMS: [Room; 4] = [
@@ -159,7 +162,7 @@ pub(crate) fn index(shown: &[&ConnectionView]) -> Reply {
     }
     // Where not all names fit, streams are counted, of as many connectors as fit.
     let mut listed = connectors.len();
-    while reply.bytes() > MAX_BYTES && listed > 1 {
+    while reply.bytes() > MAX_BYTES && listed > 0 {
         reply = Listing::new(&connectors, shown.len(), listed).written(COUNTED);
         listed = listed * 3 / 4;
     }
@@ -290,7 +293,29 @@ fn text(listing: &Listing<'_>, room: Room) -> String {
             counted(left, "connector")
         );
     }
+    if let (ListDetail::Counted, [only]) = (room.listed, listing.connectors) {
+        first_streams(&mut text, only);
+    }
     text
+}
+
+/// Names the first streams of the only connector, whose names do not all fit.
+fn first_streams(text: &mut String, connector: &Connector<'_>) {
+    let streams = connector.groups.iter().flat_map(|group| &group.streams);
+    for stream in streams.take(MAX_NAMED) {
+        text.push(' ');
+        text.push_str(stream.name());
+        text.push_str(suspension(stream));
+    }
+    let left = connector.streams().saturating_sub(MAX_NAMED);
+    if left > 0 {
+        say!(
+            text,
+            "\ncut: {} not shown; schema with stream tells of one",
+            counted(left, "stream")
+        );
+    }
+    text.push('\n');
 }
 
 fn connector_text(text: &mut String, connector: &Connector<'_>, room: Room) {
@@ -305,7 +330,11 @@ fn connector_text(text: &mut String, connector: &Connector<'_>, room: Room) {
         }
     }
     text.push_str("\n connection_id");
-    for connection in &connector.connections {
+    let most = match room.listed {
+        ListDetail::Counted => MAX_NAMED,
+        _ => usize::MAX,
+    };
+    for connection in connector.connections.iter().take(most) {
         text.push(' ');
         text.push_str(&connection.connection_id);
         if room.label > 0 && connection.label != connection.connection_id {
@@ -313,6 +342,10 @@ fn connector_text(text: &mut String, connector: &Connector<'_>, room: Room) {
         }
     }
     if room.listed == ListDetail::Counted {
+        let left = connector.connections.len().saturating_sub(most);
+        if left > 0 {
+            say!(text, " and {left} more");
+        }
         say!(text, ": {}\n", counted(connector.streams(), "stream"));
         return;
     }

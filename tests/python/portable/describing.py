@@ -109,7 +109,7 @@ class Connections(Asking):
         self.assertEqual(error["code"], "ambiguous_connection")
         listed = [each["connection_id"] for each in error["available_connections"]]
         # At most twelve, and no more than fit into an error, whose bound `refused` holds.
-        self.assertIn(len(listed), range(2, 13))
+        self.assertIn(len(listed), range(6, 13))
         self.assertEqual(listed, [f"box{n:02}" for n in range(len(listed))])
         self.assertEqual((error["total"], error["truncated"]), (25, True))
         self.assertRegex(error["message"], r"`schema\b.*` lists")

@@ -88,15 +88,9 @@ fn a_dsn_pasted_as_any_argument_of_any_command_is_refused_and_not_repeated() {
             &["--json", dsn],
             &["--unknown", dsn],
         ] {
-            // `init` and `--project` accept any path; a text that is not recognized as a DSN is a
-            // path.
-            let is_path =
-                *dsn == "root:hunter2@db" && (words[0] == "init" || words.contains(&"--project"));
-            if !is_path {
-                let ran = session.run(words);
-                assert_silent(&ran, words);
-                assert_eq!(ran.status, 2, "{words:?}");
-            }
+            let ran = session.run(words);
+            assert_silent(&ran, words);
+            assert_eq!(ran.status, 2, "{words:?}");
         }
     }
     for words in [

@@ -150,6 +150,19 @@ async fn a_table_renamed_after_ratification_is_drift_everywhere_and_connects_now
         .says("column `label` of `people` is new")
         .says("is gone");
     assert!(session.read("mappings/store.toml").contains("# edited"));
+
+    // A mapping that fits is ratified, and the old one is still served: `doctor` looks at that.
+    session
+        .run(&["propose", "store", "--dataset", "store", "--fit"])
+        .exits(0);
+    session.run(&["ratify", "store"]).exits(0);
+    session
+        .run(&["doctor"])
+        .exits(1)
+        .says("dataset store, connection store")
+        .says("`name`");
+    session.run(&["connect", "store"]).exits(0);
+    session.run(&["doctor"]).exits(0);
 }
 
 #[test]

@@ -81,12 +81,11 @@ async fn the_path_of_an_issuer_follows_the_well_known_one() {
     let key = SigningKey::ed25519("one");
     let mut server = AuthorizationServer::start(jwks(&[&key])).await;
     server.describe_at("/.well-known/oauth-authorization-server/tenant");
-    let issuer = format!("{}/tenant", server.issuer);
+    let other = keys_of(&server, often()).with(Some("one")).await;
+    assert!(other.is_err(), "an issuer without a path has no document");
+    server.issuer = format!("{}/tenant", server.issuer);
     let keys = keys_of(&server, often());
-    assert!(keys.with(Some("one")).await.is_err(), "no such document");
-    server.issuer = issuer;
-    let refused = keys_of(&server, often()).with(Some("one")).await;
-    assert!(refused.is_err(), "its metadata names another issuer");
+    assert!(keys.with(Some("one")).await.unwrap().knows("one"));
 }
 
 #[tokio::test]

@@ -112,13 +112,16 @@ async fn every_tool_says_what_kind_it_is_for_programs() {
             .await;
     let all = tools(&deployed.client(&Scope::ALL).await).await;
     assert!(all.len() > READING.len());
+    let mut kinds = BTreeSet::new();
     for tool in &all {
         let told = &tool["_meta"]["io.wayleave/tool"];
         let name = tool["name"].as_str().unwrap();
         let is_authoring = name.starts_with("wayleave_meta_");
         let kind = if is_authoring { "meta" } else { "runtime" };
         assert_eq!(told["kind"], kind, "{tool}");
+        kinds.insert(kind);
     }
+    assert_eq!(kinds.len(), 2, "tools of each kind are listed");
 }
 
 #[tokio::test]

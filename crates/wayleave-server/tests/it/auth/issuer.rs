@@ -23,6 +23,8 @@ use tokio::{
     sync::{OwnedRwLockWriteGuard, RwLock, watch},
 };
 
+const RFC_8414: &str = "/.well-known/oauth-authorization-server";
+
 /// Publishes a key set at `/keys`, and names it in its metadata.
 pub struct AuthorizationServer {
     pub issuer: String,
@@ -69,7 +71,11 @@ impl AuthorizationServer {
                                 published.lock().unwrap().clone()
                             }
                             path if path == described_at => {
-                                Some(json!({ "issuer": name, "jwks_uri": format!("{name}/keys") }))
+                                // The path of an issuer follows the well-known one.
+                                let tenant = path.strip_prefix(RFC_8414).unwrap_or("");
+                                let (issuer, keys) =
+                                    (format!("{name}{tenant}"), format!("{name}/keys"));
+                                Some(json!({ "issuer": issuer, "jwks_uri": keys }))
                             }
                             _ => None,
                         };

@@ -81,6 +81,24 @@ async fn a_clock_that_is_set_back_revives_no_expired_token() {
 }
 
 #[tokio::test]
+async fn a_clock_that_is_set_back_revives_nothing_that_was_seen_to_expire() {
+    let clock = Arc::new(SetClock::default());
+    let fixture = AuthFixture::by_clock("", clock.clone()).await;
+    let hour = 3_600_000;
+    let ends = Some(SystemClock.now() + hour);
+    let (token, _) = fixture
+        .issue(TokenKind::Client, &[Scope::Runtime], ends)
+        .await;
+    let client = fixture.http.with(token);
+    assert_eq!(client.call("echo").await.status, 200);
+    clock.0.store(2 * hour, Ordering::SeqCst);
+    assert_eq!(client.call("echo").await.status, 401);
+    // Nothing was recorded meanwhile: only this process knows how late it was.
+    clock.0.store(0, Ordering::SeqCst);
+    assert_eq!(client.call("echo").await.status, 401);
+}
+
+#[tokio::test]
 async fn streams_of_both_eras_end_within_a_second_of_revocation() {
     let fixture = AuthFixture::new().await;
     let (token, id) = fixture

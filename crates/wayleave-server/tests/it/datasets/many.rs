@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use crate::datasets::client::Client;
 use crate::datasets::fixture::{ProjectFixture, mapping};
 
-/// Most entries on a page of a list.
+/// Most entries on a page of tools, and
 const MAX_PAGE: usize = 100;
+/// most bytes.
+const MAX_PAGE_BYTES: usize = 128 * 1024;
 
 /// One page of a list, and the cursor of the next.
 async fn page(
@@ -18,6 +20,8 @@ async fn page(
 ) -> (Vec<String>, Option<Value>) {
     let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
     let result = client.ask(&format!("{list}/list"), params).await.unwrap();
+    let bytes = result.to_string().len();
+    assert!(list != "tools" || bytes <= MAX_PAGE_BYTES, "{bytes} bytes");
     let key = if list == "resources" { "uri" } else { "name" };
     let names = result[list].as_array().unwrap().iter();
     assert!(

@@ -291,9 +291,8 @@ impl ServingContext {
         }
         let live = self.live();
         log_changes(&before.list(&live), &next.list(&live));
-        self.suspensions.store(Arc::new(next));
         // Nothing awaits from here on, so a stop leaves nothing half done.
-        self.publish(&mut offer, &live);
+        self.publish(&mut offer, &live, Arc::new(next));
     }
 
     /// The suspended streams, with what changed; for the operator.

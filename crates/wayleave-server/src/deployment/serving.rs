@@ -78,18 +78,24 @@ impl ServingContext {
             return;
         }
         // Nothing below awaits, so a caller that goes away leaves nothing half done.
-        self.publish(&mut offer, &next);
+        self.publish(&mut offer, &next, self.suspensions.load_full());
     }
 
-    /// Serves these datasets, without the streams that are suspended, and commits the lists.
-    pub(super) fn publish(&self, offer: &mut Offer, next: &Arc<ServedDatasets>) {
+    /// Serves these datasets, without the streams that are suspended, and commits the lists. A
+    /// suspension is told only once it is in force.
+    pub(super) fn publish(
+        &self,
+        offer: &mut Offer,
+        next: &Arc<ServedDatasets>,
+        suspensions: Arc<Suspensions>,
+    ) {
         match next.world() {
             Ok(world) => {
-                let suspended = self.suspensions.load().streams(next);
-                let world = world.with_suspended(Arc::new(suspended));
+                let world = world.with_suspended(Arc::new(suspensions.streams(next)));
                 let change = offer.change(&world);
                 self.service.replace_world(world);
                 self.now.store(Arc::clone(next));
+                self.suspensions.store(suspensions);
                 match change {
                     Ok(batch) => drop(self.registry.commit(batch)),
                     Err(error) => tracing::error!(%error, "a bug: a dataset cannot be offered"),

@@ -24,8 +24,7 @@ const OVERVIEW_BYTES: usize = 8_000;
 const BASE_BYTES: usize = 4_000;
 /// how much each stream adds.
 const STREAM_BYTES: usize = 166;
-/// The most connections of a connector, and the most streams of the only one, that are named where
-/// streams are counted.
+/// The most streams of the only connector that are named where streams are counted.
 const MAX_NAMED: usize = 250;
 
 /// How much an overview says, from most to least.
@@ -330,11 +329,7 @@ fn connector_text(text: &mut String, connector: &Connector<'_>, room: Room) {
         }
     }
     text.push_str("\n connection_id");
-    let most = match room.listed {
-        ListDetail::Counted => MAX_NAMED,
-        _ => usize::MAX,
-    };
-    for connection in connector.connections.iter().take(most) {
+    for connection in &connector.connections {
         text.push(' ');
         text.push_str(&connection.connection_id);
         if room.label > 0 && connection.label != connection.connection_id {
@@ -342,10 +337,6 @@ fn connector_text(text: &mut String, connector: &Connector<'_>, room: Room) {
         }
     }
     if room.listed == ListDetail::Counted {
-        let left = connector.connections.len().saturating_sub(most);
-        if left > 0 {
-            say!(text, " and {left} more");
-        }
         say!(text, ": {}\n", counted(connector.streams(), "stream"));
         return;
     }

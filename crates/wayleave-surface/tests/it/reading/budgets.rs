@@ -178,11 +178,9 @@ async fn no_schema_passes_its_hard_bound() {
     }
     let crowded = wide("crowded", 2_000, 1, 1);
     let crowded = crowded.replace("stream_", "a_stream_with_a_name_as_long_as_names_may_get_");
-    let many = wide("many", 1, 2, 3_000);
     for (what, mappings, given) in [
         ("1,000 datasets", datasets, json!({})),
         ("2,000 streams", vec![crowded.as_str()], json!({})),
-        ("3,000 connections", vec![many.as_str()], json!({})),
         ("2,000 fields", vec![huge.as_str()], json!({})),
         (
             "2,000 fields, described",
@@ -199,8 +197,7 @@ async fn no_schema_passes_its_hard_bound() {
         let reply = good(&service, &Package::local(), "schema", given).await;
         within(&format!("schema of {what}"), reply.bytes(), 64 * 1024);
         let is_whole = what.ends_with("fields") || reply.text.contains(&name(1_000));
-        let is_cut = reply.text.contains("\ncut: ") || reply.text.contains(" more: ");
-        assert!(is_whole || is_cut, "{}", reply.text);
+        assert!(is_whole || reply.text.contains("\ncut: "), "{}", reply.text);
     }
 }
 

@@ -209,6 +209,28 @@ class Activity(ConsoleCase, unittest.IsolatedAsyncioTestCase):
         self.assertEqual(list(shown["terms"]["streams"]), ["customer"])
         self.assertEqual(shown["tokens"], [self.tokens["support <b>desk</b>"]])
 
+    async def test_a_grant_masks_what_a_person_chooses(self) -> None:
+        async with unwrapped() as stack, browser() as chrome:
+            page = await self.sign_in(await chrome.new_context(java_script_enabled=False))
+            await page.goto(page.url.replace("/inbox", "/grants/new"))
+            for field in ["customer.name", "customer.email"]:
+                await page.locator(f"input[value='{field}']").check()
+            # Only what fits the datatype is offered.
+            offered = await page.locator("[name='mask.customer.email'] option").all_inner_texts()
+            self.assertIn("as it is", offered)
+            self.assertNotIn("its year", offered)
+            await page.select_option("[name='mask.customer.email']", "token")
+            await page.get_by_role("button", name="Grant", exact=True).click()
+            await page.wait_for_url("**/tokens/new?grant=*")
+            grant = page.url.rsplit("=", 1)[1]
+            await page.goto(page.url.split("/tokens")[0] + f"/grants/{grant}")
+            self.assertIn("shows a pseudonym of the grant", await page.inner_text("main"))
+            masked = self.project.token("--grant", grant, "--label", "masked")
+            client, _ = await self.client(masked, MODERN, stack)
+            read = await self.good(client, "query_records", stream="customer", fields=["name", "email"])
+            self.assertIn(CANARY, text_of(read))
+            self.assertNotIn("ann@example.org", text_of(read))
+
     async def test_no_form_widens_a_grant(self) -> None:
         grant = json.loads(self.project.run("grant", "list", "--json"))["grants"][0]["id"]
         narrow = json.loads(self.project.run("grant", "narrow", grant, "--stream", "customer=name", "--json"))["grant"]["id"]

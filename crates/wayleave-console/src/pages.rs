@@ -11,6 +11,7 @@ mod grant_new;
 mod grants;
 mod inbox;
 pub(crate) mod login;
+mod masks;
 mod proposal;
 mod ratified;
 mod readers;

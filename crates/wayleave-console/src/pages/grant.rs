@@ -5,12 +5,17 @@ mod narrowing;
 use http::StatusCode;
 use maud::{Markup, html};
 use wayleave_ledger::{GrantEntry, Validity};
-use wayleave_model::{mapping::Mapping, ratify::Ratified};
+use wayleave_model::{
+    grant::StreamTerms,
+    mapping::{Mapping, Stream},
+    mask::Mask,
+    ratify::Ratified,
+};
 use wayleave_project::Explanation;
 
 pub(super) use narrowing::narrow;
 
-use super::grants::ends;
+use super::{grants::ends, masks};
 use crate::{
     names::{Plain, code},
     page::{CardTable, NavSection, csrf, failed, moment, on_command_line, state},
@@ -148,6 +153,12 @@ fn sideways(mapping: &Ratified<Mapping>, grant: &GrantEntry) -> Markup {
     } } }
 }
 
+/// The mask that a field of a grant is under: the grant's own, or its mapping's.
+fn shown_as(stream: Option<&Stream>, terms: &StreamTerms, field: &str) -> Option<Mask> {
+    let required = || stream?.field(field)?.mask.as_ref().map(|it| it.value);
+    terms.masks.get(field).copied().or_else(required)
+}
+
 fn rows(mapping: Option<&Ratified<Mapping>>, grant: &GrantEntry) -> Vec<Vec<Markup>> {
     let rows = grant.terms.streams.iter().map(|(name, terms)| {
         let stream = mapping.and_then(|it| it.stream(name));
@@ -160,7 +171,7 @@ fn rows(mapping: Option<&Ratified<Mapping>>, grant: &GrantEntry) -> Vec<Vec<Mark
         vec![
             code(name),
             html! { @for (at, field) in terms.fields.iter().enumerate() {
-                @if at > 0 { ", " } (code(field))
+                @if at > 0 { ", " } (code(field)) (masks::note(shown_as(stream, terms, field)))
             } },
             html! { @if others.is_empty() { span.soft { "nothing" } } @else {
                 span.soft { (Plain(&others.join(", "))) }

@@ -9,6 +9,7 @@ use wayleave_model::{grant::RowFilter, mapping::Mapping, ratify::Ratified, sensi
 use wayleave_plan::package::{GrantSelection, Unfit};
 use wayleave_project::Explanation;
 
+use super::masks;
 use crate::{
     names::{Plain, code},
     page::{NavSection, csrf, failed, on_command_line, state},
@@ -96,7 +97,7 @@ pub(super) async fn show(visit: &Visit<'_>, alert: Option<Markup>) -> PageAnswer
             }
         }
         (form(visit, &mapping, only))
-        (on_command_line(&format!("wayleave grant create {name} --stream STREAM=FIELD,FIELD")))
+        (on_command_line(&format!("wayleave grant create --dataset {name} --stream STREAM=FIELD,FIELD --mask STREAM.FIELD=MASK")))
     };
     PageAnswer::page(NavSection::Grants, "New grant", body)
 }
@@ -137,9 +138,11 @@ fn form(
                             @let is_on = ticked.contains(value.as_str()) || granted.is_some();
                             @if is_offered { label.tick {
                                 input type="checkbox" name="f" value=(value) checked[is_on];
-                                span { (code(&field.name)) (risk(&field.name)) }
+                                span { (code(&field.name)) (risk(&field.name))
+                                    (masks::note(field.mask.as_ref().map(|it| it.value))) }
                             } }
                         } }
+                        (masks::choices(stream, &visit.form))
                         div.field {
                             label for={ "rows-" (stream.name.value) } { "Rows of " (code(&stream.name)) }
                             span.hint { "A filter as agents write theirs; leave empty for all" }
@@ -208,6 +211,7 @@ async fn grant(visit: &Visit<'_>) -> Result<String, Explanation> {
                 })?;
         wish.rows.insert(stream.name.value.clone(), filter);
     }
+    wish.masks = masks::chosen(&mapping, form)?;
     let terms = wish.terms(&mapping).map_err(|unfit| {
         let mut why = Explanation::new("the grant does not fit the mapping");
         why.causes = unfit.iter().map(ToString::to_string).collect();

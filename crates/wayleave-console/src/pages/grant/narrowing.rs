@@ -13,11 +13,14 @@ use wayleave_model::{
 use wayleave_plan::package::{GrantNarrowing, Unfit};
 use wayleave_project::{Explanation, render};
 
-use super::page;
+use super::{page, shown_as};
 use crate::{
     names::{Plain, code},
     page::{csrf, failed, moment},
-    pages::grant_new::{TERMS, end_of, risk},
+    pages::{
+        grant_new::{TERMS, end_of, risk},
+        masks,
+    },
     respond::{PageAnswer, Visit},
     signing::{DecisionKind, passphrase_field},
     words::sentence,
@@ -226,7 +229,8 @@ fn stream(name: &str, terms: &StreamTerms, mapping: &Mapping, asked: Option<&Tic
                     input type="checkbox" name="f" value=(value)
                         checked[asked.is_none_or(|it| it.fields.contains(&value))];
                 }
-                span { (code(field)) @if is_key(field) { " " span.soft { "key" } } (risk(field)) }
+                span { (code(field)) @if is_key(field) { " " span.soft { "key" } } (risk(field))
+                    (masks::note(shown_as(mapping.stream(name), terms, field))) }
             }
         } }
         div.field {

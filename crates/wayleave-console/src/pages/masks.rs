@@ -1,0 +1,82 @@
+//! How a grant shows fields that tell of people: as they are, or masked.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use wayleave_model::{
+    mapping::{Field, Mapping, Stream},
+    mask::{Mask, TokenScope},
+    sensitive,
+};
+use wayleave_project::Explanation;
+
+use crate::{form::FormFields, names::code, page::state, weigh};
+
+/// The masks that are offered. Those with a width are for the command line.
+const OFFERED: [Mask; 4] = [
+    Mask::Redact,
+    Mask::Last4,
+    Mask::Year,
+    Mask::Token(TokenScope::Grant),
+];
+
+/// Says how a field is shown, where it is masked.
+pub(super) fn note(mask: Option<Mask>) -> Markup {
+    html! { @if let Some(mask) = mask { " " (state("on", &format!("shows {}", mask.words()))) } }
+}
+
+/// The choice of a mask for each field of a stream that asks for one.
+pub(super) fn choices(stream: &Stream, form: &FormFields) -> Markup {
+    let fields: Vec<_> = stream.fields.iter().filter(|it| asks(stream, it)).collect();
+    html! { @if !fields.is_empty() { div.row { @for field in fields {
+        @let name = name(stream, field);
+        @let chosen = form.get(&name);
+        div.field {
+            label for=(name) { "Show " (code(&field.name)) }
+            select id=(name) name=(name) {
+                option value="" { "as it is" }
+                @for mask in OFFERED { @if mask.fits(field.datatype.value) {
+                    @let word = mask.to_string();
+                    option value=(word) selected[word == chosen] { (mask.words()) }
+                } }
+            }
+        }
+    } } } }
+}
+
+/// The masks chosen in a form.
+pub(super) fn chosen(
+    mapping: &Mapping,
+    form: &FormFields,
+) -> Result<BTreeMap<String, BTreeMap<String, Mask>>, Explanation> {
+    let mut masks: BTreeMap<String, BTreeMap<String, Mask>> = BTreeMap::new();
+    for stream in &mapping.streams {
+        for field in stream.fields.iter().filter(|it| asks(stream, it)) {
+            let is_granted = form
+                .all("f")
+                .any(|it| it.split_once('.') == Some((&stream.name, &field.name)));
+            let word = form.get(&name(stream, field));
+            if word.is_empty() || !is_granted {
+                continue;
+            }
+            let mask = word.parse::<Mask>();
+            let mask = mask.map_err(|error| Explanation::from_error(&error))?;
+            let of_stream = masks.entry(stream.name.value.clone()).or_default();
+            of_stream.insert(field.name.value.clone(), mask);
+        }
+    }
+    Ok(masks)
+}
+
+/// Whether a field looks like personal data or a secret, and may be masked. One that its mapping
+/// masks for everyone, or that identifies a record, is not asked about.
+fn asks(stream: &Stream, field: &Field) -> bool {
+    let tells =
+        weigh::personal(&field.name).is_some() || sensitive::looks_secret(&field.name).is_some();
+    let is_key = stream.key.iter().any(|it| it.value == field.name.value);
+    tells && !is_key && field.mask.is_none()
+}
+
+fn name(stream: &Stream, field: &Field) -> String {
+    format!("mask.{}.{}", stream.name.value, field.name.value)
+}

@@ -1,9 +1,16 @@
-//! What an operator does now and then: new keys, and removing leftovers.
+//! What an operator does now and then: new keys, removing leftovers, and asking how it goes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
 
+use wayleave_test::fixture::{Dialect, Fixture};
+
+use crate::door::Serving;
 use crate::session::Session;
+
+/// Long enough for a loaded machine; only a broken server ever takes this long.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[test]
 fn keys_are_rotated_and_the_file_stays_private() {
@@ -40,4 +47,45 @@ fn leftovers_are_removed_and_what_is_ratified_stays() {
     assert_eq!(removed["removed"].as_array().unwrap().len(), 1);
     assert!(!orphan.exists() && frozen.exists());
     session.run(&["audit", "--verify"]).exits(0);
+}
+
+/// Asks `doctor` until it says these words.
+fn doctor_says(session: &Session, words: &str) {
+    let began = Instant::now();
+    loop {
+        let told = session.run(&["doctor"]).all();
+        if told.contains(words) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "not {words:?} in: {told}");
+    }
+}
+
+#[test]
+fn doctor_tells_what_a_running_server_says_of_itself() {
+    let session = Session::with_dataset();
+    session.run(&["connect", "music"]).exits(0);
+    let settings = session.read("wayleave.toml") + "\n[drift]\nevery_seconds = 1\n";
+    session.write("wayleave.toml", &settings);
+    let server = Serving::start(&session);
+    doctor_says(&session, "serves by the settings as they are written");
+    session.write(
+        "wayleave.toml",
+        format!("{settings}[audit]\nkeep_days = 7\n"),
+    );
+    doctor_says(&session, "`audit.keep_days` is changed but not in force");
+    session.write("wayleave.toml", format!("{settings}[audit]\nkeep = 7\n"));
+    doctor_says(&session, "refuses the settings file");
+    session.write("wayleave.toml", &settings);
+    doctor_says(&session, "serves by the settings as they are written");
+    let replace = |more: &str| {
+        let sql = Fixture::Music.sql(Dialect::Sqlite).to_owned() + more;
+        let next = session.keep_sqlite("next.db", &sql);
+        fs::rename(&next, next.with_file_name("music.db")).unwrap();
+    };
+    replace("ALTER TABLE Genre RENAME COLUMN Name TO Title;");
+    doctor_says(&session, "has suspended music/");
+    replace("");
+    doctor_says(&session, "serves by the settings as they are written");
+    server.stop();
 }

@@ -6,7 +6,7 @@
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
-    io,
+    io::{self, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     process,
@@ -15,7 +15,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use wayleave_ledger::FOLDER;
 
-use crate::{proposal, suspension::Suspension};
+use crate::suspension::Suspension;
 
 const FOLDER_NAME: &str = "serving";
 
@@ -74,7 +74,11 @@ impl StatusFile {
     /// Replaces what is said.
     pub fn write(&self, status: &ServingStatus) -> io::Result<()> {
         let text = serde_json::to_vec(status)?;
-        proposal::replace(&self.path, &text)
+        let temporary = self.path.with_extension("tmp");
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        options.open(&temporary)?.write_all(&text)?;
+        fs::rename(temporary, &self.path)
     }
 }
 
@@ -115,13 +119,16 @@ fn is_held(lock: &Path) -> bool {
 /// Removes the files of servers that were killed.
 fn remove_left(own: &Path) {
     for lock in locks(own).filter(|it| !is_held(it)) {
-        let _ = fs::remove_file(lock.with_extension("json"));
-        let _ = fs::remove_file(lock);
+        for extension in ["tmp", "json", "lock"] {
+            let _ = fs::remove_file(lock.with_extension(extension));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -134,6 +141,8 @@ mod tests {
             ..ServingStatus::default()
         };
         file.write(&status).unwrap();
+        let mode = fs::metadata(&file.path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "nobody else reads it");
         assert_eq!(running(folder.path()), std::slice::from_ref(&status));
         drop(file);
         assert_eq!(running(folder.path()), []);

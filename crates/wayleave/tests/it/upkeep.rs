@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wayleave_test::fixture::{Dialect, Fixture};
 
-use crate::door::Serving;
+use crate::door::{Serving, served};
 use crate::session::Session;
 
 /// Long enough for a loaded machine; only a broken server ever takes this long.
@@ -63,8 +63,7 @@ fn doctor_says(session: &Session, words: &str) {
 
 #[test]
 fn doctor_tells_what_a_running_server_says_of_itself() {
-    let session = Session::with_dataset();
-    session.run(&["connect", "music"]).exits(0);
+    let (session, ..) = served();
     let settings = session.read("wayleave.toml") + "\n[drift]\nevery_seconds = 1\n";
     session.write("wayleave.toml", &settings);
     let server = Serving::start(&session);
@@ -75,17 +74,18 @@ fn doctor_tells_what_a_running_server_says_of_itself() {
     );
     doctor_says(&session, "`audit.keep_days` is changed but not in force");
     session.write("wayleave.toml", format!("{settings}[audit]\nkeep = 7\n"));
-    doctor_says(&session, "refuses the settings file");
+    doctor_says(&session, "unknown field `keep`");
     session.write("wayleave.toml", &settings);
     doctor_says(&session, "serves by the settings as they are written");
-    let replace = |more: &str| {
-        let sql = Fixture::Music.sql(Dialect::Sqlite).to_owned() + more;
+    let replace = |title: &str| {
+        let sql = Fixture::Music.sql(Dialect::Sqlite);
+        let sql = sql.replacen("[Name] NVARCHAR(120) UNIQUE", title, 1);
         let next = session.keep_sqlite("next.db", &sql);
         fs::rename(&next, next.with_file_name("music.db")).unwrap();
     };
-    replace("ALTER TABLE Genre RENAME COLUMN Name TO Title;");
+    replace("[Label] NVARCHAR(120) UNIQUE");
     doctor_says(&session, "has suspended music/");
-    replace("");
+    replace("[Name] NVARCHAR(120) UNIQUE");
     doctor_says(&session, "serves by the settings as they are written");
     server.stop();
 }

@@ -226,6 +226,13 @@ class Activity(ConsoleCase, unittest.IsolatedAsyncioTestCase):
             await page.goto(page.url.split("/tokens")[0] + f"/grants/{grant}")
             self.assertIn("shows a pseudonym of the grant", await page.inner_text("main"))
             masked = self.project.token("--grant", grant, "--label", "masked")
+            listed = json.loads(self.project.run("token", "list", "--json"))["tokens"]
+            tried = {"as": next(it["id"] for it in listed if it["label"] == "masked"), "tool": "query_records",
+                     "stream": "customer", "args": "{}"}
+            await page.goto(page.url.split("/grants")[0] + "/try?" + urlencode(tried))
+            seen = await page.inner_text("main")
+            self.assertIn("shows a pseudonym of the grant", seen)
+            self.assertNotIn("ann@example.org", seen)
             client, _ = await self.client(masked, MODERN, stack)
             read = await self.good(client, "query_records", stream="customer", fields=["name", "email"])
             self.assertIn(CANARY, text_of(read))

@@ -154,7 +154,7 @@ fn sideways(mapping: &Ratified<Mapping>, grant: &GrantEntry) -> Markup {
 }
 
 /// The mask that a field of a grant is under: the grant's own, or its mapping's.
-fn shown_as(stream: Option<&Stream>, terms: &StreamTerms, field: &str) -> Option<Mask> {
+pub(super) fn shown_as(stream: Option<&Stream>, terms: &StreamTerms, field: &str) -> Option<Mask> {
     let required = || stream?.field(field)?.mask.as_ref().map(|it| it.value);
     terms.masks.get(field).copied().or_else(required)
 }

@@ -8,6 +8,7 @@ use wayleave_model::{mapping::Mapping, ratify::Ratified};
 
 use crate::{
     names::{Plain, code},
+    pages::{grant::shown_as, masks},
     respond::Visit,
     words::count,
 };
@@ -70,7 +71,9 @@ pub(super) async fn sees(visit: &Visit<'_>, token: Option<&str>, stream: &str) -
             p { strong { (Plain(name)) } " sees " (shown.len()) " of " (count(all.len(), "field")) " of "
                 (code(stream)) ", under " a href={ "/grants/" (grant.id) } { (code(&grant.id)) } "." }
             dl.facts {
-                div { dt { "Sees" } dd { @for field in &shown { (code(field)) " " } } }
+                div { dt { "Sees" } dd { @for field in &shown {
+                    (code(field)) (masks::note(shown_as(mapping.stream(stream), terms, field))) " "
+                } } }
                 @if !hidden.is_empty() { div { dt { "Does not see" } dd.soft { (Plain(&hidden.join(", "))) } } }
                 div { dt { "Rows" } dd { @match &terms.rows {
                     Some(rows) => { "only where " (code(rows.as_str())) },

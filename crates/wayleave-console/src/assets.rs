@@ -1,5 +1,5 @@
-//! The stylesheet and the script, under names that hold their digest, so that they are cached for
-//! ever.
+//! The stylesheet and the script. Their names contain their digests, so browsers may cache them
+//! for ever.
 
 use std::sync::LazyLock;
 
@@ -30,6 +30,6 @@ impl Asset {
 pub(crate) static CSS: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("console", "css", "text/css; charset=utf-8", STYLE));
 
-/// The script, without which every page works.
+/// The script. Every page works without it.
 pub(crate) static JS: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("console", "js", "text/javascript; charset=utf-8", SCRIPT));

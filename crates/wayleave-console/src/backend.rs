@@ -1,4 +1,4 @@
-//! What the console requires of the program it runs in.
+//! The port of the console: the effects that the embedding program supplies.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use wayleave_project::{
     source_probe::SourceProbe,
 };
 
-/// Rows that a person asked to see before they decide.
+/// Rows shown to a person at their request, before they decide.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SampleRows {
     /// The fields, in the order of the rows.
@@ -23,10 +23,10 @@ pub struct SampleRows {
     pub rows: Vec<Vec<Value>>,
 }
 
-/// A call that was tried as a token would make it.
+/// The result of a read made with a token's rights, to try it out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadTrial {
-    /// The text the model gets.
+    /// The text as the model gets it.
     pub text: String,
     /// The same as structure.
     pub structured: Value,
@@ -34,10 +34,10 @@ pub struct ReadTrial {
     pub is_error: bool,
 }
 
-/// The effects of the console: comparing, connecting, and reading where a person asked.
+/// The effects of the console: compare, connect, and read at a person's request.
 #[async_trait]
 pub trait ConsoleBackend: Send + Sync + 'static {
-    /// Reaches the declared sources.
+    /// The probe of the declared sources.
     fn probe(&self) -> &SourceProbe;
 
     /// Makes the ratified mapping of a dataset live, for every client of this deployment.
@@ -46,10 +46,10 @@ pub trait ConsoleBackend: Send + Sync + 'static {
     /// Takes a dataset out of service.
     async fn disconnect(&self, dataset: &str, who: &str) -> Result<Rendering, Explanation>;
 
-    /// The first rows that a proposed mapping would serve of a stream.
+    /// The first rows of a stream under a proposed mapping.
     async fn sample(&self, proposed: &Proposed, stream: &str) -> Result<SampleRows, Explanation>;
 
-    /// Calls a read tool as a token would; without one, as a client on this machine.
+    /// Calls a read tool with a token's rights; without a token, as a client on this machine.
     async fn try_read(
         &self,
         token: Option<&str>,
@@ -60,25 +60,25 @@ pub trait ConsoleBackend: Send + Sync + 'static {
     /// The full-text indexes, as far as they are known.
     async fn indexes(&self) -> Vec<IndexStatus>;
 
-    /// The calls on record that are asked for.
+    /// The recorded calls that match a query.
     async fn calls(&self, query: CallQuery) -> Result<CallSummary, Explanation>;
 
-    /// One call by its id, if it is on record.
+    /// One recorded call by its id.
     async fn call(&self, id: &str) -> Result<Option<Activity>, Explanation>;
 
-    /// What was used lately; empty where that is not known.
+    /// Recent use of tokens and grants; empty if unknown.
     async fn recent_use(&self) -> RecentUse;
 
     /// Verifies the record of calls.
     async fn verify_calls(&self) -> Result<Rendering, Explanation>;
 
-    /// How many calls were recorded since then, if the record has changed since `known`.
+    /// Number of calls recorded since `since_ms`, if the record has changed since `known`.
     async fn calls_since(&self, since_ms: u64, known: &LogStamp) -> Option<(LogStamp, usize)>;
 
-    /// The address agents connect to, where this program serves one.
+    /// The address agents connect to, if this program serves one.
     fn agents_url(&self) -> Option<String>;
 
-    /// Opens an owner's key file, away from the threads that answer.
+    /// Opens an owner's key file, off the threads that answer requests.
     async fn unlock(
         &self,
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! How live datasets compared with their sources last, so that a list of them need not ask a source.
+//! The last comparison of each live dataset with its sources, so that listing them asks no source.
 
 use std::{
     collections::BTreeMap,
@@ -11,12 +11,12 @@ use wayleave_project::source_probe::{ConnectionDrift, MappingComparison};
 
 use crate::console::Console;
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ComparedState {
-    /// Every source is what the mapping says.
+    /// Every source matches the mapping.
     Fits,
-    /// A source is not what the mapping says: the first difference.
+    /// A source differs from the mapping: the first difference.
     Drifted(String),
     /// A source gave no answer: why.
     NoAnswer(String),
@@ -56,7 +56,7 @@ impl ComparisonTable {
 }
 
 impl Console {
-    /// Compares a mapping with its sources, and keeps what was found.
+    /// Compares a mapping with its sources, and stores the result.
     pub(crate) async fn compare(
         &self,
         state: &wayleave_ledger::State,

@@ -13,10 +13,10 @@ use crate::{
     signing::ConsoleSigning,
 };
 
-/// How a console is reached, and how its decisions are signed.
+/// The port of a console, and how its decisions are signed.
 #[derive(Debug, Clone)]
 pub struct ConsoleOptions {
-    /// The port it listens on, of this machine alone.
+    /// The port it listens on, on loopback only.
     pub port: u16,
     /// How decisions are signed.
     pub signing: ConsoleSigning,
@@ -51,7 +51,7 @@ impl Console {
         }
     }
 
-    /// Issues a link that signs `who` in once, as an address.
+    /// Issues a one-time sign-in link for `who`, as a URL.
     pub fn link(&self, who: &str) -> Result<String, LinkError> {
         let address = format!("127.0.0.1:{}", self.port);
         self.links.announce(&address)?;
@@ -59,8 +59,8 @@ impl Console {
         Ok(format!("http://{address}/login?code={code}"))
     }
 
-    /// The name of the session cookie. It holds the port: browsers send cookies to every port of a
-    /// machine.
+    /// The name of the session cookie. It contains the port, because browsers send cookies to every
+    /// port of a host.
     pub(crate) fn cookie(&self) -> String {
         format!("wayleave_console_{}", self.port)
     }

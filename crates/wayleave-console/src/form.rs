@@ -1,4 +1,4 @@
-//! The fields of a form or of an address.
+//! The fields of a form or of a query string.
 
 use url::form_urlencoded;
 
@@ -12,7 +12,7 @@ impl FormFields {
         Self(form_urlencoded::parse(bytes).into_owned().collect())
     }
 
-    /// The first value of a field; empty where there is none.
+    /// The first value of a field; empty if the field is missing.
     pub(crate) fn get(&self, name: &str) -> &str {
         let found = self.0.iter().find(|(key, _)| key == name);
         found.map_or("", |(_, value)| value)
@@ -30,7 +30,7 @@ impl FormFields {
     }
 }
 
-/// A text for the query of an address.
+/// Percent-encodes a text for a query string.
 pub(crate) fn encode(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

@@ -1,8 +1,8 @@
-//! The console: the human's web page, where what agents propose is read and decided.
+//! The console: the web pages where a person reads and decides proposals of agents.
 //!
 //! Server-rendered HTML from the project's own data: no template reads a file, no script is needed,
-//! and everything that comes from data is written as text. This crate answers requests and opens no
-//! socket; it reads rows only through its [`ConsoleBackend`], where a person asked for them.
+//! and all data is escaped. This crate answers requests and opens no socket; it reads rows only
+//! through its [`ConsoleBackend`], at a person's request.
 
 mod assets;
 mod backend;

@@ -1,7 +1,7 @@
 //! One-time links that sign a person in.
 //!
-//! A link is issued by whoever can write the project's private folder, by any process, and used up
-//! by the console that serves the project. Only the hash of its code is on disk.
+//! Any process that can write the project's private folder can issue a link; the console that
+//! serves the project redeems it. Only the hash of a link's code is on disk.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 use wayleave_ledger::{FOLDER, Millis};
 use wayleave_model::digest::Digest;
 
-/// How long a link can be used, in milliseconds.
+/// Lifetime of a link, in milliseconds.
 pub(crate) const LINK_TIME: Millis = 5 * 60 * 1000;
 /// Folder of the console inside the project's private folder.
 const CONSOLE_FOLDER: &str = "console";
-/// Most links that are looked through when old ones are removed.
+/// Maximum number of files examined when expired links are removed.
 const MAX_LINKS: usize = 64;
 
 /// Why no link was issued.
@@ -39,7 +39,7 @@ pub struct LoginLinks {
     folder: PathBuf,
 }
 
-/// What a link says about whoever uses it.
+/// The person a link signs in, and when it expires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LoginLink {
     pub(crate) who: String,
@@ -54,7 +54,7 @@ impl LoginLinks {
         }
     }
 
-    /// Issues a link's code. It signs `who` in once, within five minutes.
+    /// Issues a link and returns its code. It signs `who` in once, within five minutes.
     pub fn issue(&self, who: &str, now: Millis) -> Result<String, LinkError> {
         self.create_folder()?;
         self.remove_old(now);
@@ -73,21 +73,21 @@ impl LoginLinks {
         Ok(code)
     }
 
-    /// The link of a code, if it can still be used. Does not use it up.
+    /// The link of a code, if it is still valid. Does not redeem it.
     pub(crate) fn look(&self, code: &str, now: Millis) -> Option<LoginLink> {
         let bytes = fs::read(self.path(code)).ok()?;
         let link: LoginLink = serde_json::from_slice(&bytes).ok()?;
         (now < link.expires).then_some(link)
     }
 
-    /// Uses a link up. Of two who try at once, one succeeds.
+    /// Redeems a link. Of two concurrent attempts, one succeeds.
     pub(crate) fn redeem(&self, code: &str, now: Millis) -> Option<LoginLink> {
         let link = self.look(code, now)?;
         fs::remove_file(self.path(code)).ok()?;
         Some(link)
     }
 
-    /// Writes down where the console of this project listens, for `console link`.
+    /// Stores the address the console of this project listens on, for `console link`.
     pub fn announce(&self, address: &str) -> Result<(), LinkError> {
         self.create_folder()?;
         fs::write(self.folder.join("address"), address)?;
@@ -123,13 +123,13 @@ impl LoginLinks {
     }
 }
 
-/// Where the console of a project listens, if one was started.
+/// The address the console of a project listens on, if one was started.
 pub fn console_address(folder: &Path) -> Option<String> {
     let links = LoginLinks::new(folder);
     fs::read_to_string(links.folder.join("address")).ok()
 }
 
-/// 256 random bits, as text for a URL or a cookie.
+/// 256 random bits, encoded for a URL or a cookie.
 pub(crate) fn random_code() -> Option<String> {
     let mut bits = [0; 32];
     getrandom::fill(&mut bits).ok()?;

@@ -1,7 +1,7 @@
-//! Text from data, shown for what it is.
+//! Text from data, with deceptive characters made visible.
 //!
-//! A character that a reader cannot see, or that turns text around, is shown by its number. So is a
-//! letter of another script amid Latin ones: it would look like one of them.
+//! Invisible characters, and characters that change text direction, are shown by their code point.
+//! So is a letter of another script in a word of Latin letters: it could pass for one of them.
 
 use maud::{Markup, PreEscaped, Render, html};
 use wayleave_model::sensitive;
@@ -12,7 +12,7 @@ pub(crate) fn code(name: &str) -> Markup {
     html! { code.odd[is_odd] { (Plain(name)) } }
 }
 
-/// Text from data: escaped, with hidden and misleading characters shown by their number.
+/// Text from data: escaped, with invisible and deceptive characters shown by their code point.
 pub(crate) struct Plain<'a>(pub(crate) &'a str);
 
 impl Render for Plain<'_> {
@@ -29,7 +29,7 @@ impl Render for Plain<'_> {
             }
         }
         flush(&mut out, &mut visible);
-        // Only what `html!` has escaped is in it.
+        // Contains only text that `html!` has escaped.
         PreEscaped(out)
     }
 }
@@ -39,7 +39,7 @@ fn flush(out: &mut String, visible: &mut String) {
     visible.clear();
 }
 
-/// The characters of a name that are shown by their number.
+/// The characters of a name that are shown by their code point.
 pub(crate) fn spoofed(name: &str) -> Vec<char> {
     name.chars()
         .filter(|c| is_shown_by_number(*c, name))
@@ -51,7 +51,7 @@ fn is_shown_by_number(c: char, text: &str) -> bool {
     is_hidden || (looks_latin(c) && has_latin_word(text, c))
 }
 
-/// Whether a letter of another script can be taken for a Latin one.
+/// Whether a letter of another script can pass for a Latin one.
 fn looks_latin(c: char) -> bool {
     matches!(c,
         '\u{370}'..='\u{3ff}' | '\u{400}'..='\u{52f}' | '\u{13a0}'..='\u{13ff}'
@@ -59,7 +59,7 @@ fn looks_latin(c: char) -> bool {
         && c.is_alphabetic()
 }
 
-/// Whether the word that holds the character also holds Latin letters.
+/// Whether the word that contains the character also contains Latin letters.
 fn has_latin_word(text: &str, c: char) -> bool {
     let words = text.split(|it: char| !it.is_alphanumeric() && it != '_');
     let mut with = words.filter(|word| word.contains(c));

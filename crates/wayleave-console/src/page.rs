@@ -6,7 +6,7 @@ use wayleave_project::Explanation;
 
 use crate::{assets, names::Plain, session::Session, words::sentence};
 
-/// Where a page is in the navigation.
+/// The navigation entry a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NavSection {
     Inbox,
@@ -27,7 +27,7 @@ const SECTIONS: [(NavSection, &str, &str); 6] = [
     (NavSection::Connect, "/connect", "Connect"),
 ];
 
-/// What the frame of a page says.
+/// The data in the frame around a page.
 pub(crate) struct Frame<'a> {
     pub(crate) project: &'a str,
     pub(crate) session: Option<&'a Session>,
@@ -48,7 +48,7 @@ impl Frame<'_> {
     /// The whole document.
     pub(crate) fn render(&self, page: &ConsolePage) -> String {
         let events = self.session.map(|_| match page.section {
-            // Calls are counted from the time of the page on.
+            // Counts calls from the time the page was rendered.
             NavSection::Activity => format!("/events?calls={}", self.now),
             _ => "/events".to_owned(),
         });
@@ -126,17 +126,17 @@ impl Frame<'_> {
     }
 }
 
-/// The text that makes a form this session's own.
+/// The hidden field with the session's CSRF token.
 pub(crate) fn csrf(session: &Session) -> Markup {
     html! { input type="hidden" name="csrf" value=(session.csrf); }
 }
 
-/// A state: a mark, a word, and only then a colour.
+/// A state as a mark and a word, so that colour is not needed to read it.
 pub(crate) fn state(kind: &str, word: &str) -> Markup {
     html! { span class={ "st " (kind) } { (Plain(word)) } }
 }
 
-/// A moment: the time if it is today, else the day.
+/// A time, to the minute: `16 Nov 2026, 07:02 UTC`.
 pub(crate) fn moment(at: Millis) -> Markup {
     let exact = rfc3339(at - at.rem_euclid(1000));
     html! { time datetime=(exact) data-ago { (day(at)) ", " (clock(at)) " UTC" } }
@@ -168,7 +168,7 @@ pub(crate) fn clock(at: Millis) -> String {
     time.chars().take(5).collect()
 }
 
-/// Something to copy whole.
+/// A text with a button that copies all of it.
 pub(crate) fn copy(id: &str, text: &str) -> Markup {
     html! {
         div.copy {
@@ -178,12 +178,12 @@ pub(crate) fn copy(id: &str, text: &str) -> Markup {
     }
 }
 
-/// The same on the command line.
+/// The equivalent command on the command line.
 pub(crate) fn on_command_line(command: &str) -> Markup {
     html! { p.cli { "The same on the command line: " code { (Plain(command)) } } }
 }
 
-/// An error that a form's answer begins with.
+/// The error box shown after a form failed.
 pub(crate) fn failed(what: &str, why: &Explanation) -> Markup {
     html! {
         div.box.bad role="alert" {
@@ -205,7 +205,7 @@ pub(crate) fn sentence_of(message: &str) -> String {
     text
 }
 
-/// A table whose rows become cards on a phone.
+/// A table whose rows become cards on narrow screens.
 pub(crate) struct CardTable<'a> {
     pub(crate) caption: &'a str,
     pub(crate) heads: &'a [&'a str],

@@ -26,7 +26,7 @@ use crate::{
     respond::{PageAnswer, Visit},
 };
 
-/// The page of an address.
+/// Dispatches a request to the page for its path.
 pub(crate) async fn route(visit: &Visit<'_>, path: &str, is_post: bool) -> PageAnswer {
     let segments: Vec<&str> = path.split('/').filter(|it| !it.is_empty()).collect();
     match (segments.as_slice(), is_post) {

@@ -1,4 +1,4 @@
-//! From a request to an answer: who asks, which page, and what a browser is told about it.
+//! From a request to a response: authenticate, dispatch to a page, set the headers.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
@@ -17,16 +17,16 @@ use crate::{
     session::Session,
 };
 
-/// Largest form that is read, in bytes.
+/// Maximum size of a form, in bytes.
 pub(crate) const MAX_FORM_BYTES: usize = 64 * 1024;
 
-/// What a page function answers.
+/// The answer of a page function.
 pub(crate) enum PageAnswer {
     /// A page.
     Page(StatusCode, ConsolePage),
-    /// Another address, to be fetched with GET.
+    /// A redirect, followed with GET.
     SeeOther(String),
-    /// A text to be read as such.
+    /// Plain text.
     Text(String),
 }
 
@@ -69,19 +69,19 @@ impl PageAnswer {
     }
 }
 
-/// A request of a person who is signed in.
+/// A request of a signed-in person.
 pub(crate) struct Visit<'a> {
     pub(crate) console: &'a Console,
     pub(crate) session: &'a Session,
     pub(crate) state: &'a State,
-    /// The fields of the address.
+    /// The fields of the query string.
     pub(crate) query: FormFields,
     /// The fields of the form; empty for a GET.
     pub(crate) form: FormFields,
 }
 
 impl Console {
-    /// Answers a request. Its body holds at most what a form may.
+    /// Answers a request. The caller limits its body to the size of a form.
     pub async fn respond(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
         let mut response = self.answer(&parts, body).await;
@@ -96,20 +96,20 @@ impl Console {
         response
     }
 
-    /// Whether a request comes from a person who is signed in, for the stream of news.
+    /// Whether a request comes from a signed-in person, for the event stream.
     pub fn is_signed_in(&self, parts: &Parts) -> bool {
         let is_ours = security::own_host(&parts.uri, &parts.headers, self.port).is_some();
         is_ours && self.session(parts).is_some()
     }
 
-    /// How many proposals wait.
+    /// Number of proposals that wait for a decision.
     pub fn waiting(&self) -> usize {
         ProposalInbox::new(&self.project)
             .waiting(self.now())
             .unwrap_or(0)
     }
 
-    /// How many calls were recorded since then, if the record has changed since `known`.
+    /// Number of calls recorded since `since_ms`, if the record has changed since `known`.
     pub async fn calls_since(&self, since_ms: u64, known: &LogStamp) -> Option<(LogStamp, usize)> {
         self.backend.calls_since(since_ms, known).await
     }
@@ -194,7 +194,7 @@ impl Console {
             self.sessions.fail(now);
             return self.frame(None, pages::login::used()).await;
         };
-        // Always a new cookie, whatever the browser came with.
+        // Always a new cookie, whatever the browser sent.
         let Some(cookie) = self.sessions.begin(&link.who, now) else {
             return plain(StatusCode::INTERNAL_SERVER_ERROR, "no random numbers");
         };
@@ -219,7 +219,7 @@ impl Console {
         response
     }
 
-    /// The answer to whoever is not signed in, or whose form is not theirs. Nothing was done.
+    /// Refuses a request without a session, or with a form of another session. Changes nothing.
     async fn refused(&self, why: &str) -> Response<Bytes> {
         let body = html! {
             div.narrow { div.state {
@@ -257,7 +257,7 @@ impl Console {
         response
     }
 
-    /// How many entries the ledger has, and its head in short.
+    /// The number of entries in the ledger, and its head, shortened.
     async fn head(&self) -> Option<(u64, String)> {
         let ledger = self.project.governance().ledger();
         let last = ledger.epoch().await.ok()?;

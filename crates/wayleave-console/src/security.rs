@@ -1,4 +1,4 @@
-//! Who may ask, and how a browser must treat the answer.
+//! Which requests are accepted, and the security headers of every answer.
 //!
 //! `Host` is checked on every route, `Origin` and `Sec-Fetch-Site` on every form. A page of another
 //! site or port can neither read an answer nor send a form.
@@ -33,7 +33,7 @@ pub(crate) const HEADERS: [(HeaderName, &str); 7] = [
 /// Names of this machine.
 const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The host and port that a request names, if it is this console's own.
+/// The host and port of a request, if they are this console's own.
 pub(crate) fn own_host(uri: &Uri, headers: &HeaderMap, port: u16) -> Option<String> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let named = match (hosts.next(), hosts.next()) {
@@ -74,7 +74,7 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
         .flat_map(|it| it.split(';'))
         .filter_map(|it| it.trim().split_once('='));
     let found = pairs.find(|(key, _)| *key == name)?;
-    // A second one of the name was put there by somebody else.
+    // Another party set a second cookie of this name: trust neither.
     match pairs.find(|(key, _)| *key == name) {
         None => Some(found.1),
         Some(_) => None,

@@ -1,5 +1,5 @@
-//! Who is signed in. Sessions live in memory: they end with the program, after twelve hours, or by
-//! signing out.
+//! Signed-in people. Sessions live in memory: they end with the program, after twelve hours, or at
+//! sign-out.
 
 use std::{
     collections::HashMap,
@@ -12,11 +12,11 @@ use wayleave_model::digest::Digest;
 
 use crate::links::random_code;
 
-/// How long a session lasts, in milliseconds.
+/// Lifetime of a session, in milliseconds.
 const SESSION_TIME: Millis = 12 * 3600 * 1000;
-/// Most sessions at once; the oldest ends when one more begins.
+/// Maximum number of sessions; the oldest ends when a further one begins.
 const MAX_SESSIONS: usize = 64;
-/// Failed sign-ins allowed in a minute.
+/// Maximum number of failed sign-ins in a minute.
 const MAX_FAILURES: usize = 20;
 
 /// A person who is signed in.
@@ -24,19 +24,19 @@ const MAX_FAILURES: usize = 20;
 pub(crate) struct Session {
     /// Their name.
     pub(crate) who: String,
-    /// The text that every form of theirs carries.
+    /// The CSRF token in every form of the session.
     pub(crate) csrf: String,
     began: Millis,
 }
 
 impl Session {
-    /// Whether a form carries this session's own text.
+    /// Whether a form carries this session's CSRF token.
     pub(crate) fn fits(&self, csrf: &str) -> bool {
         self.csrf.as_bytes().ct_eq(csrf.as_bytes()).into()
     }
 }
 
-/// The sessions, by the hash of their cookie.
+/// The sessions, keyed by the hash of their cookie.
 #[derive(Debug, Default)]
 pub(crate) struct SessionTable {
     sessions: Mutex<HashMap<Digest, Session>>,
@@ -44,7 +44,7 @@ pub(crate) struct SessionTable {
 }
 
 impl SessionTable {
-    /// Begins a session, always under a fresh cookie, which is returned.
+    /// Begins a session, always under a fresh cookie, and returns the cookie.
     pub(crate) fn begin(&self, who: &str, now: Millis) -> Option<String> {
         let (cookie, csrf) = (random_code()?, random_code()?);
         let session = Session {
@@ -77,14 +77,14 @@ impl SessionTable {
         sessions.remove(&Digest::from_bytes(cookie.as_bytes()));
     }
 
-    /// Counts a failed sign-in.
+    /// Records a failed sign-in.
     pub(crate) fn fail(&self, now: Millis) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.retain(|at| now.saturating_sub(*at) < 60_000);
         failures.push(now);
     }
 
-    /// Whether so many sign-ins failed in the last minute that none is tried.
+    /// Whether too many sign-ins failed in the last minute. Then none is attempted.
     pub(crate) fn is_under_attack(&self, now: Millis) -> bool {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = failures

@@ -1,4 +1,4 @@
-//! Decisions of the person who is signed in: who signs them, or why nobody can.
+//! Signing the decisions of the signed-in person.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -10,10 +10,10 @@ use wayleave_project::{Explanation, Project};
 
 use crate::respond::Visit;
 
-/// How decisions in the console are signed, as whoever started it set it up.
+/// How decisions in the console are signed, set by the operator who started it.
 #[derive(Debug, Clone, Default)]
 pub struct ConsoleSigning {
-    /// An owner's key file. Every decision asks for its passphrase.
+    /// An owner's key file. Every decision then asks for its passphrase.
     pub key_file: Option<PathBuf>,
     /// The socket of `ssh-agent`, used where no key file is named.
     pub agent: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub struct ConsoleSigning {
     pub is_attended: bool,
 }
 
-/// What is decided, where a project without owners tells it apart.
+/// The kind of a decision. Projects without owners treat them differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DecisionKind {
     /// What may be served: ratifying and retiring.
@@ -31,7 +31,7 @@ pub(crate) enum DecisionKind {
 }
 
 impl Visit<'_> {
-    /// The project, ready to record a decision of this person.
+    /// The project, prepared to sign and record a decision of this person.
     pub(crate) async fn deciding(&self, kind: DecisionKind) -> Result<Project, Explanation> {
         let (project, signing) = (&self.console.project, &self.console.signing);
         if self.state.first_owner().is_none() {
@@ -58,7 +58,7 @@ impl Visit<'_> {
     }
 }
 
-/// Opens a key file. Takes about half a second, so not on a thread that others wait for.
+/// Opens a key file. Takes about half a second, so it must not block a thread of the runtime.
 pub fn unlock(
     path: &std::path::Path,
     passphrase: &SecretString,
@@ -66,7 +66,7 @@ pub fn unlock(
     OwnerKeyFile::open(path)?.unlock(passphrase)
 }
 
-/// The field for the passphrase, where a decision needs it. `id` is unique on the page.
+/// The passphrase field, if a decision needs it. `id` must be unique on the page.
 pub(crate) fn passphrase_field(visit: &Visit<'_>, id: &str) -> Markup {
     let is_asked = visit.state.first_owner().is_some() && visit.console.signing.key_file.is_some();
     html! { @if is_asked {

@@ -1,4 +1,4 @@
-//! What a person should weigh before they agree: by rule, from names, datatypes and the difference
+//! Risk notes on a proposal's changes. Derived by rule from names, datatypes and the difference
 //! alone, so that the same proposal always has the same notes.
 
 use wayleave_model::{
@@ -8,20 +8,20 @@ use wayleave_model::{
 
 use crate::names;
 
-/// One thing to weigh, beside the change that causes it.
+/// A risk note on one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weight {
-    /// The change, by its place in the difference.
+    /// The index of the change in the difference.
     pub change: usize,
-    /// What kind of thing it is.
+    /// The kind of risk.
     pub title: &'static str,
     /// Why it matters.
     pub text: String,
-    /// The entry it concerns, in a few words.
+    /// A short description of the affected entry.
     pub about: String,
 }
 
-/// Names of personal data, and what they are.
+/// Words that indicate personal data, and what kind.
 const PERSONAL: &[(&[&str], &str)] = &[
     (
         &[
@@ -85,7 +85,7 @@ const PERSONAL: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Everything to weigh in a difference, in its order.
+/// All risk notes on a difference, in its order.
 pub fn weights(changes: &[Change], mapping: &Mapping) -> Vec<Weight> {
     let mut weights = Vec::new();
     for (at, change) in changes.iter().enumerate() {
@@ -167,7 +167,7 @@ fn told(risk: &Risk) -> (&'static str, String) {
     }
 }
 
-/// What is personal about a field, by its name or its column's.
+/// The kind of personal data in a field, by its name and datatype.
 fn personal_field(mapping: &Mapping, stream: &str, field: &str) -> Option<&'static str> {
     let found = mapping
         .stream(stream)?
@@ -184,7 +184,7 @@ fn personal_field(mapping: &Mapping, stream: &str, field: &str) -> Option<&'stat
     is_text.then(|| personal(field)).flatten()
 }
 
-/// What is personal about a name.
+/// The kind of personal data a name indicates.
 pub(crate) fn personal(name: &str) -> Option<&'static str> {
     let words = words(name);
     let has = |wanted: &str| {
@@ -229,7 +229,7 @@ fn field(path: &str) -> Option<(&str, &str)> {
     (named && section == "fields").then_some((stream, field))
 }
 
-/// A path in a few words: `Email` of `customer`.
+/// A path in words: `Email` of `customer`.
 fn about(path: &str) -> String {
     let mut parts = path.split('.');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {

@@ -1,10 +1,10 @@
-//! Sentences of the project as markup: names in backticks become code, quoted texts stay quotes.
+//! Sentences of the project as markup: names in backticks become `code`, quotations stay.
 
 use maud::{Markup, PreEscaped, html};
 
 use crate::names::{Plain, code};
 
-/// A sentence whose names stand in backticks.
+/// A sentence with names in backticks, as markup.
 pub(crate) fn sentence(text: &str) -> Markup {
     let mut out = String::new();
     for (at, part) in text.split('`').enumerate() {
@@ -15,11 +15,11 @@ pub(crate) fn sentence(text: &str) -> Markup {
         };
         out.push_str(&part.into_string());
     }
-    // Only what `html!` has escaped is in it.
+    // Contains only text that `html!` has escaped.
     PreEscaped(out)
 }
 
-/// The same, with its first word in bold: the verb of a change.
+/// The same, with the first word, the verb of a change, in bold.
 pub(crate) fn verb_first(text: &str) -> Markup {
     let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
     html! { b { (Plain(verb)) } " " (sentence(rest)) }

@@ -1,6 +1,6 @@
-//! What agents did: filters, the selection in a sentence, a chart, and the calls, newest first.
+//! The calls of agents: filters, a summary sentence, a chart, and the calls, newest first.
 //!
-//! Arguments are sealed in the record and are not opened here; their names and types are shown.
+//! Arguments are sealed in the record and stay sealed here; only their names and types are shown.
 
 mod call;
 mod chart;
@@ -26,7 +26,7 @@ use crate::{
     respond::{PageAnswer, Visit},
 };
 
-/// Tools that are offered to filter by, whether or not they were called.
+/// Tools always offered as filters, even if never called.
 const TOOLS: [&str; 6] = [
     "schema",
     "query_records",
@@ -35,18 +35,18 @@ const TOOLS: [&str; 6] = [
     "fetch",
     "workup",
 ];
-/// Most tools in the list.
+/// Maximum number of tools in the list.
 const MAX_TOOLS: usize = 60;
-/// Longest name of a tool, client or stream in a cell, in characters.
+/// Maximum length of a tool, client or stream name in a cell, in characters.
 const MAX_NAME_CHARS: usize = 40;
-/// Looks of people that are listed.
+/// Maximum number of listed views of rows by people.
 const MAX_LOOKS: usize = 10;
 
 pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     page(visit, None).await
 }
 
-/// Verifies the record of calls, and says whether it is whole.
+/// Verifies the record of calls, and shows whether it is complete.
 pub(super) async fn verify(visit: &Visit<'_>) -> PageAnswer {
     let told = match visit.console.backend.verify_calls().await {
         Ok(report) if !report.has_findings() => html! { div.box.ok role="status" {
@@ -63,7 +63,7 @@ pub(super) async fn verify(visit: &Visit<'_>) -> PageAnswer {
     page(visit, Some(told)).await
 }
 
-/// The calls of the list as PROV-O.
+/// The listed calls as PROV-O.
 pub(super) async fn prov(visit: &Visit<'_>) -> PageAnswer {
     let query = ActivityQuery::new(visit).to_calls();
     match visit.console.backend.calls(query).await {
@@ -162,7 +162,7 @@ fn filters(visit: &Visit<'_>, asked: &ActivityQuery, found: &CallSummary) -> Mar
     } }
 }
 
-/// A token as people know it.
+/// A token by its label.
 fn label(token: &TokenEntry) -> Markup {
     html! { @if token.label.is_empty() { (Plain(&token.id)) } @else { (Plain(&token.label)) } }
 }
@@ -243,7 +243,7 @@ fn cells(visit: &Visit<'_>, call: &Activity) -> [Markup; 6] {
     ]
 }
 
-/// Who called, by the label of their token.
+/// The caller, by the label of their token.
 fn who(visit: &Visit<'_>, subject: &str) -> Markup {
     html! { @match subject {
         "" => span.soft { "nobody known" },
@@ -255,7 +255,7 @@ fn who(visit: &Visit<'_>, subject: &str) -> Markup {
     } }
 }
 
-/// The tool, or the method and what it names.
+/// The tool, or the method and its target.
 fn tool(call: &Activity) -> Markup {
     let target = call.target.as_deref().filter(|it| !it.is_empty());
     html! { @match (call.method.as_str(), target) {
@@ -266,7 +266,7 @@ fn tool(call: &Activity) -> Markup {
     } }
 }
 
-/// What it read: a stream, several, or a dataset.
+/// What the call read: a stream, several, or a dataset.
 fn used_streams(call: &Activity) -> Markup {
     html! { @match call.streams.as_slice() {
         [] => @if let Some(grant) = call.grants.first() { (code(&grant.dataset)) },
@@ -275,7 +275,7 @@ fn used_streams(call: &Activity) -> Markup {
     } }
 }
 
-/// How it ended: a mark and a word.
+/// The outcome of a call as a mark and a word.
 fn outcome(outcome: &CallOutcome) -> Markup {
     let verdict = CallVerdict::from(outcome);
     let word = match outcome {
@@ -334,7 +334,7 @@ fn looks_of_people(visit: &Visit<'_>) -> Markup {
     } } }
 }
 
-/// When it began, to the millisecond: `07:02:03.412`.
+/// The start time, to the millisecond: `07:02:03.412`.
 fn exact(call: &Activity) -> String {
     let ms = call.id.started_ms() % 86_400_000;
     let (seconds, ms) = (ms / 1000, ms % 1000);
@@ -358,7 +358,7 @@ fn started_at(ms: u64) -> Millis {
     Millis::try_from(ms).unwrap_or(Millis::MAX)
 }
 
-/// A duration for people: `0.4 ms`, `9 ms`, `1.2 s`.
+/// A human-readable duration: `0.4 ms`, `9 ms`, `1.2 s`.
 fn took(micros: u64) -> String {
     match micros {
         0..100 => "under 0.1 ms".to_owned(),
@@ -368,7 +368,7 @@ fn took(micros: u64) -> String {
     }
 }
 
-/// A name that fits a cell.
+/// A name, cut to fit a cell.
 fn cut(name: &str) -> String {
     let short: String = name.chars().take(MAX_NAME_CHARS).collect();
     if short.len() < name.len() {

@@ -1,4 +1,4 @@
-//! Connect a client: one way for each.
+//! Instructions for connecting each client.
 
 use maud::html;
 
@@ -9,7 +9,7 @@ use crate::{
     words::count,
 };
 
-/// The clients, by the name of the command line, with what to do after.
+/// The clients by their command-line names, with the step that follows.
 const CLIENTS: [(&str, &str, &str); 6] = [
     (
         "claude-code",

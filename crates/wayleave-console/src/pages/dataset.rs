@@ -1,4 +1,4 @@
-//! One dataset: drift, streams, connections, and taking it in and out of service.
+//! One dataset: drift, streams, connections, and connecting, disconnecting or retiring it.
 
 use http::StatusCode;
 use maud::{Markup, html};
@@ -18,7 +18,7 @@ use crate::{
     words::{count, sentence},
 };
 
-/// Most streams in the table.
+/// Maximum number of streams in the table.
 const MAX_STREAMS: usize = 60;
 
 pub(super) async fn show(visit: &Visit<'_>, name: &str) -> PageAnswer {

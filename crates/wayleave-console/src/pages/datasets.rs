@@ -1,4 +1,4 @@
-//! Every dataset: what needs a person first, then all.
+//! Every dataset: those that need attention first, then all.
 
 use maud::{Markup, html};
 use wayleave_project::{
@@ -21,7 +21,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     };
     let indexes = visit.console.backend.indexes().await;
     let used = visit.console.backend.recent_use().await;
-    // Connected since the last comparison: compared now, and kept for the next look.
+    // Connected since the last comparison: compare now, and keep the result for the next request.
     let is_new = |name: &str| visit.console.comparisons.get(name).is_none();
     if visit.state.active().any(|(name, _)| is_new(name)) {
         visit.console.compare_live().await;
@@ -95,7 +95,7 @@ pub(super) async fn compare(visit: &Visit<'_>) -> PageAnswer {
     PageAnswer::SeeOther("/datasets".to_owned())
 }
 
-/// How a live dataset compared with its sources last, and when.
+/// The last comparison of a live dataset with its sources, and its time.
 fn compared(visit: &Visit<'_>, line: &DatasetLine) -> Markup {
     let last = line
         .name
@@ -116,7 +116,7 @@ fn compared(visit: &Visit<'_>, line: &DatasetLine) -> Markup {
     } }
 }
 
-/// A time of an index for people: `2026-11-16 07:02 UTC`.
+/// The time of an index, for display: `2026-11-16 07:02 UTC`.
 pub(super) fn as_of(rfc3339: &str) -> String {
     let text: String = rfc3339.chars().take(16).collect();
     format!("{} UTC", text.replace('T', " "))
@@ -139,7 +139,7 @@ fn name(line: &DatasetLine) -> Markup {
     } }
 }
 
-/// The state of a dataset: a mark and a word.
+/// The state of a dataset as a mark and a word.
 pub(super) fn status(status: DatasetStatus) -> Markup {
     match status {
         DatasetStatus::Active => state("on", "active"),
@@ -201,7 +201,7 @@ fn needs(visit: &Visit<'_>, line: &DatasetLine) -> Option<Vec<Markup>> {
     ])
 }
 
-/// A size for people: `393 KiB`.
+/// A human-readable size: `393 KiB`.
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),

@@ -1,4 +1,4 @@
-//! The ledger: what people decided, newest first. Calls of agents are not in it.
+//! The ledger: the decisions of people, newest first. It contains no calls of agents.
 
 use maud::html;
 use wayleave_project::render::audit;

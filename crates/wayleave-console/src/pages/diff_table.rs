@@ -1,4 +1,4 @@
-//! Two texts side by side: the lines that differ, with a little around them.
+//! Two texts side by side: the differing lines, with some context.
 
 use maud::{Markup, html};
 use similar::{DiffOp, TextDiff};
@@ -10,10 +10,10 @@ use crate::{
 
 /// Lines of context around a change.
 const CONTEXT_LINES: usize = 2;
-/// Most lines that are shown side by side.
+/// Maximum number of lines shown side by side.
 const MAX_LINES: usize = 300;
 
-/// One line of the table: its number, its text, and whether it differs.
+/// One side of a row: line number and text.
 type Side = Option<(usize, String)>;
 
 struct Row {
@@ -22,7 +22,7 @@ struct Row {
     is_same: bool,
 }
 
-/// The table; `None` where it would be too long to read.
+/// Renders the table; `None` if it would be too long to read.
 pub(super) fn render(old: (&str, &str), new: (&str, &str)) -> Option<Markup> {
     let (old_digest, old_text) = old;
     let (new_digest, new_text) = new;
@@ -112,7 +112,7 @@ fn one(row: &Row) -> Markup {
     } }
 }
 
-/// A line with the part that differs marked.
+/// A line with its differing part marked.
 fn side(text: &str, common: Option<(usize, usize)>, is_old: bool) -> Markup {
     let Some((head, tail)) = common else {
         return html! { (Plain(text)) };
@@ -129,8 +129,8 @@ fn side(text: &str, common: Option<(usize, usize)>, is_old: bool) -> Markup {
     }
 }
 
-/// How many bytes two lines share at their beginning and at their end, in whole characters. Nothing
-/// where they share too little to be the same line.
+/// Lengths of the common prefix and suffix of two lines in bytes, in whole characters. Zero if they
+/// share too little to be the same line.
 fn common(old: &str, new: &str) -> (usize, usize) {
     let pairs = old.char_indices().zip(new.chars());
     let head = pairs

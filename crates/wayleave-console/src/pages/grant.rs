@@ -1,4 +1,4 @@
-//! One grant: what it allows, what is not in it, narrowing and revoking it.
+//! One grant: what it allows, what it leaves out, and forms to narrow and revoke it.
 
 mod narrowing;
 
@@ -46,7 +46,7 @@ async fn revoked(visit: &Visit<'_>, id: &str) -> Result<(), Explanation> {
     Ok(())
 }
 
-/// The page, with what a form was answered, and what narrowing would take.
+/// The page, with the outcome of a form, and a preview of what narrowing would remove.
 async fn page(
     visit: &Visit<'_>,
     id: &str,
@@ -130,7 +130,7 @@ async fn page(
     PageAnswer::page(NavSection::Grants, format!("Grant {id}"), body)
 }
 
-/// A stream whose rows are held back, beside one that leads to it and is open.
+/// Warns of a stream with a row filter that an unfiltered stream has a relation to.
 fn sideways(mapping: &Ratified<Mapping>, grant: &GrantEntry) -> Markup {
     let streams = &grant.terms.streams;
     let is_held = |name: &str| streams.get(name).is_some_and(|it| it.rows.is_some());
@@ -153,7 +153,7 @@ fn sideways(mapping: &Ratified<Mapping>, grant: &GrantEntry) -> Markup {
     } } }
 }
 
-/// The mask that a field of a grant is under: the grant's own, or its mapping's.
+/// The mask of a field under a grant: the grant's own, else the mapping's.
 pub(super) fn shown_as(stream: Option<&Stream>, terms: &StreamTerms, field: &str) -> Option<Mask> {
     let required = || stream?.field(field)?.mask.as_ref().map(|it| it.value);
     terms.masks.get(field).copied().or_else(required)

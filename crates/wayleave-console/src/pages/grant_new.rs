@@ -1,4 +1,4 @@
-//! A new grant. It begins empty, save what the person just asked for.
+//! The form for a new grant. Nothing is selected except what the person just asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::{
     weigh,
 };
 
-/// How long something lasts, as offered.
+/// The selectable durations: form value, label, milliseconds.
 pub(super) const TERMS: [(&str, &str, Option<Millis>); 5] = [
     ("1d", "in 1 day", Some(24 * 3600 * 1000)),
     ("7d", "in 7 days", Some(7 * 24 * 3600 * 1000)),
@@ -27,14 +27,14 @@ pub(super) const TERMS: [(&str, &str, Option<Millis>); 5] = [
     ("never", "never", None),
 ];
 
-/// The moment that an offered term ends.
+/// The time at which a selected duration ends.
 pub(super) fn end_of(word: &str, now: Millis) -> Option<Millis> {
     let found = TERMS.iter().find(|(name, ..)| *name == word);
     let time = found.map_or(Some(24 * 3600 * 1000), |(_, _, time)| *time);
     time.map(|it| now.saturating_add(it))
 }
 
-/// The choice of a term.
+/// The selection of a duration.
 pub(super) fn terms(chosen: &str) -> Markup {
     html! { div.field { label for="ends" { "Ends" }
         select id="ends" name="ends" { @for (value, name, _) in TERMS {

@@ -116,7 +116,7 @@ fn token_row(token: &TokenEntry) -> Vec<Markup> {
     ]
 }
 
-/// When something was used last, of the calls of a day.
+/// The time of the last use, from the calls of one day.
 fn last_used(at: Option<&u64>) -> Markup {
     let at = at.and_then(|it| Millis::try_from(*it).ok());
     html! { @match at {
@@ -125,7 +125,7 @@ fn last_used(at: Option<&u64>) -> Markup {
     } }
 }
 
-/// When something ends; never is worth a mark.
+/// An expiry. `never` is marked as worth attention.
 pub(super) fn ends(expires: Option<Millis>) -> Markup {
     match expires {
         Some(at) => moment(at),

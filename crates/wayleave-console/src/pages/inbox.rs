@@ -1,4 +1,4 @@
-//! The inbox: what waits, and what was decided.
+//! The inbox: proposals that wait, and proposals that were decided.
 
 use maud::{Markup, html};
 use wayleave_model::diff::{Change, ChangeKind};
@@ -15,9 +15,9 @@ use crate::{
     words::count,
 };
 
-/// Most proposals that are compared for the list; the others are listed without.
+/// Maximum number of proposals reviewed for the list; further ones are listed without a summary.
 const MAX_REVIEWED: usize = 30;
-/// Most characters of a reason in the list.
+/// Maximum length of a reason in the list, in characters.
 const MAX_REASON_CHARS: usize = 140;
 
 pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
@@ -107,7 +107,7 @@ pub(super) fn from(proposal: &InboxProposal) -> Markup {
     }
 }
 
-/// What a proposal changes in a line, and how it stands.
+/// The changes of a proposal in one line, and its status.
 async fn standing(visit: &Visit<'_>, proposal: &InboxProposal) -> (Markup, Markup) {
     match inbox::review(&visit.console.project, proposal).await {
         Ok(review) => {
@@ -198,7 +198,7 @@ fn decided_row(proposal: &InboxProposal, now: wayleave_ledger::Millis) -> Vec<Ma
     ]
 }
 
-/// How a proposal ended: the mark and the word.
+/// The outcome of a proposal: the mark and the word.
 pub(super) fn outcome(status: InboxStatus) -> (&'static str, &'static str) {
     match status {
         InboxStatus::Waiting => ("weigh", "waiting"),

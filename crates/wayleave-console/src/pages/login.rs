@@ -11,7 +11,7 @@ use crate::{
     respond::PageAnswer,
 };
 
-/// The page of a link. Looking at it does not use the link up, so a previewer cannot.
+/// The page of a link. Opening it does not redeem the link, so a link previewer cannot.
 pub(crate) fn show(console: &Console, query: &FormFields) -> PageAnswer {
     let code = query.get("code");
     let Some(link) = console.links.look(code, console.now()) else {

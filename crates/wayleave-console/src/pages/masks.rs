@@ -1,4 +1,4 @@
-//! How a grant shows fields that tell of people: as they are, or masked.
+//! The masks of a grant for fields with personal data.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use wayleave_project::Explanation;
 
 use crate::{form::FormFields, names::code, page::state, weigh};
 
-/// The masks that are offered. Those with a width are for the command line.
+/// The selectable masks. Masks with a width are set on the command line.
 const OFFERED: [Mask; 4] = [
     Mask::Redact,
     Mask::Last4,
@@ -20,12 +20,12 @@ const OFFERED: [Mask; 4] = [
     Mask::Token(TokenScope::Grant),
 ];
 
-/// Says how a field is shown, where it is masked.
+/// A note on the mask of a field, if it has one.
 pub(super) fn note(mask: Option<Mask>) -> Markup {
     html! { @if let Some(mask) = mask { " " (state("on", &format!("shows {}", mask.words()))) } }
 }
 
-/// The choice of a mask for each field of a stream that asks for one.
+/// The mask selection for each field of a stream that may need one.
 pub(super) fn choices(stream: &Stream, form: &FormFields) -> Markup {
     let fields: Vec<_> = stream.fields.iter().filter(|it| asks(stream, it)).collect();
     html! { @if !fields.is_empty() { div.row { @for field in fields {
@@ -44,7 +44,7 @@ pub(super) fn choices(stream: &Stream, form: &FormFields) -> Markup {
     } } } }
 }
 
-/// The masks chosen in a form.
+/// The masks selected in a form.
 pub(super) fn chosen(
     mapping: &Mapping,
     form: &FormFields,
@@ -68,8 +68,8 @@ pub(super) fn chosen(
     Ok(masks)
 }
 
-/// Whether a field looks like personal data or a secret, and may be masked. One that its mapping
-/// masks for everyone, or that identifies a record, is not asked about.
+/// Whether to offer a mask: the field looks like personal data or a secret, its mapping does not
+/// mask it for everyone, and it does not identify a record.
 fn asks(stream: &Stream, field: &Field) -> bool {
     let tells =
         weigh::personal(&field.name).is_some() || sensitive::looks_secret(&field.name).is_some();

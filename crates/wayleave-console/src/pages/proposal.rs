@@ -1,5 +1,5 @@
-//! One proposal, in the order in which one decides: how it stands, what changes in words, who would
-//! see it, the bytes, sample rows, decide.
+//! One proposal, in the order of deciding: its status, the changes in words, who would see them,
+//! the bytes, sample rows, the decision.
 
 mod blocked;
 mod forms;
@@ -34,12 +34,12 @@ use crate::{
     words::{count, sentence},
 };
 
-/// What a form that was not accepted leaves on the page.
+/// The outcome of a submitted form, shown on the page.
 #[derive(Default)]
 struct Attempt {
     /// Why nothing was done.
     alert: Option<Markup>,
-    /// The field that is wrong, and why.
+    /// The invalid field, and why it is invalid.
     wrong: Option<(&'static str, String)>,
     shown: Option<sample::LookResult>,
     status: StatusCode,
@@ -108,7 +108,7 @@ async fn rows(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Page
     }
 }
 
-/// The proposal is not what was read.
+/// The proposal was replaced since the person read it.
 fn changed(proposal: &InboxProposal, read: Digest) -> Attempt {
     let alert = html! { div.box.weigh role="alert" {
         p {
@@ -207,7 +207,7 @@ async fn ratify(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Pa
     }
 }
 
-/// A form that is not filled in: the summary, and the text at the field.
+/// A form with a missing value: a summary, and a message at the field.
 fn unfilled(field: &'static str, link: &str, why: String) -> Attempt {
     let alert = html! { div.box.bad role="alert" {
         p { strong { "Not ratified: 1 thing to fix." } }
@@ -252,7 +252,7 @@ async fn accept(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Pa
     }
 }
 
-/// The page: as it stands now, with what a form that was not accepted leaves.
+/// The page in its current state, with the outcome of a submitted form.
 async fn page(visit: &Visit<'_>, proposal: &InboxProposal, attempt: Attempt) -> PageAnswer {
     let console = visit.console;
     let status = attempt.status;
@@ -470,7 +470,7 @@ fn not_offered(live: &[ConnectionDrift]) -> Markup {
     } }
 }
 
-/// What was decided, read-only.
+/// A decided proposal, read-only.
 fn decided(proposal: &InboxProposal) -> Markup {
     html! { section aria-labelledby="s4" {
         h2 id="s4" { span.n { "4" } "Decided" }

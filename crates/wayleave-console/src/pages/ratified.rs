@@ -1,4 +1,4 @@
-//! The receipt after ratifying: what was agreed to, and whether it is served.
+//! The receipt after ratifying: what was ratified, and whether it is served.
 
 use maud::html;
 use wayleave_project::{Explanation, Rendering, inbox::InboxProposal, review::RatifyOutcome};

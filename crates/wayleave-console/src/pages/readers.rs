@@ -1,4 +1,4 @@
-//! Who would see what a proposal serves: every reader, now and after.
+//! The readers of a proposal's dataset: what each sees now, and after ratification.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ use crate::{
     words::count,
 };
 
-/// Most names of fields in one cell.
+/// Maximum number of field names in a cell.
 const MAX_NAMES: usize = 12;
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
-/// The readers of a dataset, now and after ratifying and connecting.
+/// The readers of a dataset, now and after it is ratified and connected.
 pub(super) fn table(
     ledger: &State,
     old: Option<&Mapping>,
@@ -92,7 +92,7 @@ fn reader(
     ]
 }
 
-/// What makes a grant a wide one.
+/// The properties that make a grant wide.
 fn wide(grant: &GrantEntry, reads: &Fields, before: &Fields) -> Vec<&'static str> {
     let mut notes = Vec::new();
     let is_filtered = grant.terms.streams.values().any(|it| it.rows.is_some());

@@ -1,4 +1,4 @@
-//! Sample rows: shown after a click that is recorded, kept nowhere.
+//! Sample rows: shown after a recorded click, never stored.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -16,18 +16,18 @@ use crate::{
     respond::Visit,
 };
 
-/// Longest value in a cell, in characters.
+/// Maximum length of a value in a cell, in characters.
 const MAX_CELL_CHARS: usize = 80;
-/// Most streams that are offered.
+/// Maximum number of streams offered.
 const MAX_STREAMS: usize = 12;
 
-/// What was asked for: a stream, and its rows or why there are none.
+/// The requested stream, and its rows or why there are none.
 pub(super) struct LookResult {
     pub(super) stream: String,
     pub(super) rows: Result<SampleRows, Explanation>,
 }
 
-/// The section of a proposal's page.
+/// The sample section of a proposal's page.
 pub(super) fn section(
     visit: &Visit<'_>,
     proposal: &InboxProposal,
@@ -67,7 +67,7 @@ pub(super) fn section(
     }
 }
 
-/// Records the look, then reads. Nothing is read that was not recorded.
+/// Records who views the rows, then reads them. Unrecorded views read nothing.
 pub(super) async fn look(
     visit: &Visit<'_>,
     proposal: &InboxProposal,
@@ -102,7 +102,7 @@ pub(super) async fn look(
     LookResult { stream, rows }
 }
 
-/// Rows of data keep their columns, and scroll.
+/// A table of data: keeps its columns on narrow screens, and scrolls.
 pub(super) fn table(rows: &SampleRows, label: &str) -> Markup {
     html! {
         div.scroll role="region" aria-label=(label) tabindex="0" { table {

@@ -1,4 +1,4 @@
-//! Tokens: issue one, see its text once, revoke it.
+//! Tokens: issue one, show its text once, revoke it.
 
 use http::StatusCode;
 use maud::{Markup, html};
@@ -14,7 +14,7 @@ use crate::{
     signing::{DecisionKind, passphrase_field},
 };
 
-/// The form for a token.
+/// The form for a new token.
 pub(super) fn new(visit: &Visit<'_>, alert: Option<Markup>) -> PageAnswer {
     let now = visit.state.now(visit.console.now());
     let asked = visit.query.get("grant");
@@ -99,7 +99,7 @@ async fn issued(visit: &Visit<'_>, request: TokenRequest) -> Result<IssuedToken,
     Ok(issued.await?)
 }
 
-/// A token; with its text right after it was issued, and never again.
+/// The page of a token, with its text only right after it was issued.
 pub(super) fn show(visit: &Visit<'_>, id: &str, issued: Option<&IssuedToken>) -> PageAnswer {
     let Some(token) = visit.state.tokens().get(id) else {
         let what = html! { "There is no token " (code(id)) ". " a href="/grants" { "Grants" } };

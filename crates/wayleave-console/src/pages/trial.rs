@@ -1,4 +1,4 @@
-//! Try a query as a chosen token would see it: the served path itself, byte for byte.
+//! Tries a query with a chosen token's rights, through the path that serves agents, byte for byte.
 
 mod sight;
 
@@ -147,7 +147,7 @@ fn shown(trial: &ReadTrial) -> Markup {
     }
 }
 
-/// The rows of an answer, where it has some.
+/// The rows of an answer, if it has any.
 pub(super) fn rows(structured: &Value) -> Option<SampleRows> {
     let data = structured.get("data")?;
     let fields = data.get("fields")?.as_array()?;

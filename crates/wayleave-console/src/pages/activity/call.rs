@@ -1,4 +1,4 @@
-//! One call: who made it, under which grants, what it used and how it ended.
+//! One call: its caller, its grants, what it used and its outcome.
 
 use maud::{Markup, html};
 use wayleave_activity::{Activity, RecordList, prov_document};
@@ -13,7 +13,7 @@ use crate::{
     respond::{PageAnswer, Visit},
 };
 
-/// Records that are listed by id.
+/// Maximum number of records listed by id.
 const MAX_RECORDS: usize = 50;
 
 pub(in crate::pages) async fn show(visit: &Visit<'_>, id: &str, as_prov: bool) -> PageAnswer {

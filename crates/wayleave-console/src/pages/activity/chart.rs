@@ -1,6 +1,6 @@
-//! Calls and latencies over time: shapes in SVG, words in HTML, and the same as a table.
+//! Calls and latencies over time: SVG shapes, HTML labels, and the same data as a table.
 //!
-//! Errors are hatched and the 95th percentile is dashed, so that no colour is needed to read it.
+//! Errors are hatched and the 95th percentile is dashed, so that the chart needs no colour.
 
 use maud::{Markup, html};
 use wayleave_project::{call_summary::CallBar, columns::thousands};
@@ -8,10 +8,10 @@ use wayleave_project::{call_summary::CallBar, columns::thousands};
 use super::{query::ActivityQuery, started_at, took};
 use crate::page::{clock, day};
 
-/// The width of the drawing; a browser stretches it.
+/// Width of the drawing, which browsers stretch.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 100.0;
-/// Words along the time axis.
+/// Number of labels on the time axis.
 const LABELS: usize = 8;
 
 pub(super) fn figure(bars: &[CallBar], asked: &ActivityQuery) -> Markup {
@@ -56,7 +56,7 @@ fn scale(top: &str, middle: &str) -> Markup {
     html! { div.y { span { (top) } span { (middle) } span { "0" } } }
 }
 
-/// When a bar begins: a time, or a day and a time.
+/// The start of a bar: a time, or a day and a time.
 fn name(bar: &CallBar, is_days: bool) -> String {
     let at = started_at(bar.from_ms);
     if is_days {
@@ -87,7 +87,7 @@ fn part(value: u64, of: u64) -> f64 {
     HEIGHT * value as f64 / of.max(1) as f64
 }
 
-/// The left end and the width of a bar.
+/// The left edge and the width of a bar.
 #[expect(clippy::cast_precision_loss, reason = "pixels")]
 fn place(at: usize, many: usize) -> (f64, f64) {
     let width = WIDTH / many.max(1) as f64;
@@ -152,7 +152,7 @@ fn latencies(bars: &[CallBar], slowest: u64) -> Markup {
     } }
 }
 
-/// The lines of a value: one for each run of bars that have calls.
+/// The polylines of a value: one for each run of bars that have calls.
 fn runs(bars: &[CallBar], slowest: u64, value: impl Fn(&CallBar) -> Option<u64>) -> Vec<String> {
     let mut lines: Vec<Vec<(f64, f64, f64)>> = Vec::new();
     let mut is_open = false;
@@ -171,7 +171,7 @@ fn runs(bars: &[CallBar], slowest: u64, value: impl Fn(&CallBar) -> Option<u64>)
         is_open = true;
     }
     let text = |line: &Vec<(f64, f64, f64)>| match line.as_slice() {
-        // A single bar has no line to the next: it is drawn as wide as the bar.
+        // A run of one bar: draw the line as wide as the bar.
         [(x, y, half)] => format!("{},{y:.1} {},{y:.1}", px(x - half), px(x + half)),
         points => {
             let points = points

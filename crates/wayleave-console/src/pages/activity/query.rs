@@ -1,4 +1,4 @@
-//! The filters of the activity page: from an address, and back to one.
+//! The filters of the activity page, parsed from a query string and written back to one.
 
 use maud::{Markup, html};
 use wayleave_activity::{ActivityFilter, ActivityId};
@@ -8,12 +8,12 @@ use wayleave_project::call_summary::{CallQuery, CallVerdict};
 use super::{label, started_at};
 use crate::{form::encode, names::code, respond::Visit};
 
-/// A time to look back, and the bars it is drawn in.
+/// A period to look back over, and the bars of its chart.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimeSpan {
     pub(super) name: &'static str,
     pub(super) words: &'static str,
-    /// A bar in words: `hour`.
+    /// The unit of a bar: `hour`.
     pub(super) bar_words: &'static str,
     pub(super) bar_ms: u64,
     pub(super) bars: usize,
@@ -22,7 +22,7 @@ pub(super) struct TimeSpan {
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
 
-/// The times that are offered; the first unless another is asked for.
+/// The selectable periods; the first is the default.
 pub(super) const SPANS: [TimeSpan; 4] = [
     TimeSpan {
         name: "24h",
@@ -54,7 +54,7 @@ pub(super) const SPANS: [TimeSpan; 4] = [
     },
 ];
 
-/// What a person asks for.
+/// The filters a person selected.
 pub(super) struct ActivityQuery {
     pub(super) span: TimeSpan,
     pub(super) since_ms: u64,
@@ -62,10 +62,10 @@ pub(super) struct ActivityQuery {
     pub(super) tool: String,
     pub(super) dataset: String,
     pub(super) verdict: Option<CallVerdict>,
-    /// A stream, or a record where it has a `:`.
+    /// A stream; a record if it contains a `:`.
     pub(super) of: String,
     pub(super) before: Option<ActivityId>,
-    /// Whether something in the address is not a filter.
+    /// Whether a filter in the query string is invalid.
     pub(super) is_wrong: bool,
 }
 
@@ -83,7 +83,7 @@ impl ActivityQuery {
             || (cursor.is_none() && !before.is_empty());
         let span = span.unwrap_or(first);
         let now = u64::try_from(visit.console.now()).unwrap_or(0);
-        // Bars begin at whole hours and days, and the last one is not over yet.
+        // Bars begin at whole hours and days; the last one is still running.
         let last = now - now % span.bar_ms;
         let since_ms = last.saturating_sub(span.bar_ms * (span.bars as u64 - 1));
         Self {
@@ -135,7 +135,7 @@ impl ActivityQuery {
         all.into_iter().filter(|(_, it)| !it.is_empty()).collect()
     }
 
-    /// The address of this selection, with more.
+    /// The URL of this selection, with further parameters.
     pub(super) fn link(&self, more: &[(&'static str, &str)]) -> String {
         address(
             "/activity",
@@ -150,12 +150,12 @@ impl ActivityQuery {
         address("/activity/prov", self.pairs().into_iter().chain(before))
     }
 
-    /// The same time without other filters.
+    /// The same period without other filters.
     pub(super) fn wider_link(&self) -> String {
         address("/activity", [("since", self.span.name)].into_iter())
     }
 
-    /// The same filters over a longer time.
+    /// The same filters over a longer period.
     pub(super) fn longer_link(&self) -> Option<String> {
         let longest = SPANS.last()?.name;
         let others = self
@@ -181,7 +181,7 @@ impl ActivityQuery {
         } }
     }
 
-    /// The same on the command line.
+    /// The equivalent command on the command line.
     pub(super) fn command(&self) -> String {
         let since = rfc3339(started_at(self.since_ms));
         let mut command = format!("wayleave audit list --since {since}");

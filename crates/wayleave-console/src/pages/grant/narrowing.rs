@@ -1,4 +1,4 @@
-//! Narrowing a grant in one act: only what is granted is offered, and what would be lost is told.
+//! Narrows a grant in one step: offers only what is granted, and lists what would be lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,10 +26,10 @@ use crate::{
     words::sentence,
 };
 
-/// The end as it is.
+/// Form value that keeps the grant's expiry.
 const AS_BEFORE: &str = "same";
 
-/// Narrows the grant; or, to look first, only tells what would be lost.
+/// Narrows the grant; with `only_look`, only previews what would be lost.
 pub(in crate::pages) async fn narrow(visit: &Visit<'_>, id: &str, only_look: bool) -> PageAnswer {
     let Some(grant) = visit.state.grant(id) else {
         return page(visit, id, None, None).await;
@@ -99,7 +99,7 @@ async fn request(visit: &Visit<'_>, grant: &GrantEntry) -> Result<GrantRequest, 
         }
     }
     for ticked in form.all("f") {
-        // Fields of a stream that goes go with it.
+        // Removing a stream removes its fields.
         if let Some((stream, field)) = ticked.split_once('.')
             && let Some(Some(fields)) = wish.streams.get_mut(stream)
         {
@@ -122,7 +122,7 @@ async fn request(visit: &Visit<'_>, grant: &GrantEntry) -> Result<GrantRequest, 
     })
 }
 
-/// The end that is asked for, never later than it was.
+/// The requested expiry, never later than the current one.
 fn sooner(visit: &Visit<'_>, grant: &GrantEntry) -> Option<Millis> {
     let word = visit.form.get("ends");
     if word.is_empty() || word == AS_BEFORE {
@@ -181,7 +181,7 @@ pub(super) fn form(
     }
 }
 
-/// What was ticked in a form that came back.
+/// The selections of a submitted form.
 struct Ticks {
     streams: BTreeSet<String>,
     fields: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! A proposal that cannot be ratified: its problems, and sending it back.
+//! A proposal that cannot be ratified: its problems, and the form to send it back.
 
 use maud::{Markup, html};
 use wayleave_project::{

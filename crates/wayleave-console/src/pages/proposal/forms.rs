@@ -1,4 +1,4 @@
-//! The forms of a decision: ratify, send back, take into the drafts.
+//! The forms of a decision: ratify, send back, accept into the drafts.
 
 use maud::{Markup, html};
 use wayleave_project::{inbox::InboxProposal, review::Review};

@@ -12,7 +12,7 @@ use crate::{
     words::{count, sentence, verb_first},
 };
 
-/// Most lines of the difference in words, unless all are asked for.
+/// Maximum number of changes described in words, unless all are requested.
 const MAX_WORDS: usize = 120;
 
 fn sign(change: &Change) -> (&'static str, &'static str) {
@@ -26,7 +26,7 @@ fn sign(change: &Change) -> (&'static str, &'static str) {
     }
 }
 
-/// The stream a change belongs to; the dataset for all others.
+/// The stream a change belongs to; the dataset for changes of no stream.
 fn group_of(path: &str) -> &str {
     let stream = path
         .strip_prefix("streams.")
@@ -83,7 +83,7 @@ pub(super) fn in_words(
     } }
 }
 
-/// Things to weigh by kind, each a tick that the ratifier must set.
+/// Notes grouped by kind. The ratifier must tick each kind.
 pub(super) fn grouped(weights: &[Weight]) -> Vec<(&'static str, Vec<&Weight>)> {
     let mut groups: BTreeMap<&'static str, Vec<&Weight>> = BTreeMap::new();
     for weight in weights {

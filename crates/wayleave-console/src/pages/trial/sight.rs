@@ -1,4 +1,4 @@
-//! What a token sees of a stream, and what it does not.
+//! The fields and rows of a stream that a token sees, and the fields it does not see.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
     words::count,
 };
 
-/// Most streams that are offered by name.
+/// Maximum number of streams listed by name.
 const MAX_STREAMS: usize = 200;
 
 async fn live(visit: &Visit<'_>) -> Vec<Ratified<Mapping>> {
@@ -25,7 +25,7 @@ async fn live(visit: &Visit<'_>) -> Vec<Ratified<Mapping>> {
     live
 }
 
-/// The streams of live datasets.
+/// The names of the streams of live datasets.
 pub(super) async fn streams(visit: &Visit<'_>) -> BTreeSet<String> {
     let live = live(visit).await;
     let streams = live.iter().flat_map(|it| &it.streams);
@@ -33,7 +33,7 @@ pub(super) async fn streams(visit: &Visit<'_>) -> BTreeSet<String> {
     names.take(MAX_STREAMS).collect()
 }
 
-/// What a token sees of a stream; nothing where no live dataset has that stream.
+/// What a token sees of a stream; `None` if no live dataset has the stream.
 pub(super) async fn sees(visit: &Visit<'_>, token: Option<&str>, stream: &str) -> Option<Markup> {
     let now = visit.state.now(visit.console.now());
     let live = live(visit).await;

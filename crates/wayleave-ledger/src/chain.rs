@@ -14,9 +14,9 @@ use crate::clock::Millis;
 
 /// Domain separator: keeps these hashes distinct from every other use of SHA-256.
 const DOMAIN: &[u8] = b"wayleave ledger entry 1";
-/// The same for entries with a signature, which is under their hash.
+/// Domain separator of signed entries, whose hash covers the signature.
 const SIGNED_DOMAIN: &[u8] = b"wayleave ledger entry 2";
-/// Begins the message that a signature is over.
+/// Domain separator of the message that an owner signs.
 const MESSAGE_DOMAIN: &[u8] = b"wayleave ledger signature 1";
 
 /// The SHA-256 that seals an entry.
@@ -179,7 +179,7 @@ impl SealedEntry {
         self
     }
 
-    /// The message that its signature is over: its content, and the head it follows.
+    /// The message to sign: the entry's content, and the head it follows.
     pub(crate) fn message(&self) -> Vec<u8> {
         let mut message = Vec::new();
         for field in self.fields(MESSAGE_DOMAIN) {

@@ -34,14 +34,14 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still while the one it reads is behind a time that it has shown before.
+/// A monotonic clock: repeats its latest time while the inner clock is behind it.
 pub struct ForwardClock {
     clock: Arc<dyn Clock>,
     latest: AtomicI64,
 }
 
 impl ForwardClock {
-    /// Reads `clock`.
+    /// Wraps `clock`.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
@@ -97,7 +97,7 @@ pub fn rfc3339(at: Millis) -> String {
 
 /// The date `days` days after 1970-01-01, in the proleptic Gregorian calendar.
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    // Counted in eras of 400 years, whose years begin in March: the leap day is then the last.
+    // Eras of 400 years whose years begin in March, so that the leap day comes last.
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era =

@@ -1,4 +1,4 @@
-//! Copies what people decided: the ledger as of one moment, and every mapping it names.
+//! Copies the ledger as of one moment, and every frozen mapping it names.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl Governance {
         durable::private_folder(&folder).map_err(unusable)?;
         let head = self.ledger.copy_into(&folder).await?;
         let to = FrozenMappings::open(folder.join("mappings")).map_err(unusable)?;
-        // A copy of what was opened as trusted.
+        // No anchor: the original was checked against it when it was opened.
         let trusted = TrustAnchor::default();
         let copy = Self::open_read_only(project, Arc::clone(&self.clock), trusted);
         let copy = copy.map_err(unusable)?;

@@ -62,7 +62,7 @@ impl PreparedFile {
         Ok(prepared)
     }
 
-    /// Leaves the file where it is: its name was not a temporary one.
+    /// Leaves the file in place: `temporary` is already its final name.
     pub(crate) fn keep_in_place(self) {
         std::mem::forget(self);
     }
@@ -86,7 +86,7 @@ impl PreparedFile {
             Err(error) => return Err(DiskError::wrap(Action::Publish, target)(error)),
         };
         drop(self);
-        // Also if another process made it: that one may have crashed before syncing the folder.
+        // Also if another process published it: it may have crashed before syncing the folder.
         sync_parent(target)?;
         Ok(published)
     }

@@ -150,8 +150,7 @@ pub enum LedgerError {
         /// The ledger.
         ledger: String,
     },
-    /// The commit failed, and only a restart shows whether the entry was recorded, wholly or not at
-    /// all.
+    /// The commit failed. The entry is recorded whole or not at all; only a restart shows which.
     #[error("entry {seq} of `{ledger}` may or may not be recorded")]
     Uncertain {
         /// The ledger.
@@ -370,10 +369,10 @@ pub enum GovernanceError {
     /// The system supplies no random bytes, so no secret can be generated.
     #[error("the system gives no random bytes")]
     NoRandomness,
-    /// The project has owners, and no key is at hand to sign with.
+    /// The project has owners, but no signer is set.
     #[error("the project has owners, and a decision in it needs the signature of one")]
     Unsigned,
-    /// None of the keys at hand is that of an owner.
+    /// None of the signer's keys is an owner's.
     #[error("none of the keys at hand is that of an owner of the project")]
     NoOwnerKey,
     /// The decision could not be signed.
@@ -383,7 +382,7 @@ pub enum GovernanceError {
         #[from]
         source: SignError,
     },
-    /// The proposal could not be ratified as it is.
+    /// The proposal does not verify, so it cannot be ratified.
     #[error("the mapping cannot be ratified")]
     Unfit {
         /// Why.

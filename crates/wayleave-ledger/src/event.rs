@@ -91,7 +91,7 @@ pub enum Event {
     },
     /// A human granted access to part of a dataset.
     GrantCreated(NewGrant),
-    /// A human put a narrower grant in the place of another, for every token that has it.
+    /// A human replaced a grant by a narrower one, for every token that has it.
     GrantNarrowed {
         /// The grant that ends.
         replaces: String,
@@ -127,7 +127,7 @@ pub enum Event {
         /// Who added them.
         who: String,
     },
-    /// An owner is one no more.
+    /// A person ceased to be an owner.
     OwnerRemoved {
         /// The owner's name.
         owner: String,
@@ -179,7 +179,7 @@ pub struct NewToken {
 /// An entry as read back: verified, linked and decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// Its place, from 1, without gaps.
+    /// Its sequence number, from 1, without gaps.
     pub seq: u64,
     /// When it was made, by its writer's clock.
     pub at: Millis,
@@ -224,8 +224,9 @@ impl Event {
         }
     }
 
-    /// Whether it is a decision that, in a project with owners, one of them signs. Activations are
-    /// not: they make live only what was ratified, and agents with the scope for it may ask for them.
+    /// Whether it is a decision that an owner must sign, in a project with owners. Activations need
+    /// no signature: they make live only what was ratified, and agents with the scope may ask for
+    /// them.
     pub(crate) fn is_signed_decision(&self) -> bool {
         match self {
             Self::DatasetRatified(_)

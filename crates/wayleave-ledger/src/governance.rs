@@ -54,9 +54,9 @@ impl std::fmt::Debug for Governance {
 /// A person's request to ratify a proposed mapping.
 #[derive(Debug, Clone)]
 pub struct RatifyRequest {
-    /// What they read.
+    /// The mapping they read.
     pub proposed: Proposed,
-    /// What was ratified when they read it, against which they saw the difference.
+    /// The mapping that was ratified when they read it, which the shown diff is against.
     pub replaces: Option<Digest>,
     /// Who they are.
     pub who: String,
@@ -81,8 +81,8 @@ impl Governance {
         Self::open_trusting(project, clock, TrustAnchor::default())
     }
 
-    /// The same, of a project of which the caller knows something from elsewhere. A ledger that
-    /// does not fit that knowledge opens, and is then neither read nor added to.
+    /// The same, with an anchor that the caller kept outside the project. A ledger that contradicts
+    /// the anchor opens, but is neither read nor added to.
     pub fn open_trusting(
         project: &Path,
         clock: Arc<dyn Clock>,
@@ -219,7 +219,7 @@ impl Governance {
         self.load_as(&entry.act).await
     }
 
-    /// Loads the dataset as that act ratified it, even if another has replaced it since: an active
+    /// Loads the mapping that `act` ratified, even if another has replaced it since: an active
     /// mapping stays active until another is activated. Verifies the digest every time.
     pub async fn load_as(&self, act: &Ratification) -> Result<Ratified<Mapping>, GovernanceError> {
         let act = act.clone();
@@ -315,8 +315,8 @@ impl Governance {
         self.activate_as(mapping, revision, who).await
     }
 
-    /// Activates a dataset as this revision, the next one when the caller looked. Refused if
-    /// another act came in between, so of two concurrent acts only one succeeds.
+    /// Activates a dataset as this revision, the next one when the caller read the state. Refused
+    /// if another act came in between, so of two concurrent acts only one succeeds.
     pub async fn activate_as(
         &self,
         mapping: &Ratified<Mapping>,

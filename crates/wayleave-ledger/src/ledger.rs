@@ -28,7 +28,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// Records an event, or says why the recorded state forbids it.
     async fn append(&self, at: Millis, event: Event) -> Result<Entry, LedgerError>;
 
-    /// Records an event with an owner's signature over it, at that time, after that head. Refused
+    /// Records an event with an owner's signature over the event, time and head. Refused
     /// with [`Refusal::HeadMoved`](crate::Refusal::HeadMoved) if the chain has grown since.
     async fn append_signed(
         &self,

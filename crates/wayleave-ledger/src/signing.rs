@@ -2,9 +2,9 @@
 //!
 //! A decision is signed over the entry that records it and the head of the chain it follows, in the
 //! format of `ssh-keygen -Y sign` (SSHSIG) under a namespace of our own: a signature made for
-//! anything else is none here, and one made here is none anywhere else. Keys and signatures are in
-//! SSH's encoding, so an owner's key may be an SSH key in `ssh-agent` ([`SshAgent`]) or a file that
-//! we make ([`OwnerKeyFile`]).
+//! another purpose is invalid here, and one made here is invalid elsewhere. Keys and signatures are
+//! in SSH's encoding, so an owner's key may be an SSH key in `ssh-agent` ([`SshAgent`]) or a key
+//! file of our own ([`OwnerKeyFile`]).
 //!
 //! This module must not know what an entry means.
 

@@ -57,7 +57,7 @@ pub struct Dataset {
 /// A ratification as recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RatificationEntry {
-    /// The entry's place.
+    /// The entry's sequence number.
     pub seq: u64,
     /// When.
     pub at: Millis,
@@ -121,18 +121,18 @@ impl State {
         self.owners.all()
     }
 
-    /// The key of the first owner, with which every signature began. `None` in a project without
-    /// owners, whose decisions nobody signs.
+    /// The key of the first owner, the root of all signatures. `None` in a project without owners,
+    /// whose decisions are unsigned.
     pub fn first_owner(&self) -> Option<KeyFingerprint> {
         self.owners.first()
     }
 
-    /// The present owner with that key.
+    /// The current owner with that key.
     pub fn owner_of(&self, key: KeyFingerprint) -> Option<&OwnerEntry> {
         self.owners.with_key(key)
     }
 
-    /// The key, of those at hand, that may sign an event now.
+    /// The first of `keys` that may sign an event now.
     pub(crate) fn signing_key<'a>(
         &self,
         event: &Event,
@@ -153,7 +153,7 @@ impl State {
         event.is_signed_decision() && (is_first || self.first_owner().is_some())
     }
 
-    /// Checks that an event has the signature it needs. `message` is what the signature is over.
+    /// Checks that an event has the signature it needs. `message` is the signed message.
     pub(crate) fn authorize(
         &self,
         event: &Event,
@@ -218,7 +218,7 @@ impl State {
             .saturating_add(1)
     }
 
-    /// Checks that an event may be recorded next. Whether it needs a signature is another question.
+    /// Checks that an event may be recorded next. Signatures are checked by `authorize`.
     pub fn admit(&self, event: &Event) -> Result<(), Refusal> {
         if matches!(event, Event::LedgerCreated { .. }) == self.ledger.is_some() {
             return Err(Refusal::Misplaced);
@@ -294,7 +294,7 @@ impl State {
         });
         match entry.event.clone() {
             Event::LedgerCreated { ledger } => self.ledger = Some(ledger),
-            // Only whoever verifies the activity log asks for it.
+            // Not part of the state: only verification of the activity log reads it.
             Event::ActivitySealed { .. } => {}
             Event::DatasetRatified(act) => {
                 let dataset = self.datasets.entry(act.dataset.clone()).or_default();

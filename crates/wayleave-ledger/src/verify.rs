@@ -1,31 +1,32 @@
 //! The problems that `verify` reports.
 //!
 //! Limits: the chain shows any change by someone who does not also rebuild every later hash *and*
-//! the head file. Whoever can write the whole folder can do both, and a key in the same folder
-//! would not stop them, so the head file carries no MAC. Two things that are kept where they cannot
-//! write detect such a rebuild:
+//! the head file. An attacker who can write the whole folder can do both, and a key in the same
+//! folder would not stop them, so the head file carries no MAC. Two values, stored where the
+//! attacker cannot write, detect such a rebuild:
 //!
 //! - the fingerprint of the project's first owner ([`TrustAnchor::owner`]): without that key nobody
-//!   makes a chain that begins with it. Cutting the chain back to an earlier state that was signed
-//!   stays possible;
-//! - a [`Head`], as the anchor of `verify` or as [`TrustAnchor::head`]: nothing up to it can change.
+//!   can make a chain that begins with it. Truncating the chain to an earlier signed state stays
+//!   possible;
+//! - a [`Head`], as the anchor of `verify` or as [`TrustAnchor::head`]: nothing up to it can
+//!   change.
 
 use serde::Serialize;
 
 use crate::chain::Head;
 use crate::signing::KeyFingerprint;
 
-/// What a caller knows of a project from outside its folder.
+/// Facts about a project that a caller keeps outside its folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TrustAnchor {
     /// The key of the project's first owner.
     pub owner: Option<KeyFingerprint>,
-    /// An entry that the chain had.
+    /// An entry that the chain must contain.
     pub head: Option<Head>,
 }
 
 impl TrustAnchor {
-    /// Checks the first owner's key of a chain that was walked to its end.
+    /// Checks the first owner's key, after a walk to the end of the chain.
     pub(crate) fn check_owner(&self, found: Option<KeyFingerprint>) -> Result<(), Problem> {
         match self.owner {
             Some(trusted) if Some(trusted) != found => Err(Problem::Owner { trusted, found }),
@@ -81,7 +82,7 @@ pub enum Problem {
         /// The rule it breaks.
         reason: String,
     },
-    /// An entry has its hash, but not the signature of an owner that it needs there.
+    /// An entry has its hash, but lacks the owner's signature that it needs there.
     #[error("entry {seq} is not signed as it must be: {reason}")]
     Signature {
         /// The entry.
@@ -89,10 +90,10 @@ pub enum Problem {
         /// What is wrong with its signature.
         reason: String,
     },
-    /// The chain does not begin with the owner that is trusted.
+    /// The chain does not begin with the trusted owner.
     #[error("{}", owner_words(*.trusted, *.found))]
     Owner {
-        /// The key that is trusted.
+        /// The trusted key.
         trusted: KeyFingerprint,
         /// The key of the chain's first owner, if it has one.
         found: Option<KeyFingerprint>,

@@ -68,8 +68,8 @@ impl Governance {
         Ok(grant)
     }
 
-    /// Puts a narrower grant in the place of another, for every token that has it, in one act.
-    /// Returns its id.
+    /// Replaces a grant by a narrower one, for every token that has it, in one act. Returns the
+    /// new id.
     pub async fn narrow_grant(
         &self,
         replaces: &str,
@@ -117,7 +117,7 @@ impl Governance {
         Ok(issued)
     }
 
-    /// Checks that a token can be issued now, so that no grants are created for one that cannot.
+    /// Checks that a token could be issued now, before any grant is created for it.
     pub async fn may_issue(&self, request: TokenRequest, who: &str) -> Result<(), GovernanceError> {
         let (event, _) = new_token(request, who)?;
         event.check_text().map_err(Refusal::from)?;

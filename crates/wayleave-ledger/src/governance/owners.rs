@@ -11,11 +11,11 @@ use crate::event::{Entry, Event};
 use crate::signing::{EntrySignature, OwnerKey, SignError, Signer};
 use crate::state::{Refusal, State};
 
-/// How often a decision is signed again because the chain grew meanwhile.
+/// Attempts at signing a decision, each repeated because the chain grew meanwhile.
 const MAX_ATTEMPTS: usize = 16;
 
 impl Governance {
-    /// The same project, with decisions signed by whatever key of an owner `signer` has. A project
+    /// The same project, with decisions signed by an owner's key that `signer` holds. A project
     /// without owners signs nothing.
     #[must_use]
     pub fn signed_by(&self, signer: Arc<dyn Signer>) -> Self {
@@ -47,7 +47,7 @@ impl Governance {
         self.append(Event::OwnerRemoved { owner, who, note }).await
     }
 
-    /// Records an event, signed where it must be.
+    /// Records an event, signed if it needs a signature.
     pub(super) async fn append_at(
         &self,
         at: Millis,
@@ -73,7 +73,7 @@ impl Governance {
         Err(Refusal::HeadMoved.into())
     }
 
-    /// Checks that a key is at hand for an event that needs one, before anything is written for it.
+    /// Checks that the signer has a key for an event that needs one, before anything is written.
     pub(super) async fn check_signer(
         &self,
         state: &State,

@@ -4,9 +4,9 @@ use sha2::{Digest as _, Sha512};
 
 use super::wire::put_string;
 
-/// Domain separator of SSH signatures over other things than SSH's own protocol.
+/// Domain separator of SSH signatures outside SSH's own protocol.
 const MAGIC: &[u8; 6] = b"SSHSIG";
-/// What our signatures are for.
+/// SSHSIG namespace of our signatures.
 pub(super) const NAMESPACE: &str = "ledger@wayleave";
 const HASH: &str = "sha512";
 

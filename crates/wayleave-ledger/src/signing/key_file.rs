@@ -7,7 +7,7 @@
 //! chacha20-poly1305 <sealed seed>
 //! ```
 //!
-//! The lines before the last are authenticated with it.
+//! The last line authenticates those before it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -31,12 +31,12 @@ const KDF: &str = "pbkdf2-hmac-sha512";
 const CIPHER: &str = "chacha20-poly1305";
 /// Rounds for new files: about half a second.
 const ROUNDS: u32 = 600_000;
-/// A file that asks for fewer was not made by us; one that asks for more would take minutes.
+/// Accepted rounds: a file with fewer was not made by us, and more would take minutes.
 const ROUNDS_RANGE: std::ops::RangeInclusive<u32> = 200_000..=20_000_000;
 const SALT_BYTES: usize = 32;
 const SEED_BYTES: usize = 32;
 const MAX_FILE_BYTES: u64 = 8 * 1024;
-/// Fewest characters of a passphrase: whoever copies the file may guess as long as they like.
+/// Minimum length of a passphrase: a copied file can be attacked offline without limit.
 pub const MIN_PASSPHRASE_CHARS: usize = 12;
 
 /// A key file, still sealed.
@@ -179,7 +179,7 @@ impl OwnerKeyFile {
         &self.key
     }
 
-    /// Opens the key. Takes about half a second.
+    /// Decrypts the key. Takes about half a second.
     pub fn unlock(&self, passphrase: &SecretString) -> Result<UnlockedKey, KeyFileError> {
         let unlocked = || {
             let cipher = cipher(passphrase, self.rounds, &self.salt)?;
@@ -235,7 +235,7 @@ fn cipher(passphrase: &SecretString, rounds: NonZeroU32, salt: &[u8]) -> Option<
     Some(LessSafeKey::new(key))
 }
 
-/// Always the same: every file has a salt, and so a cipher key, of its own.
+/// Constant: every file has its own salt, and so its own cipher key.
 fn nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }
@@ -260,7 +260,7 @@ impl UnlockedKey {
         Some(Self { pair, key })
     }
 
-    /// The key with that seed, for tests that make many.
+    /// The key of a seed, for tests that need many.
     #[cfg(test)]
     pub(crate) fn from_seed(seed: [u8; 32]) -> Self {
         Self::new(Ed25519KeyPair::from_seed_unchecked(&seed).unwrap()).unwrap()

@@ -18,12 +18,12 @@ const ED25519_NAME: &str = "ssh-ed25519";
 const P256_NAME: &str = "ecdsa-sha2-nistp256";
 const RSA_NAME: &str = "ssh-rsa";
 const SECURITY_KEY_NAME: &str = "sk-ssh-ed25519@openssh.com";
-/// RSA keys sign with SHA-512; SSH names that apart from the key's type.
+/// Signature algorithm of RSA keys (SHA-512), which SSH names separately from the key type.
 const RSA_SIGNATURE_NAME: &str = "rsa-sha2-512";
-/// The flag by which a security key says that a person touched it.
+/// Flag of a security key's signature: a person touched the key.
 const USER_PRESENT: u8 = 0x01;
 
-/// A text that is not a public key we take.
+/// The text is not a public key of a supported type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a public key of type `ssh-ed25519`, `sk-ssh-ed25519@openssh.com`, `ecdsa-sha2-nistp256` or \
@@ -53,7 +53,7 @@ impl Serialize for KeyFingerprint {
     }
 }
 
-/// A text that is not a fingerprint.
+/// The text is not a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key's fingerprint is written `SHA256:` and 43 characters, as `ssh-keygen -l` prints it")]
 pub struct FingerprintSyntax;
@@ -114,7 +114,7 @@ impl KeyMaterial {
             RSA_NAME => {
                 let exponent = reader.positive()?.to_vec();
                 let modulus = reader.positive()?.to_vec();
-                // `ring` verifies no shorter and no longer ones.
+                // The modulus sizes that `ring` verifies.
                 if !(256..=1024).contains(&modulus.len()) {
                     return None;
                 }
@@ -166,7 +166,7 @@ impl OwnerKey {
         self.material.name()
     }
 
-    /// Whether a device signs with it, which asks for a touch each time.
+    /// Whether it belongs to a security key, which requires a touch for each signature.
     pub fn is_security_key(&self) -> bool {
         matches!(self.material, KeyMaterial::SecurityKey { .. })
     }
@@ -225,7 +225,7 @@ fn verify_ed25519(key: &[u8], message: &[u8], signature: &[u8]) -> Option<()> {
     key.verify(message, signature).ok()
 }
 
-/// Both numbers of an ECDSA signature, 32 bytes each.
+/// The integers of an ECDSA signature (r and s), 32 bytes each.
 fn fixed_p256(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut reader = WireReader::new(bytes);
     let mut fixed = Vec::with_capacity(64);
@@ -253,7 +253,7 @@ impl fmt::Debug for OwnerKey {
 impl FromStr for OwnerKey {
     type Err = KeySyntax;
 
-    /// Reads a line of a `.pub` file. Its comment is left out.
+    /// Parses a line of a `.pub` file. Drops its comment.
     fn from_str(line: &str) -> Result<Self, KeySyntax> {
         let mut words = line.split_whitespace();
         let (Some(name), Some(blob)) = (words.next(), words.next()) else {

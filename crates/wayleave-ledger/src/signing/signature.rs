@@ -11,7 +11,7 @@ use super::envelope::envelope;
 use super::owner_key::{KeyFingerprint, OwnerKey};
 use super::signer::{SignError, Signer};
 
-/// Longest text of a signature: an RSA key of 8192 bits takes less.
+/// Maximum length of a signature's text: that of an 8192-bit RSA key is shorter.
 const MAX_CHARS: usize = 4 * 1024;
 
 /// The signature of an entry: which key made it, and its bytes in SSH's encoding.
@@ -21,7 +21,7 @@ pub struct EntrySignature {
     bytes: Vec<u8>,
 }
 
-/// A text that is not a signature in its one spelling.
+/// The text is not a signature in canonical spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the signature of an entry")]
 pub struct SignatureSyntax;

@@ -1,4 +1,4 @@
-//! The port to whatever holds a private key.
+//! The port to holders of private keys.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ pub trait Signer: Send + Sync {
     /// The public keys it can sign with.
     fn keys(&self) -> Result<Vec<OwnerKey>, SignError>;
 
-    /// Signs these bytes. The answer is in SSH's encoding.
+    /// Signs these bytes. Returns the signature in SSH's encoding.
     fn sign(&self, key: &OwnerKey, bytes: &[u8]) -> Result<Vec<u8>, SignError>;
 }
 
-/// Why nothing was signed.
+/// Why signing failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignError {
@@ -30,13 +30,13 @@ pub enum SignError {
     /// The agent's answer cannot be read.
     #[error("`ssh-agent` gives an answer that cannot be read")]
     Garbled,
-    /// The agent declined, or the person at it did.
+    /// The agent declined, or its user did.
     #[error("`ssh-agent` declined to sign")]
     Declined,
     /// The signer does not hold the key.
     #[error("the key is not there to sign with")]
     NoKey,
-    /// The signature is not one that verifies.
+    /// The signature does not verify.
     #[error("the signature does not verify with its own key")]
     Unfit,
 }

@@ -1,4 +1,4 @@
-//! A client of `ssh-agent`: lists its keys, and lets it sign. Private keys stay with it.
+//! A client of `ssh-agent`: lists its keys, and requests signatures. Private keys never leave it.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -13,13 +13,13 @@ const REQUEST_IDENTITIES: u8 = 11;
 const IDENTITIES_ANSWER: u8 = 12;
 const SIGN_REQUEST: u8 = 13;
 const SIGN_RESPONSE: u8 = 14;
-/// RSA keys sign with SHA-512.
+/// Request flag: sign with SHA-512 (RSA keys).
 const RSA_SHA2_512: u32 = 4;
-/// The largest answer that is read.
+/// Largest accepted response.
 const MAX_ANSWER_BYTES: u32 = 256 * 1024;
-/// How long the agent may take to list its keys.
+/// Deadline for listing keys.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a person may take to confirm a signature, or to touch the device that makes it.
+/// Deadline for signing: a person may have to confirm it, or touch a device.
 const SIGN_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The agent behind a socket, usually that of `SSH_AUTH_SOCK`.
@@ -29,7 +29,7 @@ pub struct SshAgent {
 }
 
 impl SshAgent {
-    /// The agent at that socket. Nothing is asked of it yet.
+    /// The agent at that socket. Does not connect yet.
     pub fn new(socket: PathBuf) -> Self {
         Self { socket }
     }
@@ -70,7 +70,7 @@ impl Signer for SshAgent {
             let mut keys = Vec::new();
             for _ in 0..count {
                 let (blob, _comment) = (reader.string()?, reader.string()?);
-                // Certificates and key types we do not take are of no use here.
+                // Skips certificates and unsupported key types.
                 keys.extend(OwnerKey::from_blob(blob));
             }
             Some(keys)

@@ -1,4 +1,4 @@
-//! Keys, signatures and key files, with what OpenSSH makes of them.
+//! Keys, signatures and key files, cross-checked with OpenSSH.
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -54,7 +54,7 @@ fn a_signature_is_of_one_message_by_one_key() {
         other[place] ^= 1;
         assert!(!signature.is_by(ana.key(), &other));
     }
-    // A signature over the bare message, as for another protocol, is none.
+    // A signature over the bare message, as in another protocol, is invalid.
     let bare = ana.sign(ana.key(), MESSAGE).unwrap();
     assert!(!ana.key().verifies(&envelope(MESSAGE), &bare));
     let other = EntrySignature::sign(&ana, ben.key(), MESSAGE);
@@ -229,7 +229,7 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {said}");
 }
 
-/// Lets `ssh-keygen` verify a signature of ours.
+/// Verifies a signature of ours with `ssh-keygen`.
 fn openssh_verifies(folder: &Path, key: &OwnerKey, signature: &EntrySignature) -> bool {
     let (signers, file) = (folder.join("signers"), folder.join("signature"));
     std::fs::write(&signers, format!("ana {key}\n")).unwrap();

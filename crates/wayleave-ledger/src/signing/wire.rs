@@ -1,6 +1,6 @@
 //! SSH's binary encoding: a string is its length in four bytes, then its bytes.
 
-/// Reads values off the front of some bytes. `None` where they end too early.
+/// Reads values from the front of a byte slice; `None` if it ends too early.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WireReader<'a>(&'a [u8]);
 
@@ -28,7 +28,7 @@ impl<'a> WireReader<'a> {
         self.take(length)
     }
 
-    /// A positive number of any length, without its leading zeros.
+    /// Reads a positive multi-precision integer, without leading zeros.
     pub(super) fn positive(&mut self) -> Option<&'a [u8]> {
         let bytes = self.string()?;
         if bytes.first()? & 0x80 != 0 {
@@ -44,7 +44,7 @@ impl<'a> WireReader<'a> {
     }
 }
 
-/// Appends a string. None of ours reaches the length that four bytes cannot hold.
+/// Appends a string. None of ours exceeds the four-byte length.
 pub(super) fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     out.extend(length.to_be_bytes());

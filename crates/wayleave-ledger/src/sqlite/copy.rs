@@ -1,4 +1,4 @@
-//! Copies a ledger that may be written meanwhile.
+//! Copies a ledger while other processes may write to it.
 //!
 //! SQLite writes the copy from one read transaction, so it is the ledger as of one moment. Its head
 //! file is written for that moment, not copied: the file beside the original may be ahead of it.

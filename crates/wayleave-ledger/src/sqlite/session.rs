@@ -140,8 +140,8 @@ impl Session {
         Ok(entries)
     }
 
-    /// Records an event, with a signature that was made after a known head. Everything that a full
-    /// disk can fail happens before the commit.
+    /// Records an event, with its signature and the head that was signed, if any. Every step that a
+    /// full disk can fail comes before the commit.
     pub(super) fn append(
         &mut self,
         at: Millis,
@@ -306,7 +306,7 @@ pub(super) fn seal(
     Ok(SealedEntry::seal(head, at, kind, body))
 }
 
-/// Seals an event with its signature, if that was made after the same head.
+/// Seals an event with its signature, if the signature was made after the same head.
 fn seal_signed(
     head: Option<Head>,
     at: Millis,
@@ -332,8 +332,8 @@ pub(super) fn scan_error(path: &Path, error: ScanError) -> LedgerError {
     }
 }
 
-/// Continues the walk, and checks that the chain still passes through the last verified entry and
-/// through the recorded head, and that it is the one the caller trusts.
+/// Continues the walk. Checks that the chain still passes through the last verified entry and the
+/// recorded head, and that it matches the caller's trust anchor.
 fn catch_up(
     conn: &Connection,
     walk: &mut ChainWalk,

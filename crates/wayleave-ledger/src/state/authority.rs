@@ -139,8 +139,8 @@ impl Authority {
         }
     }
 
-    /// A narrower grant takes the place of another. It is checked against the mapping that the
-    /// other was, not against a later one: what was added since is in neither.
+    /// Admits a narrower grant in place of another. Compares only the two sets of terms, not the
+    /// current mapping: streams and fields added since are in neither.
     pub(super) fn admit_narrowing(&self, replaces: &str, new: &NewGrant) -> Result<(), Refusal> {
         let wider = self.unrevoked_grant(replaces)?;
         self.admit_grant(&new.grant)?;
@@ -236,7 +236,7 @@ impl Authority {
         self.grants.insert(new.grant, Arc::new(entry));
     }
 
-    /// Ends a grant and lets its tokens have the narrower one instead.
+    /// Ends a grant and gives its tokens the narrower one instead.
     fn narrow(&mut self, seq: u64, at: Millis, replaces: &str, new: NewGrant) {
         let narrower = new.grant.clone();
         if let Some(wider) = self.grants.get_mut(replaces) {
@@ -278,8 +278,8 @@ impl Authority {
         self.tokens.insert(new.token, Arc::new(entry));
     }
 
-    /// Revokes the grants of a retired dataset: whoever ratifies another under the same name has
-    /// not agreed to them.
+    /// Revokes the grants of a retired dataset: a person who ratifies another dataset under that
+    /// name has not agreed to them.
     pub(super) fn retire(&mut self, dataset: &str, revocation: &Revocation) {
         for grant in self.grants.values_mut() {
             if grant.terms.dataset == dataset && grant.revoked.is_none() {

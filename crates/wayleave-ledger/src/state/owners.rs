@@ -1,8 +1,8 @@
 //! The owners, and the rules of their events and signatures.
 //!
-//! From the first owner on the chain needs signatures for good: the last owner cannot be removed.
-//! Those removed stay, marked as such, so that what they signed before still verifies and neither
-//! their name nor their key is used again.
+//! Once a first owner is added, decisions need signatures for ever: the last owner cannot be
+//! removed. Removed owners stay, marked as such, so that their earlier signatures still verify and
+//! neither their name nor their key is reused.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ impl Owners {
         Ok(())
     }
 
-    /// Checks a signature. The first owner signs their own entry, which shows that they have the key.
+    /// Checks a signature. The first owner signs their own entry, to prove that they hold the key.
     pub(super) fn check(
         &self,
         event: &Event,

@@ -77,7 +77,7 @@ pub enum Refusal {
         /// The grant.
         id: String,
     },
-    /// What would take a grant's place allows something that it does not.
+    /// The replacement of a grant allows something that the grant does not.
     #[error("that is not narrower than grant `{id}`")]
     NotNarrower {
         /// The grant.
@@ -146,7 +146,7 @@ pub enum Refusal {
     /// The project has owners, and none has signed this decision.
     #[error("the project has owners, and none of them signed it")]
     Unsigned,
-    /// The signing key is not that of an owner then.
+    /// The signing key was not an owner's at that entry.
     #[error("the key {key} is not that of an owner at that point")]
     NotAnOwner {
         /// The key.

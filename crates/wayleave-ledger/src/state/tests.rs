@@ -1,4 +1,4 @@
-//! Checks the rules with acts in any order.
+//! Checks the rules with random sequences of acts.
 
 use proptest::prelude::*;
 

@@ -383,7 +383,7 @@ fn signed() -> Vec<SealedEntry> {
     chain
 }
 
-/// Walks a chain, and returns the place of the first problem.
+/// Walks a chain, and returns the index of the first problem.
 fn first_problem(chain: &[SealedEntry]) -> Option<usize> {
     let mut walk = ChainWalk::default();
     chain.iter().position(|sealed| walk.step(sealed).is_err())
@@ -423,7 +423,7 @@ fn an_altered_entry_is_refused_however_well_its_hashes_are_made() {
         let mut unsigned = chain.clone();
         unsigned[place].signature = None;
         assert_eq!(first_problem(&resealed(unsigned, place)), Some(place));
-        // In another place, or after another entry, its signature is none.
+        // At another position, or after another entry, its signature is invalid.
         let mut moved = chain.clone();
         let copy = moved[place].clone();
         moved.push(copy);

@@ -35,14 +35,14 @@ pub trait ActivationEnv: Send + Sync {
     /// Whether a draft has that name.
     async fn is_drafted(&self, dataset: &str) -> bool;
 
-    /// Checks whether it can be served beside the others.
+    /// Checks whether a mapping can be served beside the others.
     async fn fits(
         &self,
         state: &State,
         mapping: &Ratified<Mapping>,
     ) -> Result<(), ActiveDatasetsError>;
 
-    /// Compares each connection with its source; empty where sources are not to be asked.
+    /// Compares each connection with its source; empty where sources are not to be queried.
     async fn compare(&self, state: &State, mapping: &Ratified<Mapping>) -> Vec<ConnectionDrift>;
 
     /// Checks whether the actor may act once more; the error is the time to wait. Called right
@@ -122,7 +122,7 @@ pub enum ActivationError {
         dataset: String,
         /// The mapping that was ratified.
         digest: Digest,
-        /// The mapping's own text, which the places of problems refer to.
+        /// The mapping's text, which the spans of problems refer to.
         text: String,
         /// The comparison with the sources.
         compared: Vec<ConnectionDrift>,
@@ -194,7 +194,7 @@ async fn connect_once(
     let live = known.active.as_ref();
     if let Some(active) = live.filter(|active| active.digest == mapping.digest()) {
         let revision = active.revision;
-        // It may have been withheld for a fault that is now corrected.
+        // It may have been withheld for a fault that is now fixed.
         env.apply().await?;
         return Ok(Connected {
             mapping,

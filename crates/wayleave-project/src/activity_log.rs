@@ -12,7 +12,7 @@ use crate::Project;
 
 /// The folder of the log, in the project's private folder.
 pub(crate) const LOG_FOLDER: &str = "activity";
-/// Entries of the ledger that are read at a time.
+/// Ledger entries read at a time.
 const PAGE: u32 = 1_000;
 
 /// Why the log cannot be verified.
@@ -41,7 +41,7 @@ pub fn argument_keys(project: &Project) -> Result<ArgumentKeys, ArgumentKeyError
     ArgumentKeys::open(&project.folder().join(FOLDER))
 }
 
-/// The ends of closed segments that the ledger has.
+/// The seals of closed segments that the ledger has recorded.
 pub async fn recorded_seals(project: &Project) -> Result<Vec<SegmentSeal>, LedgerError> {
     let ledger = project.governance().ledger();
     let mut seals = Vec::new();
@@ -69,7 +69,7 @@ pub async fn recorded_seals(project: &Project) -> Result<Vec<SegmentSeal>, Ledge
     }
 }
 
-/// Records the end of a closed segment in the ledger.
+/// Records the seal of a closed segment in the ledger.
 pub async fn record_seal(project: &Project, seal: &SegmentSeal) -> Result<(), GovernanceError> {
     let mut writer = String::with_capacity(32);
     for byte in seal.writer {

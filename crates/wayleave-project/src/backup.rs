@@ -7,12 +7,12 @@
 //! .wayleave/         ledger and head, frozen mappings, activity log, inbox, cursor keys
 //! ```
 //!
-//! Indexes are left out, because they are made again from the sources; so are sign-in links of the
-//! console. The keys of recorded arguments are left out unless asked for: a copy elsewhere would
+//! Indexes are left out, because they are rebuilt from the sources; so are sign-in links of the
+//! console. The keys of recorded arguments are left out unless requested: a copy elsewhere would
 //! undo their destruction. A DSN is never in it, because none is in the project.
 //!
-//! It is made under a temporary name, verified like a restore, synced and renamed. The manifest is
-//! written last, so an unfinished backup cannot be restored.
+//! A backup is built under a temporary name, verified like a restore, synced and renamed. The
+//! manifest is written last, so an unfinished backup cannot be restored.
 
 mod copy;
 mod error;
@@ -38,7 +38,7 @@ pub use restore::{RestoredProject, restore};
 /// The name of the manifest.
 pub const MANIFEST: &str = "MANIFEST";
 
-/// What to back up besides what is always in it.
+/// Optional contents of a backup.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BackupOptions {
     /// Whether to include the keys that open the recorded arguments of calls.
@@ -48,24 +48,24 @@ pub struct BackupOptions {
 /// A finished backup.
 #[derive(Debug, Clone)]
 pub struct FinishedBackup {
-    /// The digest of the manifest, and with it of everything.
+    /// The digest of the manifest, which covers every file.
     pub digest: Digest,
     /// The last entry of the ledger in it.
     pub head: Head,
-    /// How many files it has, without the manifest.
+    /// Number of files, without the manifest.
     pub files: usize,
-    /// Their length in bytes.
+    /// Total length of these files in bytes.
     pub bytes: u64,
 }
 
-/// A project's facts that were verified.
+/// Counts found while verifying a copy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VerifiedFacts {
     pub(crate) entries: u64,
     pub(crate) calls: u64,
 }
 
-/// Backs a project up into `folder`, which must not exist or be empty. Others may write meanwhile.
+/// Backs up a project into `folder`, which must be missing or empty. Others may write meanwhile.
 pub async fn back_up(
     project: &Project,
     folder: &Path,
@@ -107,15 +107,15 @@ async fn fill(
     to: &Path,
     options: BackupOptions,
 ) -> Result<FinishedBackup, BackupError> {
-    // Before the ledger: a proposal is ratified in the ledger first and marked as decided then, so
-    // at worst the copy has one that waits although it is ratified, as a crash would leave it.
+    // Before the ledger: a proposal is ratified in the ledger first and then marked as decided, so
+    // at worst the copy has a ratified proposal that still waits, as a crash would leave it.
     let from = project.folder();
     let private = to.join(FOLDER);
     copy::project_files(from, to)?;
     let inbox = copy::read_private(&from.join(FOLDER), options)?;
     let head = project.governance().copy_into(to).await?;
     copy::write_private(&private, &inbox)?;
-    // After the ledger: it has the ends of closed segments, which the log must then hold.
+    // After the ledger: the log must contain every segment whose seal the ledger has.
     let log = activity_log::reader(project);
     log.copy_into(&private.join(activity_log::LOG_FOLDER))?;
     let copied = Project::open_read_only(to).map_err(|source| BackupError::Unsound {
@@ -134,7 +134,7 @@ async fn fill(
     })
 }
 
-/// Verifies the ledger, the frozen mappings and the activity log of a copy; says what is wrong.
+/// Verifies the ledger, frozen mappings and activity log of a copy. The error says what is wrong.
 pub(crate) async fn verify(project: &Project, head: Head) -> Result<VerifiedFacts, String> {
     let audit = project.governance().audit(Some(head)).await;
     let audit = audit.map_err(|error| error.to_string())?;
@@ -186,7 +186,7 @@ impl TemporaryFolder {
         let Some(path) = self.path.take() else {
             return Ok(());
         };
-        // Replaces an empty folder, and fails on one that was filled meanwhile.
+        // Replaces an empty folder; fails if it was filled meanwhile.
         let renamed = fs::rename(&path, target);
         if let Err(cause) = renamed {
             self.path = Some(path);
@@ -201,13 +201,13 @@ impl TemporaryFolder {
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // What stays has no manifest, or a whole one.
+            // A leftover has no manifest, or a complete one.
             let _ = fs::remove_dir_all(path);
         }
     }
 }
 
-/// Whether a backup may hold a file of that path, relative to its folder.
+/// Whether a backup may contain a file at that path, relative to its folder.
 pub(crate) fn is_known_path(path: &str) -> bool {
     let mut parts = path.split('/');
     let is_name = |part: &str| {

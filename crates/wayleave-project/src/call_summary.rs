@@ -1,4 +1,4 @@
-//! Calls over time: how many, how many in vain, how long they took, and the newest of them.
+//! Statistics of calls over time: counts, unanswered calls, latencies, and the newest calls.
 
 use std::{
     cmp::Reverse,
@@ -9,21 +9,21 @@ use wayleave_activity::{
     Activity, ActivityFilter, ActivityId, ActivityReader, CallOutcome, ReadError,
 };
 
-/// Calls that one summary reads at most, the newest; a page is not worth more of a server's time.
+/// Maximum number of calls one summary reads, newest first, to bound the cost of a page.
 pub const MAX_SUMMARIZED: usize = 200_000;
 /// Calls on one page of the list.
 pub const PAGE_CALLS: usize = 30;
-/// The JSON-RPC code of an error of the server.
+/// JSON-RPC code of an internal error.
 const INTERNAL_ERROR: i32 = -32603;
-/// Exact counts below this many microseconds, and this many steps for each doubling above.
+/// Buckets per power of two. Latencies below this many microseconds are counted exactly.
 const STEPS: u64 = 32;
 
-/// How a call ended, as people ask for it.
+/// How a call ended, as people filter by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallVerdict {
     /// With a result.
     Answered,
-    /// Not carried out as asked: not allowed, over budget, or asked wrongly.
+    /// Not carried out: not allowed, over budget, or an invalid request.
     Refused,
     /// With an error of the server or of a source.
     Failed,
@@ -59,7 +59,7 @@ impl From<&CallOutcome> for CallVerdict {
                 Some("source_unavailable" | "timeout" | "internal" | "unavailable") => Self::Failed,
                 _ => Self::Refused,
             },
-            // Only this one is the server's own; others say what is wrong with the request.
+            // Only this code is the server's fault; others describe a fault of the request.
             CallOutcome::Failed {
                 code: INTERNAL_ERROR,
             } => Self::Failed,
@@ -69,18 +69,18 @@ impl From<&CallOutcome> for CallVerdict {
     }
 }
 
-/// Which calls are asked for.
+/// Selects the calls of a summary.
 #[derive(Debug, Clone, Default)]
 pub struct CallQuery {
     /// Everything but the verdict.
     pub filter: ActivityFilter,
     /// How they ended.
     pub verdict: Option<CallVerdict>,
-    /// Only calls older than this one are listed. The totals are of all.
+    /// Lists only calls older than this one. The totals count all.
     pub before: Option<ActivityId>,
     /// The width of a bar in milliseconds.
     pub bar_ms: u64,
-    /// How many bars there are, from `filter.since_ms` on.
+    /// Number of bars, from `filter.since_ms` on.
     pub bars: usize,
 }
 
@@ -91,34 +91,34 @@ pub struct CallBar {
     pub from_ms: u64,
     /// All calls.
     pub calls: u64,
-    /// Those that were not answered.
+    /// Calls that were not answered.
     pub in_vain: u64,
-    /// Half of the calls took no longer, in microseconds.
+    /// Median latency in microseconds.
     pub median: Option<u64>,
-    /// 95 of 100 calls took no longer, in microseconds.
+    /// 95th percentile of the latency in microseconds.
     pub p95: Option<u64>,
 }
 
-/// What a selection of calls comes to.
+/// Statistics of the selected calls.
 #[derive(Debug, Clone, Default)]
 pub struct CallSummary {
     /// All calls.
     pub calls: u64,
-    /// Those that were not answered.
+    /// Calls that were not answered.
     pub in_vain: u64,
-    /// Half of the calls took no longer, in microseconds.
+    /// Median latency in microseconds.
     pub median: Option<u64>,
-    /// 95 of 100 calls took no longer, in microseconds.
+    /// 95th percentile of the latency in microseconds.
     pub p95: Option<u64>,
     /// The calls over time.
     pub bars: Vec<CallBar>,
     /// The newest calls, newest first.
     pub newest: Vec<Activity>,
-    /// Whether there are older ones than those listed.
+    /// Whether there are calls older than those listed.
     pub has_older: bool,
     /// Tools that were called, by name.
     pub tools: BTreeSet<String>,
-    /// Whether everything was read: if not, the counts are of the newest calls alone.
+    /// Whether all calls were read; if not, the counts cover only the newest.
     pub is_whole: bool,
 }
 
@@ -133,7 +133,7 @@ pub struct RecentUse {
     pub datasets: BTreeMap<String, u64>,
 }
 
-/// Latencies in steps of about three percent, so that a million of them take a kilobyte.
+/// Histogram of latencies in buckets of about three percent: a million take a kilobyte.
 #[derive(Debug, Clone, Default)]
 struct Latencies {
     steps: BTreeMap<u64, u64>,
@@ -146,7 +146,7 @@ impl Latencies {
         self.count += 1;
     }
 
-    /// The latency that so many percent of the calls do not exceed.
+    /// The latency that `percent` of the calls do not exceed.
     fn percentile(&self, percent: u64) -> Option<u64> {
         let wanted = (self.count * percent).div_ceil(100).max(1);
         let mut passed = 0;
@@ -158,7 +158,7 @@ impl Latencies {
     }
 }
 
-/// The step of a latency: itself where small, else its power of two and the part of it.
+/// The bucket of a latency: itself if small, else its power of two and the fraction above it.
 fn step(micros: u64) -> u64 {
     if micros < STEPS {
         return micros;
@@ -167,7 +167,7 @@ fn step(micros: u64) -> u64 {
     STEPS * doubling + (micros >> doubling)
 }
 
-/// The largest latency of a step.
+/// The largest latency of a bucket.
 fn upper_end(step: u64) -> u64 {
     if step < STEPS * 2 {
         return step;
@@ -177,7 +177,7 @@ fn upper_end(step: u64) -> u64 {
     ((part + 1) << doubling) - 1
 }
 
-/// Sums up the calls that are asked for.
+/// Summarizes the selected calls.
 pub fn summarize(reader: &ActivityReader, query: &CallQuery) -> Result<CallSummary, ReadError> {
     let since = query.filter.since_ms.unwrap_or(0);
     let bar_ms = query.bar_ms.max(1);
@@ -228,7 +228,7 @@ pub fn summarize(reader: &ActivityReader, query: &CallQuery) -> Result<CallSumma
     Ok(summary)
 }
 
-/// When things were last used, among at most `limit` calls and little more.
+/// Last use of tokens and grants, and calls per dataset, among about `limit` newest calls.
 pub fn recent_use(
     reader: &ActivityReader,
     since_ms: u64,
@@ -258,7 +258,7 @@ pub fn recent_use(
     Ok(found)
 }
 
-/// The newest calls of all that are offered.
+/// Collects the newest calls: one page, and one more.
 struct Newest {
     before: Option<ActivityId>,
     heap: BinaryHeap<Reverse<ById>>,
@@ -300,7 +300,7 @@ impl Newest {
             return;
         }
         self.heap.push(Reverse(ById(activity)));
-        // One more than a page tells whether there are older ones.
+        // One more than a page shows whether there are older ones.
         if self.heap.len() > PAGE_CALLS + 1 {
             self.heap.pop();
         }

@@ -1,4 +1,5 @@
-//! The SQL by which an operator lets a source announce its changes. Nothing here runs it.
+//! SQL triggers by which a source announces its changes, for an operator to install. Nothing here
+//! runs them.
 
 use std::collections::BTreeSet;
 
@@ -13,24 +14,24 @@ use crate::{
     source_probe::{ProbeError, SourceProbe, declared},
 };
 
-/// Statements to install, and the tables they are for.
+/// The statements to install, and their tables.
 #[derive(Debug)]
 pub struct TriggerScript {
     /// The tables.
     pub tables: Vec<TableName>,
-    /// Views that datasets read: their changes are not announced.
+    /// Views that datasets read, whose changes are not announced.
     pub views: Vec<TableName>,
     /// The statements.
     pub sql: String,
 }
 
-/// Why there are no statements to install.
+/// Why no triggers can be written.
 #[derive(Debug, thiserror::Error)]
 pub enum TriggerError {
     /// The source is not declared.
     #[error(transparent)]
     Source(#[from] ProbeError),
-    /// Sources of its kind announce nothing.
+    /// Sources of this kind cannot announce changes.
     #[error("source `{name}` is {kind}: only PostgreSQL announces changes")]
     Kind {
         /// The source.
@@ -44,7 +45,7 @@ pub enum TriggerError {
         /// The source.
         name: String,
     },
-    /// A name that no table can have.
+    /// An invalid table name.
     #[error("a table's name cannot be written in SQL")]
     Name,
 }
@@ -65,8 +66,8 @@ impl TriggerError {
     }
 }
 
-/// The statements for `tables`, or for those that ratified mappings read through the source, whose
-/// catalogue tells which of them are views.
+/// The triggers of `tables`, or of those that ratified mappings read through the source. The
+/// source's catalogue says which of them are views.
 pub async fn change_triggers(
     project: &Project,
     probe: &SourceProbe,
@@ -92,7 +93,7 @@ pub async fn change_triggers(
     Ok(TriggerScript { tables, views, sql })
 }
 
-/// Views, and what is not known to be one.
+/// Splits tables into views and all others.
 async fn split_views(
     probe: &SourceProbe,
     state: &State,

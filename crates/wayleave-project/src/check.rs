@@ -172,8 +172,8 @@ impl LiveMapping {
     }
 }
 
-/// Compares the live mappings of these datasets, or of all, with their sources. One that is the draft,
-/// byte for byte, was compared with the drafts.
+/// Compares the live mappings of these datasets, or of all, with their sources. Skips a mapping
+/// that equals its draft byte for byte: the draft was compared.
 pub async fn compare_live(
     project: &Project,
     report: &Report,
@@ -219,7 +219,7 @@ pub enum CheckError {
     },
 }
 
-/// The name if it is a possible one, else nothing of it: it may be a pasted secret.
+/// Quotes a valid dataset name; anything else may be a pasted secret and is not repeated.
 fn asked(name: &str) -> String {
     if NameKind::Dataset.matches(name) {
         format!("dataset `{name}`")
@@ -290,8 +290,8 @@ fn known(drafts: &[CheckedDraft], name: &str) -> bool {
     drafts.iter().any(|draft| is_meant(draft, name))
 }
 
-/// Whether `name` means this draft: by its dataset, by its path from here or from the project, or,
-/// where it names no dataset, by its file name.
+/// Whether `name` means this draft: its dataset, its path from here or from the project, or, if it
+/// names no dataset, its file stem.
 fn is_meant(draft: &CheckedDraft, name: &str) -> bool {
     let file = &draft.file;
     let stem = || file.path.file_stem().is_some_and(|stem| stem == name);
@@ -341,7 +341,7 @@ fn clashes(drafts: &[CheckedDraft]) -> Vec<Clash> {
     let mappings = drafts
         .iter()
         .filter_map(|it| Some((it.file.shown.as_str(), it.mapping()?)));
-    // Two drafts of one dataset share its connections too, which need not be reported again.
+    // Two drafts of one dataset also share its connections, which are not reported again.
     let told: Vec<_> = clashes.iter().map(|it| it.documents.clone()).collect();
     let mut others = check::clashes(mappings);
     others.retain(|it| it.what != Claimed::Dataset && !told.contains(&it.documents));

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// The widest cell that its column is padded for. A wider one shifts its own line and no other.
+/// Maximum width that a column is padded to. A wider cell shifts only its own line.
 const MAX_COLUMN_WIDTH: usize = 64;
 
 /// Aligns rows; the last cell of a row is never padded.
@@ -33,7 +33,7 @@ pub fn align(rows: &[Vec<String>]) -> String {
     text.trim_end_matches('\n').to_owned()
 }
 
-/// A number with its thousands apart: `1,284`.
+/// A number with thousands separators: `1,284`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -46,7 +46,7 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
-/// Rows under their heads, as a table; or as a list where the table is wider than `most`.
+/// Rows under their headings, as a table, or as a list if the table is wider than `most`.
 pub fn fit(rows: &[Vec<String>], most: Option<usize>) -> String {
     let table = align(rows);
     let overflows = |most: usize| table.lines().any(|line| line.width() > most);

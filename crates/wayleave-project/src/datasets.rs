@@ -1,8 +1,8 @@
 //! The served datasets: the ledger's state, folded over the datasets served before.
 //!
 //! Only changes are read and verified again. A dataset whose new state is bad is served in its last
-//! good state, or not at all where it has none, and its fault is recorded; the others do not
-//! notice. Nothing here knows of clients, lists or stores.
+//! good state, or not at all if it has none, and its fault is recorded; the others are not
+//! affected. This module must not know of clients, lists or stores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -81,10 +81,10 @@ impl FrozenMappingLoader for Governance {
 }
 
 impl ServedDatasets {
-    /// The datasets to serve in that state of the ledger, given those served before.
+    /// The datasets to serve in that state of the ledger, derived from those served before.
     pub async fn follow(&self, state: &State, frozen: &impl FrozenMappingLoader) -> Self {
         let mut active: Vec<(&str, &Activation)> = state.active().collect();
-        // Where two contradict each other, the one that was active first is served.
+        // Of two that contradict each other, the one that was active first is served.
         active.sort_by_key(|(_, activation)| activation.seq);
         let mut next = Self::default();
         let mut owners = ConnectionOwners::default();
@@ -111,7 +111,7 @@ impl ServedDatasets {
                 }
                 Err(reason) => reason,
             };
-            // The mapping served before is good, unless another has taken its connection meanwhile.
+            // The mapping served before is good, unless another has claimed its connection meanwhile.
             let fallback = before.filter(|it| {
                 it.mapping.digest() != activation.digest && owners.claim(&it.mapping).is_ok()
             });
@@ -131,7 +131,7 @@ impl ServedDatasets {
         next
     }
 
-    /// The world of the served datasets.
+    /// The served datasets as [`ActiveDatasets`].
     pub fn world(&self) -> Result<ActiveDatasets, ActiveDatasetsError> {
         ActiveDatasets::new(self.mappings().cloned().collect())
     }

@@ -28,7 +28,7 @@ use crate::{
 const WRITE_AHEAD_LOG: &str = "where programs write to the file while it is served, give it a write-ahead log \
     (`PRAGMA journal_mode = WAL`); without one, slow reads give way to them";
 
-/// Files that are named one by one.
+/// Maximum number of files listed by name.
 const MAX_NAMED_FILES: usize = 6;
 
 /// The severity of a finding.
@@ -103,7 +103,7 @@ pub async fn examine(folder: &Path, probe: &SourceProbe, progress: Progress<'_>)
     examine_trusting(folder, &TrustStore::default(), probe, progress).await
 }
 
-/// The same, of a project that must fit what is trusted of it.
+/// The same, for a project that must match its trust anchor.
 pub async fn examine_trusting(
     folder: &Path,
     trust: &TrustStore,
@@ -149,7 +149,7 @@ pub async fn examine_trusting(
     findings
 }
 
-/// Who signs decisions, if anyone does.
+/// Reports the owners who sign decisions, if there are any.
 fn owners(state: &State, trust: &TrustStore) -> Finding {
     let about = "owners";
     let Some(first) = state.first_owner() else {
@@ -219,8 +219,8 @@ fn private_folder(folder: &Path) -> Option<Finding> {
     })
 }
 
-/// Files of the private folder that others could read if the folder opened, by their path in it:
-/// whatever is there, except indexes, which hold nothing that their own folder does not guard.
+/// Files of the private folder that only the folder's mode protects, by their path in it. Indexes
+/// are skipped, because their own folder protects them.
 fn exposed_files(private: &Path) -> Vec<String> {
     let mut open = Vec::new();
     let mut folders = vec![private.to_owned()];
@@ -246,7 +246,7 @@ fn exposed_files(private: &Path) -> Vec<String> {
     open
 }
 
-/// Checks the keys that seal cursors, without which nothing is served.
+/// Checks the keys that seal cursors; nothing is served without them.
 fn cursor_keys(folder: &Path) -> Option<Finding> {
     let error = keys::check(&folder.join(FOLDER)).err()?;
     Some(Finding::problem(
@@ -273,7 +273,7 @@ fn activity(project: &Project) -> Finding {
     Finding::ok(ABOUT, "calls are recorded before they are answered")
 }
 
-/// What the running servers of the project say of themselves.
+/// Reports the status of the project's running servers.
 fn running(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     for status in serving_status::running(project.folder()) {
@@ -399,7 +399,7 @@ fn drafts(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// Grants that the settings promise to holders of access tokens and nobody made.
+/// Reports grants that the settings name for access tokens but that do not exist.
 fn token_rules(settings: &Settings, state: &State) -> Vec<Finding> {
     let unknown = token_rules::unknown_grants(settings, state);
     let finding = |it: &UnknownGrant| Finding::warning(settings::FILE, it.to_string(), &it.hint());

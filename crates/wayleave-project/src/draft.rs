@@ -148,7 +148,7 @@ fn read(path: &Path) -> Result<Vec<u8>, ReadDraftError> {
     }
     let file: File = OpenOptions::new()
         .read(true)
-        // A pipe put there meanwhile must not make us wait for its writer.
+        // A pipe put there meanwhile must not block on its writer.
         .custom_flags(nonblocking())
         .open(path)
         .map_err(refused)?;

@@ -26,7 +26,7 @@ const SETTLE_TIME: Duration = Duration::from_secs(2);
 pub struct DraftSummary {
     /// The dataset it names, or its file.
     pub name: String,
-    /// How many streams it has, where it checks.
+    /// The number of its streams; `None` if it has errors.
     pub streams: Option<usize>,
     /// The ids of its connections.
     pub connections: Vec<String>,
@@ -58,7 +58,7 @@ pub fn connections(mapping: &Mapping) -> Vec<String> {
     ids.collect()
 }
 
-/// The drafts read before.
+/// Cache of draft summaries.
 #[derive(Debug, Clone, Default)]
 pub struct DraftCache(Arc<Mutex<CacheState>>);
 
@@ -122,8 +122,8 @@ fn read_draft(project: &Project, path: &Path, vocabulary: Option<&Ontology>) -> 
     DraftSummary::from(&CheckedDraft::new(file, vocabulary))
 }
 
-/// Identifies the bytes of a file, as far as the file system tells. The time of the last change of
-/// any kind cannot be set, so no edit goes unnoticed.
+/// Identifies the bytes of a file by its metadata. The change time (ctime) cannot be set, so no
+/// edit goes unnoticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileVersion {
     file: (u64, u64),

@@ -12,7 +12,7 @@ use crate::{
     source::SourceError, source_probe::ProbeError,
 };
 
-/// Why something was not done, for the person who asked for it.
+/// An error, for the person whose request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     /// The message.

@@ -8,10 +8,10 @@ use wayleave_model::digest::Digest;
 
 /// Lines of context around a change.
 const CONTEXT_LINES: usize = 3;
-/// Says that the line before has no line break.
+/// Marks the line before as lacking a line break.
 const NO_NEWLINE: &str = "\\ No newline at end of file";
 
-/// A change to a file. Nothing is written by making one.
+/// A change to a file. Creating one writes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileDiff {
     /// The file, relative to the project.
@@ -128,12 +128,12 @@ pub fn apply(unified: &str, before: &str) -> Result<String, PatchError> {
     Ok(after)
 }
 
-/// The first line of the file before that a hunk is about: `-12,3 +12,4 @@`.
+/// The first line of a hunk in the old file, from `-12,3 +12,4 @@`.
 fn hunk_start(head: &str) -> Option<usize> {
     let before = head.split_whitespace().next()?.strip_prefix('-')?;
     let mut numbers = before.split(',');
     let start: usize = numbers.next()?.parse().ok()?;
-    // A hunk that only adds names the line it follows.
+    // A hunk that only adds lines names the line it follows.
     match numbers.next() {
         Some("0") => start.checked_add(1),
         _ => Some(start),

@@ -13,7 +13,7 @@ struct Bench {
     governance: Governance,
     drafts: Vec<&'static str>,
     source_is_dead: bool,
-    /// Whether another actor acts once while the source is asked.
+    /// Whether another actor acts once during the comparison with the source.
     overtaken: AtomicBool,
     asked: AtomicUsize,
     applied: AtomicUsize,
@@ -141,7 +141,7 @@ async fn connecting_what_is_live_records_nothing() {
     let again = connect(&bench, "boats", "tok_1").await.unwrap();
     assert_eq!((again.revision, again.was_active), (1, true));
     assert_eq!(bench.epoch().await, before);
-    // The source is still asked: connecting reports whether it fits.
+    // The source is still compared: connecting reports whether it fits.
     assert_eq!(bench.asked.load(Ordering::Relaxed), 1);
 }
 

@@ -14,16 +14,16 @@ use wayleave_model::{digest::Digest, sensitive};
 use super::{BackupError, BackupOptions};
 use crate::{activity_log, index_status, project, settings};
 
-/// The mode of a file of ours.
+/// Mode of files private to this user.
 pub(crate) const PRIVATE_FILE: u32 = 0o600;
 const BUFFER_BYTES: usize = 64 * 1024;
-/// How deep folders in the private folder may be nested.
+/// Maximum nesting of folders in the private folder.
 const MAX_DEPTH: usize = 8;
 
-/// Files of the private folder, read: their paths relative to it, and their bytes.
+/// Files of the private folder: paths relative to it, and bytes.
 pub(crate) type PrivateFiles = Vec<(String, Vec<u8>)>;
 
-/// Copies settings, vocabulary and drafts. A text with a connection string is refused.
+/// Copies settings, vocabulary and drafts. Refuses a text with a connection string.
 pub(crate) fn project_files(from: &Path, to: &Path) -> Result<(), BackupError> {
     for name in [settings::FILE, project::ONTOLOGY, ".gitignore"] {
         copy_text(&from.join(name), &to.join(name))?;
@@ -52,8 +52,8 @@ fn copy_text(from: &Path, to: &Path) -> Result<(), BackupError> {
     write_file(to, &bytes, PRIVATE_FILE)
 }
 
-/// Reads what the private folder holds besides ledger, frozen mappings and activity log, which are
-/// copied by those who write them.
+/// Reads the private folder without ledger, frozen mappings and activity log, which are copied by
+/// the code that writes them.
 pub(crate) fn read_private(
     private: &Path,
     options: BackupOptions,
@@ -61,7 +61,7 @@ pub(crate) fn read_private(
     let mut files = Vec::new();
     for name in names(private)? {
         let is_left_out = name.starts_with("ledger.")
-            // Links that sign in, and what runs now, are of this machine and moment.
+            // Sign-in links and the status of running servers belong to this machine and moment.
             || matches!(name.as_str(), "mappings" | "console" | "serving")
             || name == activity_log::LOG_FOLDER
             || name == index_status::INDEX_FOLDER
@@ -93,7 +93,7 @@ fn read_below(
         return Ok(());
     }
     if kind.is_dir() {
-        // In order, so that the number given last is read after the proposals that have one.
+        // In order, so that the last assigned number is read after the proposals.
         for inner in names(&path)? {
             read_below(root, &format!("{name}/{inner}"), depth - 1, files)?;
         }
@@ -117,7 +117,7 @@ pub(crate) fn write_private(private: &Path, files: &PrivateFiles) -> Result<(), 
     Ok(())
 }
 
-/// Makes the folders above a file.
+/// Creates the parent folders of a file.
 pub(crate) fn make_parents(path: &Path) -> Result<(), BackupError> {
     match path.parent() {
         Some(folder) => make_folder(folder),
@@ -125,7 +125,7 @@ pub(crate) fn make_parents(path: &Path) -> Result<(), BackupError> {
     }
 }
 
-/// Makes a folder and those above it, private to this user.
+/// Creates a folder and its parents, private to this user.
 pub(crate) fn make_folder(path: &Path) -> Result<(), BackupError> {
     let made = DirBuilder::new().mode(0o700).recursive(true).create(path);
     made.map_err(BackupError::disk("created", path))
@@ -182,7 +182,7 @@ fn digest_into(
 }
 
 /// The paths of all files below a folder, relative to it, with `/` between names. Anything that is
-/// neither a file nor a folder counts as a file. Empty folders are not told.
+/// neither a file nor a folder counts as a file. Empty folders are left out.
 pub(crate) fn files_below(folder: &Path) -> Result<Vec<String>, BackupError> {
     let mut found = Vec::new();
     let mut open = vec![(folder.to_owned(), String::new())];

@@ -21,7 +21,7 @@ use wayleave_model::digest::Digest;
 use super::{BackupError, MANIFEST, copy, is_known_path};
 
 const MARK: &str = "wayleave-backup 1";
-/// Largest manifest that is read.
+/// Largest accepted manifest.
 const MAX_MANIFEST_BYTES: u64 = 256 << 20;
 
 /// A file of a backup.
@@ -35,7 +35,7 @@ pub struct ManifestFile {
     pub digest: Digest,
 }
 
-/// What is in a backup.
+/// The contents of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// When it was made.
@@ -46,7 +46,7 @@ pub struct Manifest {
     pub files: Vec<ManifestFile>,
 }
 
-/// Why a manifest is not one.
+/// Why a manifest was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// It cannot be read.
@@ -67,7 +67,7 @@ pub enum ManifestError {
 }
 
 impl Manifest {
-    /// States every file in a folder.
+    /// Lists every file in a folder.
     pub(super) fn from_folder(
         folder: &Path,
         made: Millis,
@@ -120,7 +120,7 @@ impl Manifest {
         Ok((manifest, Digest::from_bytes(&bytes)))
     }
 
-    /// The manifest that is written exactly so.
+    /// Parses a manifest, in its canonical spelling only.
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         if lines.next()? != MARK {
@@ -146,7 +146,7 @@ impl Manifest {
             });
         }
         let manifest = Self { made, head, files };
-        // One spelling only: whatever else is in the text, its end or its digest would differ.
+        // Canonical spelling only: any other text differs here.
         (manifest.text() == text).then_some(manifest)
     }
 }

@@ -1,8 +1,8 @@
 //! Restores a backup into an empty folder, after checking all of it.
 //!
-//! The bytes that are checked are the bytes that are written, in a folder inside the target. Only
-//! when they are a whole project are they moved into place, the settings last: a folder is a
-//! project once it has its settings.
+//! The bytes that are checked are the bytes that are written, to a staging folder inside the
+//! target. A complete project is then moved into place, the settings last: a folder is a project
+//! once it has its settings.
 
 use std::{
     collections::BTreeSet,
@@ -16,10 +16,10 @@ use wayleave_model::digest::Digest;
 use super::{MANIFEST, copy, error::RestoreError, manifest::Manifest, verify};
 use crate::{Project, project, settings};
 
-/// The folder inside the target that holds the project until it is whole.
+/// Staging folder inside the target, which holds the project until it is complete.
 const STAGING: &str = ".tmp-restore";
 
-/// What was restored.
+/// A restored project.
 #[derive(Debug, Clone)]
 pub struct RestoredProject {
     /// The digest of the manifest.
@@ -36,8 +36,8 @@ pub struct RestoredProject {
     pub calls: u64,
 }
 
-/// Restores `backup` into `target`, which must not exist or be empty. With `expected`, only the
-/// backup whose manifest has that digest.
+/// Restores `backup` into `target`, which must be missing or empty. With `expected`, the manifest
+/// must have that digest.
 pub async fn restore(
     backup: &Path,
     target: &Path,
@@ -60,7 +60,7 @@ pub async fn restore(
         }
     }
     let unsound = |reason| RestoreError::Unsound { reason };
-    // Made where there was no draft or no mapping: an empty folder is in no manifest.
+    // Created if there is no draft or no mapping: a manifest lists no empty folders.
     copy::make_folder(&staging.path.join(project::MAPPINGS))?;
     copy::make_folder(&staging.path.join(FOLDER).join("mappings"))?;
     let copied = Project::open_read_only(&staging.path);
@@ -98,7 +98,7 @@ fn check_listing(backup: &Path, manifest: &Manifest) -> Result<(), RestoreError>
     }
 }
 
-/// The project until it is whole; removed unless it is published.
+/// The staging folder; removed on drop unless it was published.
 struct Staging {
     path: PathBuf,
     target: PathBuf,

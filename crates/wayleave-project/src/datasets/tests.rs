@@ -108,7 +108,7 @@ async fn what_was_never_good_is_withheld_and_the_others_are_served() {
 async fn of_two_that_contradict_each_other_the_first_to_be_active_is_served() {
     let folder = tempfile::tempdir().unwrap();
     let governance = governance(folder.path());
-    // By name the second would come first.
+    // In name order the second would come first.
     live(&governance, &mapping("cats", "shared", "")).await;
     live(&governance, &mapping("ales", "shared", "")).await;
     let now = ServedDatasets::default()

@@ -33,7 +33,7 @@ pub(super) async fn compared(
             continue;
         };
         let about = format!("dataset {name}");
-        // What is served is compared, not what was ratified since.
+        // Compares the served mapping, not one ratified since.
         let loaded = match &dataset.active {
             Some(active) => project.governance().load_as(&active.ratified.act).await,
             None => project.governance().load(name).await,
@@ -87,8 +87,8 @@ pub(super) async fn compared(
     findings
 }
 
-/// Active datasets that would not be served, unless the check of ratified ones reports them
-/// already.
+/// Active datasets that would not be served, except those that the check of ratified datasets
+/// already reports.
 async fn withheld(project: &Project, state: &State) -> Vec<Finding> {
     let live = ServedDatasets::default()
         .follow(state, project.governance())

@@ -24,8 +24,8 @@ pub struct Access {
     pub scopes: Scopes,
     /// Whether the request carried a token. A local client needs none to read.
     pub authenticated: bool,
-    /// The most live datasets that have a tool of their own, as the settings said when the request
-    /// was admitted; the deployment's own where it is `None`.
+    /// Maximum number of live datasets with a tool of their own, from the settings in force when
+    /// the request was admitted; `None` for the deployment's value.
     pub max_own_tools: Option<usize>,
 }
 

@@ -13,10 +13,10 @@ use crate::reply::Reply;
 use crate::table::Table;
 use crate::{cell, period};
 
-/// The most bytes of the text of one value, unless the value itself is longer.
+/// Maximum size of the text of a single value, in bytes, unless the value itself is longer.
 const MAX_VALUE_BYTES: usize = 80;
 
-/// The most bytes of groups that are read to be ranked by their tokens.
+/// Maximum size of the groups read to be ranked by their tokens, in bytes.
 const MAX_RANKED_BYTES: usize = 8 * 1024 * 1024;
 
 /// Answers an aggregate.
@@ -73,7 +73,7 @@ pub(crate) async fn answer(
     writer.table(call)
 }
 
-/// Whether groups may be those of no record: there is none, or the one of all measures nothing.
+/// Whether no record may have matched: there is no group, or the only group has empty measures.
 fn is_of_none(plan: &AggregatePlan, groups: &[Vec<Value>]) -> bool {
     let nothing = |value: &Value| matches!(value, Value::Null | Value::Integer(0));
     match groups {
@@ -85,18 +85,18 @@ fn is_of_none(plan: &AggregatePlan, groups: &[Vec<Value>]) -> bool {
 
 struct Writer<'a> {
     plan: &'a AggregatePlan,
-    /// What is said of case where no record was found.
+    /// The case hint, where no record was found.
     hint: Option<CaseHint>,
     groups: &'a [Vec<Value>],
-    /// Whether there are groups behind them.
+    /// Whether more groups follow.
     more: bool,
-    /// Whether the limit parts groups of equal rank.
+    /// Whether the limit separates groups of equal rank.
     is_tied: bool,
     /// The measures of all records together.
     totals: Option<Vec<Value>>,
 }
 
-/// What is said behind the groups.
+/// The part of the reply after the groups.
 struct Tail {
     text: String,
     next_cursor: Option<String>,
@@ -104,7 +104,8 @@ struct Tail {
 }
 
 impl Writer<'_> {
-    /// One measure of all records: a line, and as much of where it is from as it has room for.
+    /// A single measure of all records as one line, with the stream and connection as far as they
+    /// fit.
     fn one_value(&self, name: &str, max_bytes: usize) -> Option<Reply> {
         let [group] = self.groups else {
             return None;
@@ -188,7 +189,7 @@ impl Writer<'_> {
         values
     }
 
-    /// Whether groups follow the first so many.
+    /// Whether groups follow the first `shown`.
     fn goes_on(&self, shown: usize) -> bool {
         self.more || shown < self.groups.len()
     }

@@ -27,8 +27,8 @@ pub trait Stores: Send + Sync {
     /// The store behind a source.
     fn store(&self, source: &str) -> Result<Arc<dyn Store>, StoreError>;
 
-    /// Takes note of a failure of a source: where a changed source would explain it, the source is
-    /// compared with its mappings.
+    /// Reports a failure of a source. If a changed source would explain it, the source is compared
+    /// with its mappings.
     fn report(&self, _source: &str, _error: &StoreError) {}
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct CallContext<'a> {
     stores: &'a dyn Stores,
     reads: ReadContext,
     timeout: Duration,
-    /// Where what the call uses is noted, if it is recorded.
+    /// Collects what the call uses, if the call is recorded.
     collector: Option<Arc<CallCollector>>,
     _stop_when_dropped: DropGuard,
 }
@@ -89,7 +89,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Where what the call uses is noted, if it is recorded.
+    /// Collects what the call uses, if the call is recorded.
     pub(crate) fn collector(&self) -> Option<&CallCollector> {
         self.collector.as_deref()
     }

@@ -1,6 +1,6 @@
-//! What an empty answer says where its text filter would have found records without regard to case.
+//! The hint of an empty answer whose text filter would match records if case were ignored.
 //!
-//! Only an empty answer asks, with one count more.
+//! Only an empty answer pays for it, with one more count.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_plan::query::QueryPlan;
@@ -11,10 +11,10 @@ use crate::call_context::CallContext;
 use crate::escape;
 use crate::repair::is_sensitive;
 
-/// The most bytes of the call that is offered, as JSON.
+/// Maximum size of the suggested call, in bytes of JSON.
 const MAX_CALL_BYTES: usize = 2_048;
 
-/// The records that a filter finds without regard to case.
+/// The number of records that match if case is ignored, and the call that finds them.
 #[derive(Debug)]
 pub(crate) struct CaseHint {
     count: u64,
@@ -22,8 +22,8 @@ pub(crate) struct CaseHint {
 }
 
 impl CaseHint {
-    /// Asks the store, where some condition of the filter regards case. A store that gives no answer
-    /// to this second question spoils nothing: the page itself is complete.
+    /// Counts matches in the store, if any condition of the filter is case-sensitive. A failure of
+    /// this second read is ignored: the page itself is complete.
     pub(crate) async fn read(
         call: &CallContext<'_>,
         asked: FilteredCall<'_>,
@@ -50,7 +50,7 @@ impl CaseHint {
         })
     }
 
-    /// As a line of the text.
+    /// The hint as a line of text.
     pub(crate) fn text(&self) -> String {
         let verb = if self.count == 1 { "does" } else { "do" };
         format!(
@@ -61,7 +61,7 @@ impl CaseHint {
         )
     }
 
-    /// For programs.
+    /// The hint as structure.
     pub(crate) fn structure(&self) -> Json {
         json!({ "count": self.count, "next": self.next })
     }
@@ -74,12 +74,12 @@ pub(crate) struct FilteredCall<'a> {
     pub(crate) stream: &'a str,
     pub(crate) connection_id: Option<&'a str>,
     pub(crate) filter: Option<&'a Map<String, Json>>,
-    /// Whether records may match as written all the same: measures of some can be nothing too.
+    /// Whether records may have matched after all: their measures can be empty too.
     pub(crate) may_match: bool,
 }
 
 impl FilteredCall<'_> {
-    /// How many records a filter finds.
+    /// Number of records that match a filter.
     async fn count(&self, call: &CallContext<'_>, filter: &Map<String, Json>) -> Option<u64> {
         let counted = QueryRequest {
             filter: Some(filter.clone()),
@@ -91,7 +91,7 @@ impl FilteredCall<'_> {
         Some(count)
     }
 
-    /// A query of the same stream.
+    /// A query of the same stream without a filter.
     fn bare(&self) -> QueryRequest {
         QueryRequest {
             stream: self.stream.to_owned(),
@@ -108,15 +108,15 @@ impl FilteredCall<'_> {
     }
 }
 
-/// Which records the names of a filter are about.
+/// The records that the names in a filter refer to.
 enum Context<'a> {
     Stream,
-    /// Those that a relation leads to.
+    /// The records at the end of a relation.
     Related(&'a str, &'a Context<'a>),
 }
 
 impl Context<'_> {
-    /// A filter of these records as one of the stream's.
+    /// Rewrites a filter of these records as a filter of the stream.
     fn placed(&self, filter: Map<String, Json>) -> Map<String, Json> {
         match self {
             Self::Stream => filter,
@@ -134,7 +134,7 @@ struct Folding<'a> {
 }
 
 impl Folding<'_> {
-    /// The filter without regard to case; `None` where none of its conditions regards it.
+    /// The case-insensitive form of a filter; `None` if none of its conditions is case-sensitive.
     fn folded(
         &self,
         filter: &Map<String, Json>,
@@ -156,7 +156,8 @@ impl Folding<'_> {
                 }
                 _ if !regards_case(wanted) || !self.is_text(name, context) => None,
                 wanted => match several(wanted) {
-                    // A list is several conditions, of which a filter has one `any` for.
+                    // A list becomes several conditions under `any`, and a filter has only one
+                    // `any`.
                     Some(values) if values.len() > 1 => {
                         let free = !filter.contains_key("any") && !folded.contains_key("any");
                         if let (true, Some(any)) = (free, any_of(name, values)) {
@@ -184,7 +185,7 @@ impl Folding<'_> {
         }
     }
 
-    /// Folds what some related record must be. Folding what none may be finds fewer.
+    /// Folds `some` only: folding `none` would match fewer records.
     fn related(&self, wanted: &Map<String, Json>, context: &Context<'_>) -> Option<Json> {
         let some = wanted.get("some")?.as_object()?;
         let mut new = wanted.clone();
@@ -192,7 +193,7 @@ impl Folding<'_> {
         Some(Json::Object(new))
     }
 
-    /// Whether a name is a field of text, there.
+    /// Whether a name is a text field in this context.
     fn is_text(&self, name: &str, context: &Context<'_>) -> bool {
         let probe = Map::from_iter([(name.to_owned(), json!({ "ieq": "a" }))]);
         let request = QueryRequest {
@@ -207,7 +208,7 @@ fn has_quantifier(wanted: &Map<String, Json>) -> bool {
     wanted.contains_key("some") || wanted.contains_key("none")
 }
 
-/// Whether a condition would find more without regard to case, if its field is text.
+/// Whether a condition on a text field is case-sensitive.
 fn regards_case(wanted: &Json) -> bool {
     match wanted {
         Json::String(_) => true,
@@ -222,7 +223,7 @@ fn regards_case(wanted: &Json) -> bool {
     }
 }
 
-/// The values of a condition that is a list and nothing else.
+/// The values of a condition that consists of one list.
 fn several(wanted: &Json) -> Option<&Vec<Json>> {
     match wanted {
         Json::Array(values) => Some(values),
@@ -240,7 +241,7 @@ fn any_of(name: &str, values: &[Json]) -> Option<Json> {
         .map(Json::Array)
 }
 
-/// A value or an object of operators, folded.
+/// The case-insensitive form of a value or an object of operators.
 fn operators(wanted: &Json) -> Option<Json> {
     let wanted = match wanted {
         Json::String(text) => return Some(json!({ "ieq": text })),

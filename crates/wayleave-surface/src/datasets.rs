@@ -77,10 +77,9 @@ pub struct Dataset {
     /// The served mapping, while the dataset is live: a caller who sees any part of it is told the
     /// name of its own tool.
     pub served: Option<Arc<Ratified<Mapping>>>,
-    /// How many datasets are live, and how many may be for each to have a tool of its own.
+    /// The number of live datasets, and the maximum up to which each has a tool of its own.
     pub own_tools: OwnTools,
-    /// The streams that are suspended, because they no longer fit their source. A caller is told of
-    /// those it sees.
+    /// Streams suspended because they no longer fit their source. A caller learns of those it sees.
     pub suspended: Vec<String>,
     /// What is wrong with it, or what it waits for.
     pub reason: Option<String>,
@@ -95,21 +94,21 @@ pub struct Connected {
     pub revision: u64,
     /// Whether it was live before: if so, nothing was recorded and nobody was notified.
     pub was_active: bool,
-    /// How many datasets are live, and how many may be for each to have a tool of its own.
+    /// The number of live datasets, and the maximum up to which each has a tool of its own.
     pub own_tools: OwnTools,
 }
 
-/// How many datasets are live, and how many may be for each to have a tool of its own.
+/// The number of live datasets, and the maximum up to which each has a tool of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnTools {
-    /// How many are live.
+    /// Number of live datasets.
     pub live: usize,
-    /// The most, where a caller's access does not say otherwise.
+    /// The maximum, unless the caller's access overrides it.
     pub most: usize,
 }
 
 impl OwnTools {
-    /// Whether datasets have tools of their own for a caller.
+    /// Whether a caller sees the datasets' own tools.
     fn are_shown(self, access: &Access) -> bool {
         self.live <= access.max_own_tools.unwrap_or(self.most)
     }

@@ -1,7 +1,7 @@
 //! `schema` of a stream: everything a caller needs to make its next call, and a call that works.
 //!
-//! What a field can do follows from its type, told once; a field's own line says only what is
-//! different. Nothing here touches a store.
+//! What a field can do follows from its type, described once; a field's own line lists only
+//! exceptions. Nothing here touches a store.
 
 mod example;
 mod field;
@@ -26,22 +26,22 @@ use crate::reply::Reply;
 use crate::stream_index;
 use notes::{changes_answers, notes};
 
-/// What the description of a stream of no field may take, and
+/// Budget of a description without fields, in bytes.
 const BASE_BYTES: usize = 3_600;
-/// how much each field adds.
+/// Additional budget per field, in bytes.
 const FIELD_BYTES: usize = 80;
-/// The most bytes, however many hold the stream.
+/// Maximum size of a description, in bytes, however many connections hold the stream.
 const MAX_BYTES: usize = 64 * 1024;
-/// How many connections that hold a stream alike are named beside its description.
+/// Maximum number of connections listed with a description they share.
 const MAX_CONNECTIONS: usize = 40;
 
-/// What each line means, for a reader who knows nothing else.
+/// Explains the lines to a reader without other documentation.
 const LEGEND: &str = "A field can be filtered, sorted and aggregated as its type says, unless its \
     own line says otherwise. required: never null. type[]: several values. one_of: the only values. \
     A relation to one makes paths (relation.field) wherever a field is named; one to many takes \
     some and none in filters. All can be expanded.";
 
-/// How much is said, from most to least.
+/// Levels of detail, from most to least.
 const ROOMS: [Room; 5] = [
     Room {
         description: 120,
@@ -75,7 +75,7 @@ const ROOMS: [Room; 5] = [
     },
 ];
 
-/// Everything there is to say.
+/// The level of detail of a full description.
 const FULL: Room = Room {
     description: 1_000,
     values: usize::MAX,
@@ -83,19 +83,19 @@ const FULL: Room = Room {
     members: usize::MAX,
 };
 
-/// The most fields, relations and measures of each stream that are named where not all fit.
+/// Numbers of fields, relations and measures per stream to try where not all fit.
 const CUT_MEMBERS: [usize; 6] = [4_000, 2_000, 1_000, 500, 250, 100];
 
 #[derive(Clone, Copy)]
 struct Room {
-    /// Characters of a description.
+    /// Maximum length of a description, in characters.
     description: usize,
-    /// Values of a closed list.
+    /// Maximum number of values of a closed list.
     values: usize,
-    /// Whether differences of the store are told.
+    /// Whether to include differences of the store.
     notes: bool,
-    /// How many fields, relations and measures are named. Where that is bounded, fields are named by
-    /// type, and only in the text.
+    /// Maximum number of fields, relations and measures. If bounded, fields are listed by type, and
+    /// only in the text.
     members: usize,
 }
 
@@ -105,7 +105,7 @@ impl Room {
     }
 }
 
-/// A stream as some connections hold it: all in the same way.
+/// A stream, and the connections that hold it in the same way.
 struct Source<'a> {
     connections: Vec<&'a ConnectionView>,
     stream: &'a StreamView,
@@ -126,7 +126,7 @@ pub(crate) fn answer(call: &CallContext<'_>, discovery: Discovery<'_>) -> Reply 
     }
 }
 
-/// The holders of a stream, those that hold it in the same way together.
+/// Groups the holders of a stream by the way they hold it.
 fn sources<'a>(
     call: &CallContext<'_>,
     holders: Vec<(&'a ConnectionView, &'a StreamView)>,
@@ -172,7 +172,7 @@ fn compact(sources: &[Source<'_>]) -> Reply {
         if reply.bytes() <= MAX_BYTES {
             return reply;
         }
-        // Where very many hold the stream, each its own way, some are only named.
+        // If very many connections hold the stream in different ways, some are only named.
         if told <= 1 {
             return cut(|room| written(described, others, None, room));
         }
@@ -191,7 +191,7 @@ fn fitted(sources: &[Source<'_>], others: &[Source<'_>]) -> Reply {
     })
 }
 
-/// The most that can be said in so many bytes, or else the least.
+/// The most detailed reply within `bytes`, or the least detailed one if none fits.
 fn within(bytes: usize, written: impl Fn(Room) -> Reply) -> Reply {
     let [most, less @ ..] = &ROOMS;
     let mut reply = written(*most);
@@ -220,7 +220,7 @@ fn full(source: &Source<'_>) -> Reply {
     cut(|room| written(std::slice::from_ref(source), &[], None, room))
 }
 
-/// As many fields as fit, by their names.
+/// Names as many fields as fit.
 fn cut(written: impl Fn(Room) -> Reply) -> Reply {
     let room = |members: usize| Room {
         description: 0,
@@ -239,7 +239,8 @@ fn cut(written: impl Fn(Room) -> Reply) -> Reply {
     reply
 }
 
-/// Some sources described, and others named; with JSON Schema where it is the `full` description of one stream.
+/// Describes `sources` and names `others`; with JSON Schema if this is the `full` description of
+/// one stream.
 fn written(
     sources: &[Source<'_>],
     others: &[Source<'_>],
@@ -405,7 +406,7 @@ fn relation(stream: &StreamView, relation: &Relation) -> Json {
     })
 }
 
-/// How the changes of a stream can be followed, in a word.
+/// Keyword for how the changes of a stream can be followed.
 fn changes(stream: &StreamView) -> &'static str {
     match stream.tracking() {
         Tracking::None => "no",

@@ -1,6 +1,6 @@
-//! Notes what a call uses for the record of the call, where calls are recorded.
+//! Collects what a call uses, for its activity record, where calls are recorded.
 //!
-//! The collector belongs to the call at hand and is found through its task, so that nothing between
+//! The collector belongs to the current call and is found through its task, so that nothing between
 //! the observer and a read has to pass it on.
 
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use wayleave_store::WriteOutcome;
 
 use crate::call_context::CallContext;
 
-/// The collector of the call at hand.
+/// The collector of the current call.
 pub(crate) fn collector() -> Option<Arc<CallCollector>> {
     wayleave_mcp::call_attachment()
 }
 
-/// Notes the data of an answer that are the same whenever the same call reads the same records.
+/// Notes the deterministic data of an answer: the same call over the same records gives the same.
 pub(crate) fn set_answer(data: &str) {
     if let Some(collector) = collector() {
         collector.set_answer(data.as_bytes());
     }
 }
 
-/// The same of a text, without its cursors: those name a time.
+/// Like [`set_answer`], for a text, without its cursors: those contain a time.
 pub(crate) fn set_answer_text(text: &str) {
     if let Some(collector) = collector() {
         let is_data = |line: &&str| {
@@ -53,7 +53,7 @@ pub(crate) fn note_write(view: &View, write: &AuthorizedWrite) {
     collector.use_stream(&target.connection_id, write.stream().name());
 }
 
-/// Notes the record that a write found and the one that it left.
+/// Notes the record before and after a write.
 pub(crate) fn note_written(write: &AuthorizedWrite, outcome: &WriteOutcome) {
     let Some(collector) = collector() else {
         return;
@@ -92,7 +92,7 @@ impl CallContext<'_> {
         collector.use_records(ids);
     }
 
-    /// Notes a stream that the call read without naming its records.
+    /// Notes a stream that the call read, without its records.
     pub(crate) fn note_stream(&self, connection_id: &str, stream: &str) {
         if let Some(collector) = self.collector() {
             collector.use_stream(connection_id, stream);

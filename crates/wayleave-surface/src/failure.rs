@@ -9,7 +9,7 @@ use wayleave_store::StoreError;
 /// The refusal of a read of `connection_id` whose store failed.
 pub(crate) fn refusal(connection_id: &str, error: &StoreError) -> Refusal {
     if let StoreError::Suspended { stream } = error {
-        // Logged once, when it was suspended.
+        // Not logged here: the suspension was logged when it began.
         return suspended(connection_id, stream);
     }
     // Leave the driver's message out: it may quote a value.
@@ -74,8 +74,8 @@ pub(crate) fn refusal(connection_id: &str, error: &StoreError) -> Refusal {
     refusal
 }
 
-/// The refusal of a read of a suspended stream. Says which of the streams that the caller sees, and
-/// nothing of what changed: tables and columns are for the operator.
+/// The refusal of a read of a suspended stream. Names the stream, which the caller sees, but not
+/// what changed: tables and columns are for the operator.
 pub(crate) fn suspended(connection_id: &str, stream: &str) -> Refusal {
     let message = format!(
         "stream `{stream}` of `{connection_id}` is suspended: its source has changed since its \
@@ -87,5 +87,5 @@ pub(crate) fn suspended(connection_id: &str, stream: &str) -> Refusal {
     refusal
 }
 
-/// The reason of a refusal where a source does not fit its mapping.
+/// The refusal reason for a source that does not fit its mapping.
 pub(crate) const DRIFT: &str = "drift";

@@ -28,7 +28,7 @@ use crate::call_context::Stores;
 /// Maximum time to read a whole stream.
 const READ_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// The subject that index reads run as: no token has such a name.
+/// Subject of index reads. No token has such a name.
 const INDEXER: &str = "full-text indexes";
 
 /// Maximum number of records read by one statement: a store limits how long a statement may take.

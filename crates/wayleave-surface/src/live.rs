@@ -1,8 +1,8 @@
-//! The change feed: who is told when records change.
+//! The change feed: notifies subscribers when records change.
 //!
-//! One watcher reads each stream that anyone watches, begun by the first interest and ended with
-//! the last. It reads through the planner under its subscribers' own packages, so it tells nobody
-//! of a record, field or row that a read would not show.
+//! Each watched stream has one watcher, started by its first subscriber and stopped with its last.
+//! It reads through the planner under its subscribers' own packages, so it never reports a record,
+//! field or row that a read would not show.
 
 mod digests;
 mod group;
@@ -39,16 +39,16 @@ use reader::StreamReader;
 use subscriber::Subscribed;
 use watcher::{Interest, Joining, Watcher};
 
-/// How changes are looked for, and how many may be told.
+/// Polling interval and limits of the change feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveOptions {
-    /// How often a watched stream is looked at.
+    /// Polling interval of a watched stream.
     pub interval: Duration,
-    /// The most records of a stream that are compared.
+    /// Maximum number of records compared per stream.
     pub max_records: u32,
-    /// The most bytes of a stream that are compared.
+    /// Maximum number of bytes compared per stream.
     pub max_bytes: usize,
-    /// The most subscriptions of one caller.
+    /// Maximum number of subscriptions per caller.
     pub max_subscriptions: u32,
 }
 
@@ -64,14 +64,14 @@ impl Default for LiveOptions {
 }
 
 impl LiveOptions {
-    /// How a subscription works and what it costs, for the description of what can be subscribed
-    /// to. Names no number: settings may change while the description is listed.
+    /// How a subscription works and what it costs, for descriptions of subscribable resources.
+    /// Names no number: settings may change while the description is listed.
     pub(crate) const NOTE: &str = "Subscribable: while anyone is subscribed its source is read every \
         few seconds for all subscribers together. Large streams need an `updated` field, and tell of \
         a deletion only by their mark of it; single records are watched by their key.";
 }
 
-/// A stream of a connection.
+/// Identifies a stream by connection and name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StreamKey {
     pub(crate) connection_id: String,
@@ -85,10 +85,10 @@ impl StreamKey {
     }
 }
 
-/// The key of a record that is watched by itself.
+/// The key of an individually watched record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WatchedKey {
-    /// As the record's id has it.
+    /// The key as written in the record's id.
     pub(crate) text: Box<str>,
     /// Its value, where the key is one field.
     pub(crate) value: Option<Json>,
@@ -102,16 +102,16 @@ struct FeedState {
     service: ReadService,
     options: Arc<ArcSwap<LiveOptions>>,
     watchers: Mutex<HashMap<StreamKey, WatcherHandle>>,
-    /// How many subscriptions each subject has.
+    /// Number of subscriptions per subject.
     subjects: Mutex<HashMap<String, u32>>,
-    /// The subscriptions to types, whose streams may come and go.
+    /// Subscriptions to types. The streams of a type may change while they last.
     types: Mutex<Vec<std::sync::Weak<Subscribed>>>,
-    /// The changes that watchers have seen.
+    /// Changes detected by the watchers.
     seen: watch::Sender<SeenCounts>,
     stop: CancellationToken,
 }
 
-/// How often a change of each watched stream was seen, by connection and stream.
+/// Number of changes detected per watched stream, by connection and stream.
 pub type SeenCounts = BTreeMap<(String, String), u64>;
 
 struct WatcherHandle {
@@ -123,14 +123,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a URI names.
+/// The target of a subscription URI.
 enum Watched {
     Type(String, Vec<StreamKey>),
     Record(StreamKey, WatchedKey),
 }
 
 impl ChangeFeed {
-    /// A feed that reads nothing until someone is interested.
+    /// A feed that reads nothing until its first subscription.
     pub fn new(service: ReadService, options: LiveOptions) -> Self {
         Self(Arc::new(FeedState {
             service,
@@ -147,18 +147,17 @@ impl ChangeFeed {
         **self.0.options.load()
     }
 
-    /// Works by other options from now on. A watcher applies them after its current interval.
+    /// Replaces the options. A watcher applies them after its current interval.
     pub fn set_options(&self, options: LiveOptions) {
         self.0.options.store(Arc::new(options));
     }
 
-    /// How many streams are watched now.
+    /// Number of streams watched now.
     pub fn watched(&self) -> usize {
         locked(&self.0.watchers).len()
     }
 
-    /// Signals when a watched stream has changed, for those who read it themselves and follow what
-    /// its one watcher sees. Begins no watcher.
+    /// Signals changes of watched streams to code that reads the streams itself. Starts no watcher.
     pub fn seen_counts(&self) -> watch::Receiver<SeenCounts> {
         self.0.seen.subscribe()
     }
@@ -168,7 +167,7 @@ impl ChangeFeed {
         self.0.stop.cancel();
     }
 
-    /// Lets subscriptions to types follow the streams that their callers see, until stopped.
+    /// Extends subscriptions to types as their callers' visible streams change, until stopped.
     pub async fn follow(self) {
         let mut worlds = self.0.service.worlds();
         loop {
@@ -189,7 +188,7 @@ impl ChangeFeed {
         }
     }
 
-    /// Watches the streams of a type that came into the caller's view since it subscribed.
+    /// Watches the streams of the type that became visible to the caller since it subscribed.
     fn extend(&self, subscribed: &Arc<Subscribed>) {
         use watcher::Subscriber as _;
         let Some((type_name, package)) = subscribed.type_name().zip(subscribed.package()) else {
@@ -199,7 +198,7 @@ impl ChangeFeed {
         for key in self.streams_of(&package, type_name) {
             if subscribed.attach(&key) {
                 is_wider = true;
-                // Nobody waits for it: whoever subscribed is told of every record below.
+                // The answer is not awaited: the subscriber is notified of every record below.
                 drop(self.watch(key, subscribed, Interest::Records));
             }
         }
@@ -218,7 +217,7 @@ impl ChangeFeed {
         key.collect()
     }
 
-    /// What a URI names in a package's view. A record need not exist.
+    /// Resolves a URI in a package's view. A record need not exist.
     fn find(&self, package: &Package, uri: &str) -> Option<Watched> {
         let path = uri.strip_prefix("wayleave://kg/")?;
         let Some((type_name, _)) = path.split_once('/') else {
@@ -242,7 +241,7 @@ impl ChangeFeed {
         })
     }
 
-    /// Adds an interest to the watcher of a stream, which is begun if there is none.
+    /// Adds an interest to the watcher of a stream, and starts the watcher if there is none.
     fn watch(
         &self,
         key: StreamKey,
@@ -260,13 +259,13 @@ impl ChangeFeed {
         answered
     }
 
-    /// Adds an interest; the returned wakes the watcher when it is over.
+    /// Adds an interest. The returned `Notify` wakes the watcher when the interest has ended.
     fn join(&self, key: StreamKey, joining: Joining) -> Arc<Notify> {
         let mut watchers = locked(&self.0.watchers);
         let handle = watchers
             .entry(key.clone())
             .or_insert_with(|| self.begin_watcher(key));
-        // It ends only when it has been removed, under this lock.
+        // A watcher ends only after its removal under this lock, so the receiver exists.
         let _ = handle.joining.send(joining);
         Arc::clone(&handle.left)
     }
@@ -364,7 +363,7 @@ impl SubscriptionHost for ChangeFeed {
     }
 }
 
-/// One subscription of a subject.
+/// Counts one subscription of a subject until dropped.
 struct SubjectGuard {
     feed: std::sync::Weak<FeedState>,
     subject: String,

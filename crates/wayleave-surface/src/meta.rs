@@ -1,7 +1,7 @@
 //! Meta-capabilities as tools: `wayleave.meta.gen.mapping` is `wayleave_meta_gen_mapping`.
 //!
-//! The operations and what they do are the project's; here they become tools that a caller with the
-//! right scope sees.
+//! The project defines the operations; this module turns them into tools for callers with the right
+//! scope.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::reply::Reply;
 
 /// What these tools require of a deployment.
 pub trait Authoring: Send + Sync + 'static {
-    /// The world of a caller's operations.
+    /// The context of a caller's operations.
     fn context(&self, caller: &Caller) -> MetaContext;
 }
 
@@ -62,7 +62,7 @@ pub fn tool(
             ..behaviour
         })
         .with_meta(Map::from_iter([("io.wayleave/tool".to_owned(), mark)]))
-        // Inputs are read strictly, and their refusals say what would be right.
+        // The operation validates its input strictly, and its refusals suggest corrections.
         .checking_arguments()
         .visible(visibility))
 }

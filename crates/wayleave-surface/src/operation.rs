@@ -1,5 +1,5 @@
-//! Operations of a program that embeds Wayleave: tools with typed input that keep the same rules as
-//! capabilities. Listing, validation, scopes, grants, errors and observation come with them.
+//! Operations of a program that embeds Wayleave: tools with typed input under the same rules as
+//! capabilities. Listing, validation, scopes, grants, errors and observation are included.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -25,7 +25,7 @@ use crate::reply::Reply;
 use crate::service::ReadService;
 use crate::write::{POLICY, invalid};
 
-/// What an operation does to the world.
+/// The side effects of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SideEffects {
     /// Nothing: it only reads.
@@ -36,7 +36,7 @@ pub enum SideEffects {
     Changes,
 }
 
-/// Why an operation does not do what it was asked.
+/// Why an operation was not carried out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OperationError {
     /// The input is wrong: `-32602` with every field.
@@ -47,7 +47,7 @@ pub enum OperationError {
     Failed(String),
 }
 
-/// One call of an operation: who calls, and the data that the caller may read.
+/// One call of an operation: the caller, and reads limited to the caller's grants.
 #[derive(Clone)]
 pub struct OperationCall {
     package: Arc<Package>,
@@ -55,17 +55,17 @@ pub struct OperationCall {
 }
 
 impl OperationCall {
-    /// Who calls: a token's id, or `local`.
+    /// The caller: a token's id, or `local`.
     pub fn subject(&self) -> &str {
         &self.package.subject
     }
 
-    /// Reads records as the caller may read them.
+    /// Reads records under the caller's package.
     pub async fn query_records(&self, arguments: Map<String, Json>) -> Reply {
         self.service.query_records(&self.package, arguments).await
     }
 
-    /// Reads one record as the caller may read it.
+    /// Reads one record under the caller's package.
     pub async fn fetch(&self, arguments: Map<String, Json>) -> Reply {
         self.service.fetch(&self.package, arguments).await
     }
@@ -75,7 +75,7 @@ type Handler = dyn Fn(OperationCall, Map<String, Json>) -> BoxFuture<'static, Re
     + Send
     + Sync;
 
-/// An operation of a program: its name, its input, what it needs and what it does.
+/// An operation of an embedding program: its name, input, requirements and effects.
 #[derive(Clone)]
 pub struct Operation {
     name: String,
@@ -119,8 +119,8 @@ pub enum OperationRefused {
 }
 
 impl Operation {
-    /// An operation whose input is read as `I` and whose output is written as JSON. The schema of the
-    /// input is derived from `I`: linear, without references.
+    /// An operation with input `I` and JSON output. The input schema is derived from `I`, inlined
+    /// without references.
     pub fn new<I, O, F, Fut>(name: impl Into<String>, handler: F) -> Self
     where
         I: DeserializeOwned + JsonSchema,
@@ -150,35 +150,35 @@ impl Operation {
         }
     }
 
-    /// Says what it does, to models.
+    /// Sets the description for models.
     #[must_use]
     pub fn describe(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();
         self
     }
 
-    /// Requires a scope; without this, `runtime`.
+    /// Requires a scope; the default is `runtime`.
     #[must_use]
     pub fn requires(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
     }
 
-    /// Shows it only to callers who have a grant of this dataset.
+    /// Shows it only to callers with a grant of this dataset.
     #[must_use]
     pub fn within(mut self, dataset: impl Into<String>) -> Self {
         self.dataset = Some(dataset.into());
         self
     }
 
-    /// Declares what it does to the world; without this, that it changes something.
+    /// Declares its side effects; the default is `Changes`.
     #[must_use]
     pub fn effects(mut self, effects: SideEffects) -> Self {
         self.effects = effects;
         self
     }
 
-    /// Declares that calling again with the same input changes nothing more.
+    /// Declares that a repeated call with the same input has no further effect.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.is_idempotent = true;
@@ -250,7 +250,7 @@ impl Operation {
     }
 }
 
-/// The schema of an input: draft 07, everything in its place.
+/// The JSON Schema of an input: draft 07, with subschemas inlined.
 fn schema_of<I: JsonSchema>() -> Json {
     let settings = SchemaSettings::draft07().with(|it| {
         it.inline_subschemas = true;
@@ -268,7 +268,7 @@ fn schema_of<I: JsonSchema>() -> Json {
     schema
 }
 
-/// Input that the schema allows and the type does not.
+/// The error for input that the schema allows but the type does not.
 fn unread(error: &serde_json::Error) -> OperationError {
     let message = error.to_string();
     let error = FieldError::new(WHOLE_RECORD, FieldErrorCode::Datatype, message);
@@ -290,7 +290,7 @@ fn answered(name: &str, answer: Result<Json, OperationError>) -> Result<Reply, R
     }
 }
 
-/// Violations of a schema as field errors, all of them.
+/// All violations of a schema as field errors.
 fn violated(schema: &Json, violations: &[Violation]) -> RpcError {
     let codes: BTreeMap<&str, FieldErrorCode> = [
         ("required", FieldErrorCode::Required),
@@ -316,7 +316,7 @@ fn violated(schema: &Json, violations: &[Violation]) -> RpcError {
     invalid(&errors.collect::<Vec<_>>())
 }
 
-/// The fields that a violation is about. What is missing or not known is named in its words alone.
+/// The fields of a violation. Missing and unknown fields are named only in its message.
 fn named(violation: &Violation) -> Vec<String> {
     let own = violation.path.split('/').nth(1).filter(|it| !it.is_empty());
     if let Some(own) = own {

@@ -4,7 +4,7 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::Granularity;
 use wayleave_plan::value::{Value, date_text};
 
-/// The value of a period's beginning as its label. Days, hours and minutes are their own.
+/// The label of the period that begins at a value. Days, hours and minutes are their own labels.
 pub(crate) fn label(granularity: Granularity, value: &Value) -> Value {
     let Value::Date(days) = value else {
         return value.clone();
@@ -30,7 +30,7 @@ fn text(granularity: Granularity, days: i32) -> Option<String> {
     }
 }
 
-/// The ISO week that begins on a Monday: it is of the year that its Thursday is in.
+/// The label of the ISO week that begins on this Monday. Its year is that of its Thursday.
 fn week(monday: i32) -> Option<String> {
     let thursday = monday.checked_add(3)?;
     let date = date_text(thursday);

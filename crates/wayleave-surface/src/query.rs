@@ -19,7 +19,7 @@ use crate::reply::Reply;
 use crate::table::Table;
 use crate::truncate::{self, Cut};
 
-/// Cursors of rows whose sorted values are longer than this are none a client should carry.
+/// Maximum size of a cursor, in bytes. Longer sort values make cursors no client should carry.
 pub(crate) const MAX_CURSOR_BYTES: usize = 2_048;
 
 /// Answers a query.
@@ -41,13 +41,13 @@ pub(crate) async fn answer(
             None => Ok(None),
         }
     };
-    // The last while the store works.
+    // Polled last, while the store works.
     let frame = async { Ok(PageFrame::new(&plan, &request, call)) };
     let (read, count, frame) = tokio::try_join!(biased; rows, count, frame)?;
     let read_rows = read.rows.len();
     let page = plan.page_of(read.rows);
-    // What a cut left behind follows the last row: that row shows that the page goes on. One
-    // beyond the page shows it already.
+    // Rows left out by a cut follow the last row read, so that row is dropped to show that the page
+    // goes on, unless a row beyond the page shows it already.
     let is_shown_by_last = read.cut && read_rows == page.records().len();
     let offered = page.records().len() - usize::from(is_shown_by_last);
     let (records, _) = page.records().split_at(offered);
@@ -79,13 +79,13 @@ pub(crate) async fn answer(
         .ok_or_else(|| too_large(&plan, arguments))
 }
 
-/// What an answer holds whatever the rows are.
+/// The parts of an answer that do not depend on the rows.
 struct PageFrame {
-    /// How ids are made of the key's values.
+    /// The pattern that makes ids of key values.
     id_pattern: String,
-    /// Which order the rows are in, where the caller did not say.
+    /// The order of the rows, if the caller requested none.
     order: String,
-    /// The table of most pages, without a row.
+    /// The empty table that most pages use.
     table: Table,
     meta: Map<String, Json>,
 }
@@ -109,7 +109,7 @@ impl PageFrame {
     }
 }
 
-/// The order of rows for which none was asked, in words.
+/// Describes the default order of rows.
 fn default_order(stream: &StreamView, request: &QueryRequest) -> String {
     if !request.sort.is_empty() || request.changes_since.is_some() {
         return String::new();
@@ -135,9 +135,9 @@ struct Writer<'a> {
     page: Page<'a>,
     frame: PageFrame,
     count: Option<(u64, bool)>,
-    /// What an empty page says of case.
+    /// The case hint of an empty page.
     hint: Option<CaseHint>,
-    /// What was cut of the first record, which alone exceeds a page.
+    /// The cuts in the first record, if it alone exceeds a page.
     cuts: Vec<Cut>,
 }
 
@@ -156,7 +156,7 @@ impl Writer<'_> {
             table = Table::new(columns(self.plan, shows_ids), call.max_bytes);
         }
         table.reserve(offered);
-        // Beyond the parents nothing was read about relations.
+        // Relations were read for the first `parents` records only.
         let readable = offered.min(related.parents);
         self.fill(&mut table, 0..readable, related, shows_ids);
         let mut is_cut = false;
@@ -206,8 +206,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The first row with its longest values cut, so that it fits after so many bytes that come
-    /// `before` it. What identifies the record is never cut, nor what it is related to.
+    /// The first row with its longest values cut, so that it fits after the `before` bytes. Key
+    /// fields and related records are never cut.
     fn cut(
         &mut self,
         call: &CallContext<'_>,
@@ -243,7 +243,7 @@ impl Writer<'_> {
         Ok(Some(row))
     }
 
-    /// What a caller of a page of so many records needs to go on.
+    /// The handles to continue from a page of `shown` records.
     fn handles(&self, shown: usize, seal: Seal<'_>) -> Result<Handles, Refusal> {
         let next_cursor = self.page.next_cursor(shown, seal);
         if (next_cursor.as_ref()).is_some_and(|it| it.len() > MAX_CURSOR_BYTES) {
@@ -261,7 +261,7 @@ impl Writer<'_> {
         })
     }
 
-    /// What comes after the rows.
+    /// The text after the rows.
     fn tail(&self, handles: &Handles, related: &Relations, shown: usize, cuts: &[Cut]) -> String {
         let mut tail = Cut::text(cuts, self.plan.header());
         tail.push_str(&handles.text());
@@ -272,7 +272,7 @@ impl Writer<'_> {
         tail
     }
 
-    /// The cells behind the values of a record.
+    /// The cells after the values of a record.
     fn more(
         &self,
         index: usize,
@@ -332,7 +332,7 @@ impl Writer<'_> {
     }
 }
 
-/// What a caller needs to go on.
+/// The handles a caller needs to continue.
 struct Handles {
     next_cursor: Option<String>,
     next_changes_since: Option<String>,
@@ -390,7 +390,7 @@ fn too_large(plan: &QueryPlan, arguments: &Map<String, Json>) -> Refusal {
         ("connection_id", plan.connection_id().into()),
         ("fields", json!(small)),
     ];
-    // Without them it would be another question.
+    // Without these it would be a different query.
     for name in ["filter", "sort"] {
         next.extend(arguments.get(name).map(|given| (name, given.clone())));
     }

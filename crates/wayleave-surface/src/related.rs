@@ -1,4 +1,4 @@
-//! Relations that a read follows, shown as cells beside their record.
+//! Relations expanded by a read, shown as cells beside their record.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_plan::Record;

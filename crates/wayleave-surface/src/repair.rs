@@ -1,7 +1,7 @@
-//! The caller's own call with only its faulty parts mended: what a refusal offers as `next`.
+//! Repairs the faulty parts of a refused call; the refusal suggests the result as `next`.
 //!
-//! Mending looks at the arguments and at what the caller sees, and at nothing else, so that a name
-//! that is hidden is mended like one that is missing. A call is offered only where it can be planned.
+//! A repair depends only on the arguments and the caller's view, so that a hidden name is repaired
+//! like a missing one. A call is suggested only if it can be planned.
 
 mod filter;
 mod groups;
@@ -21,13 +21,13 @@ use crate::call_context::CallContext;
 use crate::json_bytes;
 use names::Names;
 
-/// The longest call that is offered, in bytes of JSON: a refusal has room for no more.
+/// Maximum size of a suggested call, in bytes of JSON: a refusal has room for no more.
 const MAX_CALL_BYTES: usize = 640;
 
 /// The arguments of a call.
 type Arguments = Map<String, Json>;
 
-/// The refusal of a call, with the call mended where that can be done.
+/// Adds the repaired call to a refusal, if the call can be repaired.
 pub(crate) fn with_next(
     call: &CallContext<'_>,
     tool: &'static str,
@@ -46,7 +46,7 @@ pub(crate) fn with_next(
             | Code::NotFound
     );
     let given = Json::Object(arguments.clone());
-    // What is far longer than any call that is offered is not looked at: that bounds the work.
+    // Skip arguments far longer than any suggested call: that bounds the work.
     if !is_callers || json_bytes::of_value(&given) > 2 * MAX_CALL_BYTES || is_sensitive(&given) {
         return refusal;
     }
@@ -65,7 +65,7 @@ pub(crate) fn with_next(
     }
 }
 
-/// Whether some text may be a connection string, which no answer repeats.
+/// Whether any text may be a connection string, which no answer repeats.
 pub(crate) fn is_sensitive(json: &Json) -> bool {
     match json {
         Json::String(text) => looks_like_dsn(text),
@@ -89,7 +89,7 @@ fn mended(call: &CallContext<'_>, tool: &'static str, given: Arguments) -> Optio
     }
     let names = located(&call.view, &mut arguments)?;
     limit(&mut arguments);
-    // Without its filter it would be another question.
+    // Without its filter it would be a different query.
     if let Some(given) = arguments.remove("filter") {
         let filter = filter::mended(&names, &given)?;
         if !filter.is_empty() {
@@ -112,7 +112,7 @@ fn mended(call: &CallContext<'_>, tool: &'static str, given: Arguments) -> Optio
     Some(Call { tool, arguments })
 }
 
-/// Whoever groups records means an aggregate, which shows no records.
+/// A query with groups is meant as an aggregate, which shows no records.
 fn tool_meant(tool: &'static str, mut given: Arguments) -> (&'static str, Arguments) {
     let groups = ["metrics", "group_by", "group_by_time", "having"];
     if tool != "query_records" || !groups.iter().any(|it| given.contains_key(*it)) {
@@ -124,7 +124,7 @@ fn tool_meant(tool: &'static str, mut given: Arguments) -> (&'static str, Argume
     ("aggregate", given)
 }
 
-/// The arguments by the names they have here; `None` where one has none.
+/// Renames arguments to those of the tool; `None` if one has no counterpart.
 fn renamed(tool: &str, given: Arguments) -> Option<Arguments> {
     let schema = match tool {
         "schema" => SchemaRequest::input_schema(),
@@ -148,7 +148,7 @@ fn renamed(tool: &str, given: Arguments) -> Option<Arguments> {
     Some(arguments)
 }
 
-/// Finds the stream that is meant, and a connection that holds it.
+/// Finds the intended stream, and a connection that holds it.
 fn located<'v>(view: &'v View, arguments: &mut Arguments) -> Option<Names<'v>> {
     let wanted = arguments.get("stream")?.as_str()?;
     let name = names::stream(view, wanted)?;
@@ -162,7 +162,7 @@ fn located<'v>(view: &'v View, arguments: &mut Arguments) -> Option<Names<'v>> {
         let near = wayleave_model::nearest::nearest(given?, ids)?;
         holders.iter().find(|(it, _)| it.connection_id == near)
     });
-    // An id that is no holder's is not taken for any of several.
+    // An unknown connection id is not replaced by one of several.
     let any = || (given.is_none() || holders.len() == 1).then(|| holders.first());
     let (connection, stream) = *found.or_else(|| any().flatten())?;
     let is_told = given.is_some() || holders.len() > 1;
@@ -221,7 +221,7 @@ fn limit(arguments: &mut Arguments) {
     }
 }
 
-/// What only `query_records` takes.
+/// Repairs the arguments that only `query_records` takes.
 fn records(names: &Names<'_>, arguments: &mut Arguments) -> Option<()> {
     let mut expand: Vec<String> = Vec::new();
     if let Some(given) = arguments.remove("expand") {
@@ -258,7 +258,7 @@ fn records(names: &Names<'_>, arguments: &mut Arguments) -> Option<()> {
     Some(())
 }
 
-/// The fields to show; `None` for all. Relations to many that they lead along are expanded.
+/// The fields to show; `None` for all. Adds to-many relations on their paths to `expand`.
 fn fields(names: &Names<'_>, given: &[String], expand: &mut Vec<String>) -> Option<Vec<String>> {
     if given.iter().any(|it| it == "*") {
         return None;
@@ -278,7 +278,7 @@ fn fields(names: &Names<'_>, given: &[String], expand: &mut Vec<String>) -> Opti
     Some(shown)
 }
 
-/// A list of texts, also as one text with commas between.
+/// A list of texts, or one comma-separated text.
 fn texts(given: &Json) -> Option<Vec<String>> {
     match given {
         Json::String(text) => {
@@ -293,7 +293,7 @@ fn texts(given: &Json) -> Option<Vec<String>> {
     }
 }
 
-/// The parts of a text between commas that no bracket encloses.
+/// Splits a text at commas outside brackets.
 fn split_outside_brackets(text: &str) -> Vec<String> {
     let mut depth = 0_usize;
     let mut parts = vec![String::new()];

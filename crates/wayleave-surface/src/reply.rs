@@ -1,4 +1,4 @@
-//! What a read answers: text for the model, the same as structure, or a typed refusal.
+//! The reply of a read: text for the model, the same as structure, or a typed refusal.
 
 use serde_json::{Value as Json, json};
 use wayleave_mcp::{Structured, ToolReply, ToolResult};
@@ -6,14 +6,14 @@ use wayleave_plan::refusal::Refusal;
 
 use crate::{escape, evidence, json_bytes};
 
-/// The most bytes of an error result, text and structure together; one that describes connections
-/// to choose from takes twice as many.
+/// Maximum size of an error result, text and structure together, in bytes; twice as much if it
+/// describes connections to choose from.
 pub const MAX_ERROR_BYTES: usize = wayleave_plan::refusal::MAX_BYTES;
 
 /// The answer to one call of a read tool, whichever surface it goes to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// What a model reads, complete.
+    /// The complete answer for models.
     pub text: String,
     /// The same for programs.
     pub structured: Structured,
@@ -22,7 +22,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A read that went well.
+    /// The reply of a successful read.
     pub(crate) fn done(text: String, structured: impl Into<Structured>) -> Self {
         evidence::set_answer_text(&text);
         Self::from_parts(text, structured.into())
@@ -36,7 +36,7 @@ impl Reply {
         }
     }
 
-    /// Rows, whose JSON is written already, and what is said about them.
+    /// A reply of rows, with their JSON and its metadata.
     pub(crate) fn row_set(text: String, data: &str, meta: &Json) -> Self {
         let meta = meta.to_string();
         let mut json = String::with_capacity(data.len() + meta.len() + 32);
@@ -47,7 +47,7 @@ impl Reply {
         Self::from_parts(text, Structured::written(json))
     }
 
-    /// How many bytes it takes as a tool result.
+    /// Size as a tool result, in bytes.
     pub fn bytes(&self) -> usize {
         const AROUND: &str =
             r#"{"content":[{"type":"text","text":}],"structuredContent":,"isError":}"#;

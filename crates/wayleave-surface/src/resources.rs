@@ -1,5 +1,5 @@
-//! Typed records as resources: a page of each type, each record as JSON-LD, its long texts by
-//! windows, and what there is to read.
+//! Typed records as resources: a page of each type, each record as JSON-LD, its long texts in
+//! windows, and an inventory.
 //!
 //! Everything is read under the caller's package, through the same plans as the tools, so a type,
 //! record or field that is not granted does not exist.

@@ -45,10 +45,10 @@ impl Default for ReadLimits {
     }
 }
 
-/// How many writes a follower may fall behind.
+/// Maximum number of writes that a follower may lag behind.
 const MAX_PENDING_WRITES: usize = 1_024;
 
-/// A stream that was written.
+/// A stream that was written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenStream {
     /// The connection.
@@ -67,7 +67,7 @@ struct Shared {
     snapshot: ArcSwap<Snapshot>,
     /// Counts how often the active datasets were replaced.
     worlds: watch::Sender<u64>,
-    /// Tells which streams were written through this service.
+    /// Announces streams written through this service.
     writes: broadcast::Sender<WrittenStream>,
     stores: Arc<dyn Stores>,
     indexes: OnceLock<Arc<dyn Indexes>>,
@@ -148,22 +148,22 @@ impl ReadService {
         self.0.snapshot.load().world.datasets().len()
     }
 
-    /// The streams that are not read, because they no longer fit their source.
+    /// Streams that are not read because they no longer fit their source.
     pub fn suspended(&self) -> Arc<SuspendedStreams> {
         Arc::clone(self.0.snapshot.load().world.suspended())
     }
 
-    /// Tells whoever follows a stream that it was written through this deployment.
+    /// Announces to followers that a stream was written through this deployment.
     pub(crate) fn wrote(&self, connection_id: &str, stream: &str) {
-        // Nobody may be following.
+        // There may be no follower.
         let _ = self.0.writes.send(WrittenStream {
             connection_id: connection_id.into(),
             stream: stream.into(),
         });
     }
 
-    /// Notifies of every stream that is written through this deployment. Whoever falls behind must
-    /// take all streams for written.
+    /// Notifies of every stream written through this deployment. A receiver that lags must treat
+    /// all streams as written.
     pub fn writes(&self) -> broadcast::Receiver<WrittenStream> {
         self.0.writes.subscribe()
     }
@@ -222,7 +222,7 @@ impl ReadService {
         }
     }
 
-    /// Lists what there is to read, or describes one stream.
+    /// Lists all streams, or describes one.
     #[expect(clippy::unused_async, reason = "all reads are called alike")]
     pub async fn schema(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
         let call = self.call(caller, self.0.limits.text_bytes);

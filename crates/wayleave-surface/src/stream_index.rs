@@ -1,8 +1,7 @@
-//! `schema` without a stream: an index of everything that may be read.
+//! `schema` without a stream: an index of all visible streams.
 //!
-//! Where it fits, every stream is shown with its fields, relations and measures. Else the streams
-//! are named, and what is said about each shrinks so that the whole result stays within its
-//! budget. Nothing here touches a store.
+//! If it fits, every stream is shown with its fields, relations and measures. Otherwise the streams
+//! are named, with as much detail as the budget of the result allows. Nothing here touches a store.
 
 mod overview;
 
@@ -16,18 +15,18 @@ use crate::escape::inline;
 use crate::failure::DRIFT;
 use crate::reply::Reply;
 
-/// The most bytes of an index, however many streams.
+/// Maximum size of an index, in bytes, however many streams it has.
 const MAX_BYTES: usize = 64 * 1024;
-/// The most bytes of an overview, which shows the fields of every stream.
+/// Maximum size of an overview, which shows the fields of every stream, in bytes.
 const OVERVIEW_BYTES: usize = 8_000;
-/// What an index of no stream may take, and
+/// Budget of an index without streams, in bytes.
 const BASE_BYTES: usize = 4_000;
-/// how much each stream adds.
+/// Additional budget per stream, in bytes.
 const STREAM_BYTES: usize = 166;
-/// The most streams of the only connector that are named where streams are counted.
+/// Maximum number of streams listed by name where a single connector's streams are only counted.
 const MAX_NAMED: usize = 250;
 
-/// How much an overview says, from most to least.
+/// Levels of detail of an overview, from most to least.
 const OVERVIEW_ROOMS: [Room; 4] = [
     Room {
         description: 80,
@@ -51,7 +50,7 @@ const OVERVIEW_ROOMS: [Room; 4] = [
     },
 ];
 
-/// How much an index says, from most to least.
+/// Levels of detail of an index, from most to least.
 const ROOMS: [Room; 7] = [
     Room {
         description: 160,
@@ -90,7 +89,7 @@ const ROOMS: [Room; 7] = [
     },
 ];
 
-/// The least: names of connections, and how many streams they hold.
+/// The lowest level of detail: names of connections and their numbers of streams.
 const COUNTED: Room = Room {
     description: 0,
     label: 0,
@@ -99,30 +98,30 @@ const COUNTED: Room = Room {
 
 #[derive(Clone, Copy)]
 struct Room {
-    /// Characters of a description.
+    /// Maximum length of a description, in characters.
     description: usize,
-    /// Characters of a connection's label.
+    /// Maximum length of a connection's label, in characters.
     label: usize,
     listed: ListDetail,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListDetail {
-    /// A line each: key, fields, relations, measures, and closed lists of at most so many values.
+    /// A line each: key, fields, relations, measures, and closed lists of at most `values` values.
     Overview { values: usize },
     /// The same without values, and only in the text.
     OverviewInText,
     /// A line each: name, type, description.
     Described,
-    /// The names alone.
+    /// Names only.
     Named,
-    /// The names alone, and only in the text.
+    /// Names only, and only in the text.
     InTextOnly,
-    /// How many there are, and only in the text.
+    /// Their number, only in the text.
     Counted,
 }
 
-/// One dataset and what is seen of it.
+/// One dataset, and the visible part of it.
 struct Connector<'a> {
     key: &'a str,
     title: Option<&'a str>,
@@ -137,11 +136,11 @@ struct Group<'a> {
     streams: Vec<&'a StreamView>,
 }
 
-/// What these connections hold: an overview where it fits, else an index.
+/// Lists the streams of these connections: an overview if it fits, otherwise an index.
 pub(crate) fn index(shown: &[&ConnectionView]) -> Reply {
     let connectors = connectors(shown);
     let whole = Listing::new(&connectors, shown.len(), connectors.len());
-    // No field takes less than its name: very many need not be tried.
+    // Each field takes at least its name: skip the overview where there are very many.
     if whole.fields <= OVERVIEW_BYTES / 4 {
         for room in OVERVIEW_ROOMS {
             let reply = whole.written(room);
@@ -159,7 +158,7 @@ pub(crate) fn index(shown: &[&ConnectionView]) -> Reply {
         }
         reply = whole.written(room);
     }
-    // Where not all names fit, streams are counted, of as many connectors as fit.
+    // If not all names fit, count the streams of as many connectors as fit.
     let mut listed = connectors.len();
     while reply.bytes() > MAX_BYTES && listed > 0 {
         reply = Listing::new(&connectors, shown.len(), listed).written(COUNTED);
@@ -188,7 +187,7 @@ fn connectors<'a>(shown: &[&'a ConnectionView]) -> Vec<Connector<'a>> {
     connectors
 }
 
-/// The streams of some connections of one dataset, by who holds them.
+/// Groups the streams of some connections of one dataset by their holders.
 fn groups<'a>(connections: &[&'a ConnectionView]) -> Vec<Group<'a>> {
     let mut held: Vec<(&'a StreamView, Vec<&'a str>)> = Vec::new();
     let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -230,13 +229,13 @@ impl Connector<'_> {
         streams.map(|stream| stream.fields().count()).sum()
     }
 
-    /// Whether some of its connections hold other streams than others.
+    /// Whether its connections hold different sets of streams.
     fn is_mixed(&self) -> bool {
         self.groups.len() > 1
     }
 }
 
-/// Connectors, the first so many of which are listed, and how much there is of them all.
+/// Connectors, of which the first `listed` are shown, and totals over all of them.
 struct Listing<'a> {
     connectors: &'a [Connector<'a>],
     listed: usize,
@@ -298,7 +297,7 @@ fn text(listing: &Listing<'_>, room: Room) -> String {
     text
 }
 
-/// Names the first streams of the only connector, whose names do not all fit.
+/// Names the first streams of a single connector if not all names fit.
 fn first_streams(text: &mut String, connector: &Connector<'_>) {
     let streams = connector.groups.iter().flat_map(|group| &group.streams);
     for stream in streams.take(MAX_NAMED) {
@@ -381,7 +380,7 @@ fn listed(text: &mut String, group: &Group<'_>, room: Room) {
     }
 }
 
-/// What follows the name of a stream that no longer fits its source.
+/// The mark after the name of a suspended stream.
 fn suspension(stream: &StreamView) -> &'static str {
     if stream.is_suspended() {
         " (suspended: its source has changed)"

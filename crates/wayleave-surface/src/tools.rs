@@ -73,10 +73,10 @@ pub fn instructions() -> String {
         .to_owned()
 }
 
-/// Whose package a call is answered under.
+/// Chooses the package under which a caller's call is answered.
 type PackageOf = dyn Fn(&Caller) -> Arc<Package> + Send + Sync;
 
-/// The read tools, each answering under the package of whoever calls.
+/// The read tools, each answering under its caller's package.
 pub fn tools(
     service: &ReadService,
     package_of: impl Fn(&Caller) -> Arc<Package> + Send + Sync + 'static,
@@ -103,7 +103,7 @@ fn tool(
     Ok(finish(tool, described.description, Behaviour::READ))
 }
 
-/// What all our tools have: a description, hints, a mark, and handlers that check arguments.
+/// Adds what all our tools have: a description, hints, a mark, and handlers that check arguments.
 fn finish(tool: Tool, description: &str, behaviour: Behaviour) -> Tool {
     tool.describe(description)
         .behaving(behaviour)
@@ -111,11 +111,11 @@ fn finish(tool: Tool, description: &str, behaviour: Behaviour) -> Tool {
             "io.wayleave/tool".to_owned(),
             json!({ "kind": "runtime" }),
         )]))
-        // Requests are read strictly, and their refusals name what would be right.
+        // Requests are parsed strictly, and their refusals suggest corrections.
         .checking_arguments()
 }
 
-/// The same of a tool for callers with the `builder` scope.
+/// Like `finish`, for a tool restricted to callers with the `builder` scope.
 pub(crate) fn for_builders(tool: Tool, description: &str, behaviour: Behaviour) -> Tool {
     let visibility = access::requires(Scope::Builder, tool.name());
     finish(tool, description, behaviour).visible(visibility)

@@ -28,11 +28,11 @@ pub const POLICY: i32 = -32002;
 
 /// Maximum time of a write.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest message of a refusal, in bytes; `data.fields` has everything.
+/// Maximum size of a refusal's message, in bytes; `data.fields` is complete.
 const MAX_MESSAGE_BYTES: usize = 1_024;
 
 /// The writers of a deployment, by the operator's name for their source; each is opened on first
-/// use, and its sessions are nobody else's.
+/// use and has its own sessions.
 pub trait Writers: Send + Sync {
     /// The writer of a source.
     fn writer(&self, source: &str) -> Result<Arc<dyn Writer>, StoreError>;
@@ -70,7 +70,7 @@ impl WriteService {
             caller: CallerKey::from_subject(view.subject()),
             ..WriteContext::within(WRITE_TIMEOUT)
         };
-        // Ends what is under way when the call is dropped.
+        // Cancels the write when the call is dropped.
         let _stop_when_dropped = context.cancel.clone().drop_guard();
         let written = match self.writers.writer(&source) {
             Ok(writer) => writer.write(&write, &context).await,
@@ -119,11 +119,11 @@ impl WriteService {
             .with_meta(Map::from_iter([("io.wayleave/tool".to_owned(), meta)]))
             .visible(self.visible(name))
             .failing_with_errors()
-            // The planner refuses all that the schema does, and says more.
+            // The planner refuses everything the schema does, with better messages.
             .checking_arguments())
     }
 
-    /// Only who has the capability learns that there is such a tool.
+    /// The tool is visible only to callers with the capability.
     fn visible(&self, tool: Arc<str>) -> Visibility {
         let service = self.service.clone();
         Visibility::rule(move |caller: &Caller| {
@@ -139,7 +139,7 @@ impl WriteService {
     }
 }
 
-/// What the caller is told of a write that was carried out, or would be.
+/// The reply to a write that was carried out, or to a dry run.
 fn answer(write: &AuthorizedWrite, outcome: &WriteOutcome) -> Reply {
     let id = write.record_id(&outcome.key);
     let shown = |image: &Option<_>| image.as_ref().map(|it| write.shown(it));
@@ -175,7 +175,7 @@ fn answer(write: &AuthorizedWrite, outcome: &WriteOutcome) -> Reply {
     Reply::done(text, json!({ "data": data, "meta": meta }))
 }
 
-/// What changed, of what the caller sees.
+/// The visible fields that changed.
 fn changed(before: &Map<String, Json>, after: &Map<String, Json>) -> Json {
     let changes = after.iter().filter_map(|(name, to)| {
         let from = before.get(name)?;

@@ -47,8 +47,8 @@ pub struct Offer {
     live: Option<LiveOptions>,
     /// Carries out capabilities, where the deployment writes.
     writes: Option<WriteService>,
-    /// The most datasets that have a tool of their own. Where more are live none is shown: `workup`
-    /// takes the dataset's name.
+    /// Maximum number of live datasets with a tool of their own. If more are live, none is shown:
+    /// `workup` takes the dataset's name.
     max_own_tools: Arc<AtomicUsize>,
     datasets: BTreeMap<String, Live>,
     types: BTreeMap<String, Holders>,
@@ -81,8 +81,8 @@ impl Offer {
         self
     }
 
-    /// Shows the datasets' own tools only while no more than this many are live, to callers whose
-    /// access does not say otherwise.
+    /// Shows the datasets' own tools only while at most `most` are live, unless a caller's access
+    /// overrides it.
     #[must_use]
     pub fn with_own_tools(self, most: usize) -> Self {
         self.max_own_tools.store(most, Ordering::Relaxed);

@@ -63,7 +63,7 @@ fn row(dataset: &Dataset, access: &Access) -> Vec<Json> {
     ]
 }
 
-/// What is wrong with a dataset: of suspended streams, the names of those that the caller sees.
+/// The problem of a dataset. Of suspended streams, names only those the caller sees.
 fn reason(dataset: &Dataset, access: &Access) -> Option<String> {
     if dataset.suspended.is_empty() {
         return dataset.reason.clone();
@@ -95,7 +95,7 @@ fn reason(dataset: &Dataset, access: &Access) -> Option<String> {
     })
 }
 
-/// The tool that works a dataset up: its own, or the one that all share.
+/// The workup tool of a dataset: its own, or the shared one.
 fn own_tool(mapping: &Mapping, shares_workup: bool) -> String {
     if shares_workup {
         crate::workup::WORKUP.to_owned()

@@ -1,4 +1,4 @@
-//! A call that works, made from what the stream has.
+//! A working example call, built from the stream's own fields.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::{Datatype, Scalar};
@@ -6,13 +6,13 @@ use wayleave_plan::view::{FieldView, StreamView};
 
 use super::Source;
 
-/// How many fields an example asks for.
+/// Number of fields in an example.
 const FIELDS: usize = 4;
 
-/// The tool that an example calls.
+/// The tool called by an example.
 pub(super) const TOOL: &str = "query_records";
 
-/// The arguments of a query: a filter, a sort and a projection that the stream really has.
+/// The arguments of a query, whose filter, sort and projection are valid for the stream.
 pub(super) fn arguments(source: &Source<'_>) -> Json {
     let stream = source.stream;
     let mut arguments = Map::new();
@@ -46,7 +46,7 @@ pub(super) fn arguments(source: &Source<'_>) -> Json {
     Json::Object(arguments)
 }
 
-/// A filter on the field that shows best how filters are written.
+/// A filter on the field that best illustrates the filter syntax.
 fn filter(stream: &StreamView) -> Option<Json> {
     let fields = stream.fields();
     let fields = fields.filter(|field| field.can_filter() && !field.is_masked());

@@ -21,13 +21,13 @@ fn type_name(field: &FieldView) -> String {
     format!("{}{many}", field.datatype())
 }
 
-/// What sets a field apart from others of its type.
+/// Exceptions of a field from what its type can do.
 struct FieldTraits {
-    /// Cannot be filtered, though its type could.
+    /// Cannot be filtered, although its type can.
     no_filter: bool,
-    /// Cannot be sorted by, though its type could.
+    /// Cannot be sorted by, although its type can.
     no_sort: bool,
-    /// Other aggregates than its type's.
+    /// Its aggregates, if they differ from its type's.
     aggregate: Option<String>,
 }
 
@@ -43,7 +43,7 @@ fn apart(field: &FieldView) -> FieldTraits {
     }
 }
 
-/// A field's line: its name, its type, and what sets it apart.
+/// A field's line: its name, type and exceptions.
 pub(super) fn line(field: &FieldView, full: Option<&StreamView>, room: Room) -> String {
     let mut line = format!("{} {}", field.name(), type_name(field));
     if field.is_required() {
@@ -105,7 +105,7 @@ fn description(field: &FieldView, room: Room) -> Option<String> {
     Some(inline(description, room.description))
 }
 
-/// A field of a stream for programs; with its JSON Schema where the stream is given.
+/// A field as structure; with its JSON Schema if the stream is given.
 pub(super) fn structure(field: &FieldView, full: Option<&StreamView>, room: Room) -> Json {
     let mut object = Map::new();
     let mut put = |name: &str, value: Json| object.insert(name.to_owned(), value);
@@ -155,7 +155,7 @@ pub(super) fn structure(field: &FieldView, full: Option<&StreamView>, room: Room
     Json::Object(object)
 }
 
-/// What may be done with a masked field besides being shown.
+/// The operations that a masked field allows.
 fn allowed(mask: Mask) -> String {
     if mask.is_token() {
         let operators = TOKEN_OPERATORS.join(" ");
@@ -164,7 +164,7 @@ fn allowed(mask: Mask) -> String {
     String::new()
 }
 
-/// The datatype of what is shown of a field.
+/// The datatype of a field as shown.
 fn shown_datatype(field: &FieldView) -> Datatype {
     match field.mask() {
         None => field.datatype(),

@@ -1,4 +1,4 @@
-//! Where a store answers otherwise than others would, as far as the fields of a stream can show it.
+//! Differences of a store from the common contract that concern a stream's fields.
 
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::view::StreamView;
@@ -6,7 +6,7 @@ use wayleave_store::Topic;
 
 use crate::call_context::CallContext;
 
-/// The wanted differences of a stream's store. A store that cannot be opened says nothing here.
+/// The `wanted` differences of a stream's store. None if the store cannot be opened.
 pub(super) fn notes(
     call: &CallContext<'_>,
     stream: &StreamView,
@@ -24,8 +24,8 @@ pub(super) fn notes(
         .collect()
 }
 
-/// Whether a topic is about what answers mean. The others are about how a store's values are read
-/// and shown, which an answer shows by itself; they are told to whoever asks for everything.
+/// Whether a topic affects the meaning of answers. The others concern how values are read and
+/// shown, which answers show anyway; only the full description includes them.
 pub(super) fn changes_answers(topic: Topic) -> bool {
     !matches!(
         topic,
@@ -38,7 +38,7 @@ pub(super) fn changes_answers(topic: Topic) -> bool {
     )
 }
 
-/// Whether a topic is about a type that a stream has fields of.
+/// Whether a topic concerns the type of any field of the stream.
 fn concerns(topic: Topic, stream: &StreamView) -> bool {
     let types: &[Datatype] = match topic {
         Topic::Binary | Topic::Text => &[Datatype::String, Datatype::Iri],
@@ -49,9 +49,9 @@ fn concerns(topic: Topic, stream: &StreamView) -> bool {
         Topic::FloatSums => &[Datatype::Number],
         Topic::Integers => &[Datatype::Integer],
         Topic::TimeZones => &[Datatype::Date, Datatype::Datetime],
-        // What costs time is the operator's to know.
+        // Performance concerns the operator, not the caller.
         Topic::Sorting => &[],
-        // Better told once too often than not at all.
+        // An irrelevant note is better than a missing one.
         _ => return true,
     };
     let mut fields = stream.fields();

@@ -160,7 +160,7 @@ fn or_none(text: &str) -> &str {
     if text.is_empty() { "none" } else { text }
 }
 
-/// What types can do; those that can do the same together.
+/// What each type can do. Types that can do the same share a line.
 fn type_lines(text: &mut String, types: &[Datatype]) {
     let mut lines: Vec<(String, String)> = Vec::new();
     for datatype in types {

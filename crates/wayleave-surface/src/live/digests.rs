@@ -1,4 +1,4 @@
-//! What a caller sees of a stream, reduced to one number a record.
+//! A caller's view of a stream, reduced to one digest per record.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -7,19 +7,19 @@ use std::sync::LazyLock;
 use wayleave_plan::Record;
 use wayleave_plan::value::Value;
 
-/// What happened to a record, as one caller sees it.
+/// The kind of change of a record, as one caller sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordChangeKind {
-    /// It is there now, or has come to match the caller's grant.
+    /// The record was created, or now matches the caller's grant.
     Created,
-    /// Something of it that the caller may see is different.
+    /// A visible field changed.
     Updated,
-    /// It is gone, or no longer matches the caller's grant.
+    /// The record was deleted, or no longer matches the caller's grant.
     Deleted,
 }
 
 impl RecordChangeKind {
-    /// The word for it.
+    /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -40,7 +40,7 @@ pub(super) struct RecordDigests(HashMap<Box<str>, u64>);
 pub(super) type Changes = HashMap<Box<str>, RecordChangeKind>;
 
 impl RecordDigests {
-    /// Adds a record. One whose key is not of its datatype has no identity and is left out.
+    /// Adds a record. A record whose key is not of its datatype has no identity and is skipped.
     pub(super) fn insert(&mut self, record: &Record) {
         if !record.key().any(|value| *value == Value::Malformed) {
             let digest = if record.deleted { GONE } else { digest(record) };
@@ -48,8 +48,8 @@ impl RecordDigests {
         }
     }
 
-    /// What a walk of changes tells that an earlier walk, `self`, did not: it may read records
-    /// again that the earlier one has read.
+    /// The changes in `walk` that are not in the earlier walk `self`: consecutive walks may
+    /// overlap.
     pub(super) fn news_in(&self, walk: &Self) -> Changes {
         let news = walk.0.iter();
         news.filter(|(key, digest)| self.0.get(*key) != Some(digest))

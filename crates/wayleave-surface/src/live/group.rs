@@ -1,8 +1,7 @@
-//! Subscribers who see the same of a stream, and what they saw last.
+//! Subscribers with the same view of a stream, and the state they saw last.
 //!
-//! A stream small enough is read whole and compared, which finds every change. Of a larger one the
-//! `updated` field tells what changed, and the records that are watched by themselves are read by
-//! their keys.
+//! A small stream is read whole and compared, which finds every change. In a larger one the
+//! `updated` field shows what changed, and individually watched records are read by their keys.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,20 +13,20 @@ use super::WatchedKey;
 use super::digests::{Changes, RecordDigests};
 use super::reader::{BEGINNING, ReadFailure, StreamReader};
 
-/// Subscribers who see the same.
+/// Subscribers with the same view of a stream.
 pub(super) struct Group {
     pub(super) id: u64,
     pub(super) plan: QueryPlan,
-    /// The package of one of them.
+    /// The package of one of the subscribers.
     package: Arc<Package>,
     last: Option<Last>,
 }
 
-/// What a group saw last.
+/// The state a group saw last.
 enum Last {
-    /// All records.
+    /// Digests of all records, to compare with.
     Compared(RecordDigests),
-    /// Where its changes are followed from, and the records watched by themselves.
+    /// The bookmark to follow changes from, and the individually watched records.
     Followed(Followed),
 }
 
@@ -40,22 +39,22 @@ struct Followed {
     keys: BTreeSet<Box<str>>,
 }
 
-/// What a group's members watch.
+/// The records watched by a group's members.
 #[derive(Default)]
 pub(super) struct Wanted {
-    /// Whether any watches all records.
+    /// Whether any member watches all records.
     pub(super) records: bool,
     pub(super) keys: Vec<WatchedKey>,
 }
 
-/// What changed for a group.
+/// The changes that a group sees.
 #[derive(Default)]
 pub(super) struct News {
-    /// For those who watch all records.
+    /// For members that watch all records.
     pub(super) records: Changes,
-    /// For those who watch one.
+    /// For members that watch one record.
     pub(super) keyed: Changes,
-    /// More changed than can be told apart.
+    /// Too much changed to list single records.
     pub(super) is_everything: bool,
 }
 
@@ -69,7 +68,7 @@ impl Group {
         }
     }
 
-    /// Whether it reads a stream that no longer fits its source.
+    /// Whether its stream is suspended because it no longer fits its source.
     pub(super) fn is_suspended(&self) -> bool {
         self.plan.rows().suspended().is_some()
     }
@@ -94,7 +93,7 @@ impl Group {
         matches!(self.last, Some(Last::Followed(_)))
     }
 
-    /// Reads the stream and tells what changed since the last time.
+    /// Reads the stream and returns what changed since the last read.
     pub(super) async fn look(
         &mut self,
         reader: &StreamReader,
@@ -121,7 +120,8 @@ impl Group {
             Err(ReadFailure::TooLarge) => {
                 let mut followed = Followed::default();
                 followed.look(reader, &self.package, wanted).await?;
-                // Whoever saw it whole is told once that it is followed from here.
+                // Subscribers that saw the whole stream are notified once of the switch to
+                // following.
                 let is_everything = self.last.is_some();
                 self.last = Some(Last::Followed(followed));
                 Ok(News {
@@ -160,7 +160,7 @@ impl Followed {
     ) -> Result<(), ReadFailure> {
         let known = match &self.bookmark {
             Some(bookmark) => match reader.walk(package, bookmark).await {
-                // A bookmark of another time: it is begun again, and told once.
+                // The bookmark is no longer valid: start over, and notify once.
                 Err(ReadFailure::Refused(_)) => None,
                 walked => Some(walked?),
             },
@@ -169,7 +169,7 @@ impl Followed {
         let Some(walk) = known else {
             news.is_everything = self.bookmark.is_some();
             let begun = reader.walk(package, BEGINNING).await?;
-            // Read what a first walk will read again, so that it is no news then.
+            // Read the overlap that the next walk will read again, so that it is not reported then.
             let walk = reader.walk(package, &begun.bookmark).await?;
             if walk.is_cut {
                 return Err(ReadFailure::NotFollowed);

@@ -1,4 +1,4 @@
-//! Watching from within the process, as a subscriber with the local package.
+//! Watches from within the process, as a subscriber with a local package.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,11 +15,10 @@ use wayleave_plan::view::Tool;
 use super::watcher::{Interest, Joining, RecordChange, Subscriber};
 use super::{ChangeFeed, StreamKey, watched_key};
 
-/// What was seen: changes that happened at one time, none where more changed than can be told
-/// apart.
+/// Changes detected together. Empty where too much changed to list single records.
 pub type SeenChanges = Vec<RecordChange>;
 
-/// Changes as they are seen. Dropping it ends the interest.
+/// Receives changes as they are detected. Dropping it ends the interest.
 pub struct LocalWatch {
     changes: UnboundedReceiver<SeenChanges>,
     is_over: Arc<AtomicBool>,
@@ -27,7 +26,7 @@ pub struct LocalWatch {
 }
 
 impl LocalWatch {
-    /// The next changes; `None` when the stream is not served any more.
+    /// The next changes; `None` once the stream is no longer served.
     pub async fn next(&mut self) -> Option<SeenChanges> {
         self.changes.recv().await
     }

@@ -21,22 +21,22 @@ use crate::service::ReadService;
 /// Maximum time of one read.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The subject that the feed reads as: no token has such a name.
+/// Subject of the feed's own reads. No token has such a name.
 const FEED: &str = "change feed";
 
 /// Why a stream could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadFailure {
-    /// It has more records or bytes than are compared.
+    /// It exceeds the limit of records or bytes to compare.
     #[error("it is too large to be compared")]
     TooLarge,
-    /// It is too large to be compared, and nothing tells which records changed.
+    /// It is too large to be compared, and no field shows which records changed.
     #[error("it is too large to be compared, and its changes cannot be followed")]
     NotFollowed,
-    /// It is too large to be compared, and its key is more than one field.
+    /// It is too large to be compared, and its key has more than one field.
     #[error("it is too large to be compared, and its key is more than one field")]
     NotKeyed,
-    /// It is not served any more, or not to this caller.
+    /// It is no longer served, or not to this caller.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// Its store failed.
@@ -49,7 +49,7 @@ impl ReadFailure {
     pub(super) fn is_final(&self) -> bool {
         match self {
             Self::TooLarge | Self::NotFollowed | Self::NotKeyed | Self::Refused(_) => true,
-            // A stream that no longer fits its source is suspended, and resumes.
+            // Not final: a suspended stream resumes once it fits its source again.
             Self::Store(_) => false,
         }
     }
@@ -57,7 +57,7 @@ impl ReadFailure {
 
 /// The bookmark before all changes.
 pub(super) const BEGINNING: &str = "beginning";
-/// How many records one statement reads by their keys.
+/// Number of records that one statement reads by key.
 const KEYS_PER_READ: usize = 50;
 
 /// What changed since a bookmark.
@@ -66,7 +66,7 @@ pub(super) struct Walk {
     pub(super) records: RecordDigests,
     /// Where the next walk begins.
     pub(super) bookmark: String,
-    /// Whether more changed than is read at once.
+    /// Whether there are more changes than one walk reads.
     pub(super) is_cut: bool,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct StreamReader {
 }
 
 impl StreamReader {
-    /// How it is watched, as the settings say now.
+    /// The current options.
     pub(super) fn options(&self) -> LiveOptions {
         **self.options.load()
     }
@@ -99,14 +99,14 @@ impl StreamReader {
         }
     }
 
-    /// The plan of everything that a package sees of the stream. Callers with equal plans see the
-    /// same.
+    /// The plan that reads everything a package sees of the stream. Callers with equal plans have
+    /// the same view.
     pub(super) fn plan(&self, package: &Package) -> Result<QueryPlan, Refusal> {
         let view = self.service.view(package);
         QueryPlan::new(&view, &self.request(None), self.service.process_seal())
     }
 
-    /// Takes note of a failure: the source may have changed.
+    /// Reports a failure of the source, which may have changed.
     pub(super) fn report(&self, plan: &AuthorizedPlan, failure: &ReadFailure) {
         if let ReadFailure::Store(error) = failure {
             let stores = self.service.stores();
@@ -114,13 +114,13 @@ impl StreamReader {
         }
     }
 
-    /// Changes when the store's data may have changed; `None` where only reading can tell.
+    /// A token that changes when the store's data may have changed; `None` if the store has none.
     pub(super) async fn change_token(&self, plan: &AuthorizedPlan) -> Option<u64> {
         let store = self.service.stores().store(&plan.target().source).ok()?;
         store.change_token(plan).await.ok().flatten()
     }
 
-    /// Reads all records of a plan, if they are few enough to be compared.
+    /// Digests all records of a plan, if they are few enough to compare.
     pub(super) async fn digests(&self, plan: &QueryPlan) -> Result<RecordDigests, ReadFailure> {
         let mut digests = RecordDigests::default();
         let (mut bytes, mut count) = (0_usize, 0_u32);
@@ -137,7 +137,7 @@ impl StreamReader {
         Ok(digests)
     }
 
-    /// What changed since a bookmark, in the order of change.
+    /// The changes since a bookmark, in order.
     pub(super) async fn walk(&self, package: &Package, since: &str) -> Result<Walk, ReadFailure> {
         let view = self.service.view(package);
         let request = self.request(Some(since.to_owned()));
@@ -178,7 +178,7 @@ impl StreamReader {
         Ok(walk)
     }
 
-    /// Reads the records with these keys. Only streams with a key of one field can be asked so.
+    /// Reads the records with these keys. Requires a stream with a key of one field.
     pub(super) async fn keyed(
         &self,
         package: &Package,

@@ -1,4 +1,4 @@
-//! Why a resource cannot be subscribed to, in the words a caller is told.
+//! The errors for resources that cannot be subscribed to.
 
 use serde_json::json;
 use wayleave_mcp::RpcError;
@@ -20,7 +20,7 @@ pub(super) fn not_served() -> RpcError {
     )
 }
 
-/// The caller has as many subscriptions as it may have.
+/// The caller has reached its maximum number of subscriptions.
 pub(super) fn too_many(limit: u32) -> RpcError {
     refused(
         "too_many_subscriptions",

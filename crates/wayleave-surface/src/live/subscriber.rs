@@ -29,9 +29,9 @@ pub(super) struct Subscribed {
 #[derive(Default)]
 struct Streams {
     attached: BTreeSet<StreamKey>,
-    /// How many of them are watched.
+    /// Number of streams still watched.
     live: usize,
-    /// The watchers to wake when this is over.
+    /// Wakes the watchers when the subscription ends.
     left: Vec<Arc<Notify>>,
 }
 
@@ -57,7 +57,7 @@ impl Subscribed {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that a stream is watched. Returns whether it was not.
+    /// Marks a stream as watched. Returns `true` if it was not watched before.
     pub(super) fn attach(&self, key: &StreamKey) -> bool {
         let mut streams = self.streams();
         let is_new = streams.attached.insert(key.clone());

@@ -1,8 +1,8 @@
-//! The watcher of one stream: reads it at an interval for as long as anyone is interested, and
-//! tells each subscriber what changed of what it sees.
+//! The watcher of one stream: polls it while there are subscribers, and notifies each of the
+//! changes that it may see.
 //!
-//! Subscribers who see the same are one group, compared once. Where several groups watch a stream,
-//! one read of all of it tells whether any group has to be read at all.
+//! Subscribers with the same view form one group, compared once. Where several groups watch a
+//! stream, one read of the whole stream decides whether any group has to be read.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use super::reader::{ReadFailure, StreamReader};
 use super::{SeenCounts, StreamKey, WatchedKey, refusal};
 use crate::service::WrittenStream;
 
-/// The longest time between two attempts to read a source that fails.
+/// Maximum time between two attempts to read a failing source.
 const MAX_BACKOFF: Duration = Duration::from_mins(1);
 
-/// How many subscribers are told before other tasks have their turn.
+/// Number of subscribers notified before yielding to other tasks.
 const MAX_BURST: usize = 32;
 
 /// A change of a record, as one subscriber sees it.
@@ -39,17 +39,17 @@ pub struct RecordChange {
     pub kind: RecordChangeKind,
 }
 
-/// One who is told of changes.
+/// Subscriber to record changes.
 pub(super) trait Subscriber: Send + Sync {
-    /// Its package now; `None` while its authorization has ended.
+    /// Its current package; `None` while it is not authorized.
     fn package(&self) -> Option<Arc<Package>>;
-    /// Takes changes that happened at one time. Empty where what it may see has changed as a whole.
+    /// Receives changes detected together. Empty if its view changed as a whole.
     fn changed(&self, changes: &[RecordChange]);
-    /// One of the streams it watches is gone.
+    /// One of its watched streams is no longer served.
     fn stream_ended(&self, key: &StreamKey);
 }
 
-/// What of a stream is watched.
+/// The watched part of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Interest {
     /// All records.
@@ -58,13 +58,13 @@ pub(super) enum Interest {
     Record(WatchedKey),
 }
 
-/// A new subscriber of a stream.
+/// A request to join the watcher of a stream.
 pub(super) struct Joining {
     pub(super) subscriber: Arc<dyn Subscriber>,
     pub(super) interest: Interest,
     /// Whether the interest has ended.
     pub(super) is_over: Arc<AtomicBool>,
-    /// Answered when changes from then on are reported.
+    /// Answered once later changes will be reported.
     pub(super) done: oneshot::Sender<Result<(), RpcError>>,
 }
 
@@ -72,7 +72,7 @@ struct Member {
     subscriber: Arc<dyn Subscriber>,
     interest: Interest,
     is_over: Arc<AtomicBool>,
-    /// The package and the datasets that its group was found for.
+    /// The package and the revision of the datasets for which its group was chosen.
     seen: Option<(Arc<Package>, u64)>,
     group: Option<u64>,
     done: Option<oneshot::Sender<Result<(), RpcError>>>,
@@ -89,14 +89,14 @@ pub(super) struct Watcher {
     next_group: u64,
     /// The store's change token when all groups were last compared.
     token: Option<u64>,
-    /// All of the stream, as last read.
+    /// Digests of the whole stream at the last read.
     whole: Option<RecordDigests>,
     failures: u32,
-    /// Told of every change, whoever sees it.
+    /// Counts every change, whichever subscriber sees it.
     seen: watch::Sender<SeenCounts>,
 }
 
-/// Why a watcher looks at its stream.
+/// Why a watcher checks its stream.
 enum Reason {
     /// A subscriber joined, or the served datasets changed.
     Members,
@@ -129,7 +129,8 @@ impl Watcher {
         }
     }
 
-    /// Watches until nobody is interested; `retire` decides that no other can join any more.
+    /// Watches until the last subscriber has left. `retire` removes the watcher, so that nobody can
+    /// join, unless somebody is joining.
     pub(super) async fn run(mut self, retire: impl Fn(&UnboundedReceiver<Joining>) -> bool) {
         let stop = self.reader.stop.clone();
         let mut next = Instant::now() + self.reader.options().interval;
@@ -144,7 +145,7 @@ impl Watcher {
                 () = self.left.notified() => Reason::Left,
                 written = self.writes.recv() => match written {
                     Ok(written) if !self.reader.key.is_of(&written) => continue,
-                    // Missed some, which may be of this stream.
+                    // The missed writes may include this stream.
                     Ok(_) | Err(RecvError::Lagged(_)) => Reason::Interval,
                     Err(RecvError::Closed) => Reason::Stop,
                 },
@@ -196,14 +197,14 @@ impl Watcher {
             .min(MAX_BACKOFF.max(interval))
     }
 
-    /// Compares the stream with what each group saw last, and tells what changed.
+    /// Compares the stream with the state each group saw last, and notifies of changes.
     async fn look(&mut self, reason: &Reason) {
         self.regroup();
         self.refuse_suspended();
         if self.groups.iter().all(Group::is_suspended) {
             return;
         }
-        // Read before the rows, so that a change made meanwhile is looked for again.
+        // Taken before the rows are read, so that a concurrent change is found by the next check.
         let token = self.change_token().await;
         let mut read = self.groups.iter().filter(|it| !it.is_suspended());
         let is_known = read.all(Group::is_known);
@@ -226,19 +227,19 @@ impl Watcher {
             self.failures = 0;
             self.token = token;
         } else {
-            // The next look must not take the stream for unchanged.
+            // The next check must not treat the stream as unchanged.
             self.whole = None;
             self.failures = self.failures.saturating_add(1);
         }
     }
 
-    /// Changes when anything that the groups read may have changed; `None` where only reading can
-    /// tell.
+    /// A token that changes when anything the groups read may have changed; `None` if a store has
+    /// none.
     async fn change_token(&self) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
         let read = self.groups.iter().filter(|it| !it.is_suspended());
         for (place, group) in read.enumerate() {
-            // All read the stream itself; a row filter may follow relations to others.
+            // Every group reads the stream itself; row filters may also follow relations to others.
             if place == 0 || group.reads_other_streams() {
                 let token = self.reader.change_token(group.plan.rows()).await?;
                 token.hash(&mut hasher);
@@ -247,7 +248,7 @@ impl Watcher {
         Some(hasher.finish())
     }
 
-    /// Whether a group has to be read although nothing of the stream is known to have changed.
+    /// Whether a group has to be read although no change of the stream is known.
     fn is_needed(&self, id: u64, is_whole: bool) -> bool {
         let Some(group) = self.groups.iter().find(|group| group.id == id) else {
             return false;
@@ -258,14 +259,13 @@ impl Watcher {
         is_joined || joins || !group.is_known()
     }
 
-    /// Whether a member that joins watches a record of a stream that is not read whole.
+    /// Whether a joining member watches single records of a stream too large to be read whole.
     fn has_new_keys(&self) -> bool {
         self.groups.iter().any(Group::is_followed)
             && self.members.iter().any(|member| member.done.is_some())
     }
 
-    /// Whether anything of the stream changed, where that is cheaper to find out than to compare
-    /// every group.
+    /// Whether the stream changed. Assumed where checking is no cheaper than comparing every group.
     async fn has_changed(&mut self) -> bool {
         if self.groups.len() < 2 || self.groups.iter().any(Group::is_followed) {
             self.whole = None;
@@ -280,9 +280,9 @@ impl Watcher {
         !same
     }
 
-    /// Reads a group and tells its members what changed. Returns whether it could be read.
+    /// Reads a group and notifies its members of changes. Returns whether the read succeeded.
     async fn compare(&mut self, id: u64) -> bool {
-        // Once more where some members had to go: the others can be told nevertheless.
+        // Retry once after members were removed: the others can still be notified.
         for _ in 0..2 {
             let wanted = self.wanted(id);
             let Some(group) = self.groups.iter_mut().find(|group| group.id == id) else {
@@ -306,7 +306,7 @@ impl Watcher {
         true
     }
 
-    /// What the members of a group watch.
+    /// The records watched by the members of a group.
     fn wanted(&self, group: u64) -> Wanted {
         let mut wanted = Wanted::default();
         for member in self.members.iter().filter(|it| it.group == Some(group)) {
@@ -320,7 +320,7 @@ impl Watcher {
         wanted
     }
 
-    /// Signals a change to those who read the stream themselves.
+    /// Signals a change to code that reads the stream itself.
     fn count(&self, news: &News) {
         if news.is_everything || !news.records.is_empty() || !news.keyed.is_empty() {
             let key = &self.reader.key;
@@ -340,7 +340,7 @@ impl Watcher {
         let mut all: Vec<RecordChange> = records.map(|(at, kind)| change(at, *kind)).collect();
         all.sort();
         let members = self.members.iter();
-        // Those who are joining have not been answered, so they need not be told.
+        // Joining members have not been answered yet, so they are not notified.
         let members = members.filter(|it| it.group == Some(group) && it.done.is_none());
         for (place, member) in members.enumerate() {
             // Thousands of subscribers woken at once would delay every call that comes meanwhile.
@@ -360,8 +360,8 @@ impl Watcher {
         }
     }
 
-    /// Refuses those who join a suspended stream. Those who watched it before it was suspended stay,
-    /// and are told when it resumes.
+    /// Refuses members that join a suspended stream. Earlier members stay, and are notified when it
+    /// resumes.
     fn refuse_suspended(&mut self) {
         let suspended = self.groups.iter().filter_map(|it| {
             let stream = it.plan.rows().suspended()?;
@@ -376,12 +376,12 @@ impl Watcher {
         }
     }
 
-    /// Finds the group of every member whose package, or the datasets, have changed.
+    /// Reassigns members to groups after their package or the datasets have changed.
     fn regroup(&mut self) {
         let world = *self.worlds.borrow_and_update();
         let mut members = std::mem::take(&mut self.members);
         members.retain_mut(|member| {
-            // It is told nothing until it is authorized again.
+            // Gets no notifications until it is authorized again.
             let Some(package) = member.subscriber.package() else {
                 return true;
             };
@@ -425,19 +425,19 @@ impl Watcher {
         self.next_group
     }
 
-    /// Answers those who joined, in one group or in all.
+    /// Accepts the joining members of one group, or of all.
     fn admit(&mut self, group: Option<u64>) {
         let members = self.members.iter_mut();
         for member in members.filter(|it| group.is_none() || it.group == group) {
             if let Some(done) = member.done.take() {
-                // Whoever asked may have left.
+                // The subscriber may have left.
                 let _ = done.send(Ok(()));
             }
         }
     }
 
-    /// Refuses those of a group who joined, and ends the members that can never be told. Returns
-    /// whether any was ended, so that the others can be tried again.
+    /// Refuses the joining members of a group and, if the failure is final, ends the members that
+    /// it affects. Returns whether it is final, so that the others can be retried.
     fn fail(&mut self, group: u64, failure: &ReadFailure) -> bool {
         let key = &self.reader.key;
         let ends = failure.is_final();

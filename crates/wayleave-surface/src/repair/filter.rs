@@ -1,4 +1,4 @@
-//! A filter with its names, operators and values mended, whichever language it was written in.
+//! Repairs the names, operators and values of a filter, whichever query language it imitates.
 
 mod condition;
 
@@ -8,10 +8,10 @@ use wayleave_model::mapping::Datatype;
 use super::names::Names;
 pub(super) use condition::of_measure;
 
-/// How deep a filter is looked into.
+/// Maximum nesting depth of a repaired filter.
 const MAX_DEPTH: usize = 4;
 
-/// The operators that may stand between a field and a value in a text, longest first.
+/// Infix operators of conditions written as text, longest first.
 const SIGNS: &[(&str, &str)] = &[
     ("<=", "lte"),
     (">=", "gte"),
@@ -23,7 +23,7 @@ const SIGNS: &[(&str, &str)] = &[
     (">", "gt"),
 ];
 
-/// The filter that is meant; `None` where it cannot be told.
+/// The intended filter; `None` if it cannot be determined.
 pub(super) fn mended(names: &Names<'_>, given: &Json) -> Option<Map<String, Json>> {
     read(names, given, 0)
 }
@@ -63,7 +63,7 @@ fn read(names: &Names<'_>, given: &Json, depth: usize) -> Option<Map<String, Jso
     }
 }
 
-/// A condition as an object of three: `{"field": "x", "op": ">", "value": 1}`.
+/// A condition as an object: `{"field": "x", "op": ">", "value": 1}`.
 fn triple(filter: &Map<String, Json>) -> Option<(String, Json)> {
     let get = |names: &[&str]| names.iter().find_map(|it| filter.get(*it));
     let field = get(&["field", "column", "property"])?.as_str()?;
@@ -78,7 +78,7 @@ fn triple(filter: &Map<String, Json>) -> Option<(String, Json)> {
     Some((field.to_owned(), condition))
 }
 
-/// The parts of a text between its ANDs.
+/// Splits a text at its `AND`s.
 fn conjuncts(text: &str) -> Vec<String> {
     let mut parts: Vec<Vec<&str>> = vec![Vec::new()];
     for word in text.split_whitespace() {
@@ -96,7 +96,7 @@ pub(super) fn from_text(text: &str) -> Option<(String, Json)> {
     let first = SIGNS
         .iter()
         .filter_map(|(sign, op)| Some((text.find(sign)?, *sign, *op)));
-    // The first in the text; of two that begin there, the longer.
+    // The first operator in the text; of two that begin there, the longer.
     let (at, sign, op) = first.min_by_key(|(at, sign, _)| (*at, usize::MAX - sign.len()))?;
     let (field, rest) = text.split_at_checked(at)?;
     let value = literal(rest.strip_prefix(sign)?.trim())?;
@@ -125,8 +125,7 @@ pub(super) fn literal(text: &str) -> Option<Json> {
     )
 }
 
-/// Adds conditions to others; `None` where two say different things of one field in a way that one
-/// object cannot hold.
+/// Merges conditions into `all`; `None` if two conditions on one field cannot share an object.
 fn join(all: &mut Map<String, Json>, more: Map<String, Json>) -> Option<()> {
     for (name, condition) in more {
         match (all.get_mut(&name), condition) {
@@ -187,7 +186,7 @@ fn member(names: &Names<'_>, name: &str, wanted: &Json, depth: usize) -> Option<
     if let Some(quantified) = related(names, name, wanted, depth) {
         return Some(quantified);
     }
-    // The records behind a relation to many are spoken of with `some`.
+    // A condition on records behind a to-many relation takes `some`.
     if let Some((relation, rest)) = names.many(name)
         && let Some(behind) = names.behind(&relation)
     {
@@ -209,7 +208,7 @@ fn suffixed(name: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// A condition on related records: with a quantifier, or without one that is meant.
+/// A condition on related records, with an explicit or implied quantifier.
 fn related(
     names: &Names<'_>,
     name: &str,

@@ -1,4 +1,4 @@
-//! What only `aggregate` takes, mended.
+//! Repairs the arguments that only `aggregate` takes.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_plan::aggregate::AggregatePlan;
@@ -9,7 +9,7 @@ use super::names::Names;
 use super::{Arguments, filter, metrics, sort, split_outside_brackets};
 use crate::call_context::CallContext;
 
-/// Granularities, and what else they are called.
+/// Granularities and their synonyms.
 const GRANULARITIES: &[(&str, &[&str])] = &[
     ("minute", &["minutes", "minutely", "min"]),
     ("hour", &["hours", "hourly"]),
@@ -20,7 +20,7 @@ const GRANULARITIES: &[(&str, &[&str])] = &[
     ("year", &["years", "yearly", "annual", "annually"]),
 ];
 
-/// Mends the arguments of an aggregate.
+/// Repairs the arguments of an aggregate.
 pub(super) fn mend(
     names: &Names<'_>,
     call: &CallContext<'_>,
@@ -61,14 +61,14 @@ pub(super) fn mend(
     Some(())
 }
 
-/// The names that groups and measures have in the answer.
+/// The column names of the answer.
 fn header(call: &CallContext<'_>, arguments: &Arguments) -> Option<Vec<String>> {
     let request = AggregateRequest::read(arguments).ok()?;
     let plan = AggregatePlan::new(&call.view, &request, call.seal).ok()?;
     Some(plan.header().to_vec())
 }
 
-/// The column of the answer that a name means.
+/// The column of the answer that a name refers to.
 fn column(names: &Names<'_>, header: &[String], name: &str) -> Option<String> {
     let known = |wanted: &str| header.iter().find(|it| *it == wanted).cloned();
     if let Some(found) = known(name) {
@@ -88,14 +88,14 @@ fn column(names: &Names<'_>, header: &[String], name: &str) -> Option<String> {
     if let Some(found) = names.field(name).and_then(|it| known(&it)) {
         return Some(found);
     }
-    // A relation: its title, which comes after its key.
+    // A relation stands for its title, which comes after its key.
     let prefix = format!("{}.", names.relation(name).unwrap_or_default());
     let behind = header.iter().rev().find(|it| it.starts_with(&prefix));
     let near = || wayleave_model::nearest::nearest(name, header.iter().map(String::as_str));
     behind.cloned().or_else(|| near().map(str::to_owned))
 }
 
-/// The condition on groups that is meant.
+/// The intended condition on groups.
 fn conditions(names: &Names<'_>, header: &[String], given: &Json) -> Option<Json> {
     let given = match given {
         Json::String(text) => {
@@ -117,7 +117,7 @@ fn conditions(names: &Names<'_>, header: &[String], given: &Json) -> Option<Json
     Some(Json::Object(having))
 }
 
-/// The keys that are meant; one that is a period goes to `time`.
+/// The intended keys; a period is moved to `time`.
 fn keys(names: &Names<'_>, given: &Json, time: &mut Option<Json>) -> Option<Vec<String>> {
     let items = match given {
         Json::String(text) => {
@@ -171,7 +171,7 @@ fn period_key(names: &Names<'_>, item: &Json) -> Option<Json> {
     Some(json!({ "field": field, "granularity": granularity(word)? }))
 }
 
-/// The period that is meant.
+/// The intended period.
 fn period(names: &Names<'_>, given: &Json) -> Option<Json> {
     let given = match given {
         Json::String(text) => {

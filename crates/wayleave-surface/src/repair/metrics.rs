@@ -1,4 +1,4 @@
-//! Metrics, as other languages write them.
+//! Repairs metrics written in the syntax of other query languages.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::{AggregateOp, Datatype};
@@ -8,7 +8,7 @@ use wayleave_plan::view::MeasureView;
 use super::names::Names;
 use super::{filter, split_outside_brackets};
 
-/// Operations, and what else they are called.
+/// Operations and their synonyms.
 const OPS: &[(&str, &[&str])] = &[
     ("count", &["cnt", "number"]),
     (
@@ -27,7 +27,7 @@ const OPS: &[(&str, &[&str])] = &[
     ("max", &["maximum", "highest"]),
 ];
 
-/// The metrics that are meant.
+/// The intended metrics.
 pub(super) fn mended(names: &Names<'_>, given: Option<&Json>) -> Vec<Json> {
     match given {
         None => vec!["count".into()],
@@ -56,7 +56,7 @@ fn op(word: &str) -> Option<&'static str> {
     found.map(|(ours, _)| *ours)
 }
 
-/// The metric that a text means, itself where none is known.
+/// The intended metric of a text, or the text itself if none is found.
 fn from_text(names: &Names<'_>, text: &str) -> Json {
     let measures = names.stream().measures();
     if text == "count" || measures.iter().any(|it| it.name() == text) {
@@ -73,7 +73,7 @@ fn from_text(names: &Names<'_>, text: &str) -> Json {
     }
 }
 
-/// What a text asks for.
+/// A metric parsed from text.
 enum Parsed {
     Measure(String),
     Aggregate { op: String, field: Option<String> },
@@ -102,7 +102,7 @@ impl Parsed {
     }
 }
 
-/// A text without ` as name`, and the name.
+/// Splits off the ` as name` of a text.
 fn aliased(text: &str) -> (&str, Option<&str>) {
     let at = text.to_ascii_lowercase().rfind(" as ");
     match at.and_then(|at| text.split_at_checked(at)) {
@@ -136,7 +136,7 @@ fn aggregate(names: &Names<'_>, op: &str, argument: &str) -> Option<Parsed> {
     })
 }
 
-/// The measure that is spelt alike.
+/// The measure with this name, ignoring case and separators.
 fn measure<'a>(measures: &'a [MeasureView], text: &str) -> Option<&'a str> {
     let plain = |text: &str| text.replace(['_', ' ', '-'], "").to_lowercase();
     let mut alike = measures.iter().filter(|it| plain(it.name()) == plain(text));
@@ -164,7 +164,7 @@ fn parted(names: &Names<'_>, text: &str) -> Option<Parsed> {
     None
 }
 
-/// A field by itself: its sum, where it is a number that has one.
+/// A bare field stands for its sum, if it is a number that can be summed.
 fn summed(names: &Names<'_>, text: &str) -> Option<Parsed> {
     let path = names.field(text)?;
     let field = names.view(&path)?;

@@ -1,22 +1,22 @@
-//! Which stream, field or relation a name means that is none.
+//! Resolves misspelt names of streams, fields and relations.
 
 use wayleave_model::nearest::nearest;
 use wayleave_plan::view::{ConnectionView, FieldView, StreamView, View};
 
-/// The most hops of a path that is looked for.
+/// Maximum number of hops added to a path.
 const MAX_HOPS: usize = 3;
-/// The most paths of one length that are looked at.
+/// Maximum number of paths of one length to try.
 const MAX_PATHS: usize = 64;
-/// The most parts of a name that is looked at.
+/// Maximum number of segments of a name to resolve.
 const MAX_SEGMENTS: usize = 8;
 
-/// A name without what people vary: case, underscores, blanks, quotation marks.
+/// Normalizes a name: removes case, underscores, blanks and quotation marks.
 fn plain(name: &str) -> String {
     let letters = name.chars().filter(|c| c.is_alphanumeric());
     letters.flat_map(char::to_lowercase).take(128).collect()
 }
 
-/// The same in the singular, roughly.
+/// The approximate singular of a normalized name.
 fn singular(name: &str) -> String {
     let plain = plain(name);
     if let Some(stem) = plain.strip_suffix("ies") {
@@ -33,7 +33,7 @@ fn singular(name: &str) -> String {
     }
 }
 
-/// The one of these that is spelt alike, or else the one that differs in number only.
+/// The only name with the same normalized form, or else the same singular.
 fn alike<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let (same, one) = (plain(wanted), singular(wanted));
     let spelt = only(names.clone().filter(|it| plain(it) == same));
@@ -45,13 +45,13 @@ fn only<'a>(mut found: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     found.next().is_none().then_some(first)
 }
 
-/// The visible stream that a name means.
+/// The visible stream that a name refers to.
 pub(super) fn stream(view: &View, wanted: &str) -> Option<String> {
     let names: Vec<&str> = view.stream_names().collect();
     if names.contains(&wanted) {
         return Some(wanted.to_owned());
     }
-    // As in SQL, perhaps after the name of a schema.
+    // As in SQL, possibly qualified by a schema.
     let last = wanted.rsplit('.').next().unwrap_or(wanted);
     let streams = view.connections().iter().flat_map(|it| &it.streams);
     let mut typed: Vec<&str> = streams
@@ -69,7 +69,7 @@ pub(super) fn stream(view: &View, wanted: &str) -> Option<String> {
     found.map(str::to_owned)
 }
 
-/// What names mean in one stream.
+/// Resolves names within one stream.
 #[derive(Clone, Copy)]
 pub(super) struct Names<'v> {
     connection: &'v ConnectionView,
@@ -85,14 +85,14 @@ impl<'v> Names<'v> {
         self.stream
     }
 
-    /// The names of the stream that a relation leads to, whether to one or to many.
+    /// The names of the stream at the end of a to-one or to-many relation.
     pub(super) fn behind(&self, relation: &str) -> Option<Self> {
         let relation = self.stream.relation(relation)?;
         let stream = self.connection.stream(&relation.to)?;
         Some(Self::new(self.connection, stream))
     }
 
-    /// The field that a path ends in.
+    /// The field at the end of a path.
     pub(super) fn view(&self, path: &str) -> Option<&'v FieldView> {
         let (hops, last) = path.rsplit_once('.').unwrap_or(("", path));
         let hops = hops.split('.').filter(|it| !it.is_empty());
@@ -109,7 +109,7 @@ impl<'v> Names<'v> {
         is_to_one.then(|| self.behind(relation)).flatten()
     }
 
-    /// The path that a name means, itself where it is one.
+    /// The path that a name refers to, or the name itself if it is a path.
     pub(super) fn field(&self, name: &str) -> Option<String> {
         if self.view(name).is_some() {
             return Some(name.to_owned());
@@ -120,7 +120,7 @@ impl<'v> Names<'v> {
             return None;
         }
         let (first, rest) = segments.split_first()?;
-        // As in SQL, perhaps after the name of the table.
+        // As in SQL, possibly qualified by the table.
         let unqualified = (!rest.is_empty() && singular(first) == singular(self.stream.name()))
             .then(|| self.field(&rest.join(".")));
         unqualified
@@ -131,7 +131,7 @@ impl<'v> Names<'v> {
             .or_else(|| self.spelt(&segments, true))
     }
 
-    /// A path spelt alike; the field at its end perhaps only nearly.
+    /// A path with the same normalized names; if `nearly`, its last field may be misspelt.
     fn spelt(&self, segments: &[&str], nearly: bool) -> Option<String> {
         let (last, hops) = segments.split_last()?;
         let mut at = *self;
@@ -149,7 +149,7 @@ impl<'v> Names<'v> {
         Some(format!("{path}{field}"))
     }
 
-    /// The title of what a relation to one leads to, where that is named instead of a field.
+    /// The title of the target, where a to-one relation is named instead of a field.
     fn titled(&self, segments: &[&str]) -> Option<String> {
         let mut at = *self;
         let mut path = String::new();
@@ -165,7 +165,7 @@ impl<'v> Names<'v> {
         Some(format!("{path}{}", title.name()))
     }
 
-    /// A path that lacks its first hops: the only one of the fewest hops.
+    /// Completes a path that lacks its first hops, if the shortest completion is unique.
     fn farther(&self, segments: &[&str]) -> Option<String> {
         let mut level = vec![(String::new(), *self)];
         for _ in 0..MAX_HOPS {
@@ -175,7 +175,7 @@ impl<'v> Names<'v> {
                     if let Some(behind) = at.one(&relation.name) {
                         next.push((format!("{path}{}.", relation.name), behind));
                     }
-                    // Among very many paths none is known to be the only one.
+                    // Among very many paths, uniqueness is not checked.
                     if next.len() > MAX_PATHS {
                         return None;
                     }
@@ -195,7 +195,7 @@ impl<'v> Names<'v> {
         None
     }
 
-    /// The relation that a name means: by its own name, or by the stream it leads to.
+    /// The relation that a name refers to, by its own name or by its target stream.
     pub(super) fn relation(&self, name: &str) -> Option<String> {
         let relations = self.stream.relations();
         let names: Vec<&str> = relations.map(|it| it.name.as_str()).collect();
@@ -216,7 +216,7 @@ impl<'v> Names<'v> {
         }
     }
 
-    /// The relation to many that a path begins with, and the rest.
+    /// Splits off the to-many relation that a path begins with.
     pub(super) fn many<'n>(&self, path: &'n str) -> Option<(String, &'n str)> {
         let (first, rest) = path.split_once('.')?;
         let relation = self.relation(first)?;
@@ -224,7 +224,7 @@ impl<'v> Names<'v> {
         (!self.stream.is_to_one(followed)).then_some((relation, rest))
     }
 
-    /// A field to show, and the relation to many that must be expanded for it.
+    /// A field to show, and the to-many relation that must be expanded for it.
     pub(super) fn shown(&self, name: &str, expanded: &[String]) -> (String, Option<String>) {
         let related = |relation: &str, rest: &str| {
             let behind = self.behind(relation)?;

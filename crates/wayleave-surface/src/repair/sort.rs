@@ -1,25 +1,25 @@
-//! Keys of a sort, as other languages write them.
+//! Parses sort keys written in the syntax of other query languages.
 
 use serde_json::{Map, Value as Json};
 
 use super::split_outside_brackets;
 
-/// A key of a sort.
+/// A sort key.
 pub(super) struct SortKey {
-    /// As it is given.
+    /// The name as given.
     pub(super) name: String,
     pub(super) descending: bool,
 }
 
 impl SortKey {
-    /// The key as it is written here, by another name where there is one.
+    /// The key in our syntax, under another name if given.
     pub(super) fn named(self, name: Option<String>) -> String {
         let sign = if self.descending { "-" } else { "" };
         format!("{sign}{}", name.unwrap_or(self.name))
     }
 }
 
-/// The keys of a sort in any shape: `"x desc, y"`, `{"field": "x", "order": "desc"}`, `{"x": -1}`.
+/// Sort keys in any form: `"x desc, y"`, `{"field": "x", "order": "desc"}`, `{"x": -1}`.
 pub(super) fn keys(given: &Json) -> Vec<SortKey> {
     match given {
         Json::String(text) => {

@@ -1,5 +1,5 @@
-//! What there is to read, as resources: `wayleave://schema`, `wayleave://kg/types` and
-//! `wayleave://stats`, each under the caller's package.
+//! The inventory as resources: `wayleave://schema`, `wayleave://kg/types` and `wayleave://stats`,
+//! each under the caller's package.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,7 +23,7 @@ const COUNT_TIMEOUT: Duration = Duration::from_millis(500);
 /// Maximum size of a body, in bytes.
 const BODY_BYTES: usize = 256 * 1024;
 
-/// A resource about everything that a caller may read.
+/// A resource that summarizes everything a caller may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BuiltIn {
     Schema,
@@ -63,7 +63,7 @@ impl BuiltIn {
         }
     }
 
-    /// The resource, for callers who see any dataset.
+    /// The resource, for callers that see any dataset.
     pub(crate) fn resource(self, service: &ReadService, who: Visibility) -> Resource {
         let service = service.clone();
         Resource::new(self.uri(), self.name(), move |read: Read| {

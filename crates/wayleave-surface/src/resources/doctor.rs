@@ -1,7 +1,7 @@
 //! `wayleave://doctor`: whether the sources that a caller reads answer and fit their mappings, for
 //! callers with the scope `builder`.
 //!
-//! Tells the kind of a failure. Hosts, tables and driver messages are for the operator.
+//! Shows only the kind of a failure. Hosts, tables and driver messages are for the operator.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub fn resource(service: &ReadService, doctor: Arc<dyn Doctor>) -> Resource {
                 connections.map(|it| it.connection_id.clone()).collect()
             };
             let found = doctor.examine(&connections).await;
-            // Whatever the deployment examined, a caller learns of its own connections alone.
+            // Whatever the deployment examined, a caller learns only of its own connections.
             let told = found
                 .iter()
                 .filter(|it| connections.contains(&it.connection_id));
@@ -78,7 +78,7 @@ pub fn resource(service: &ReadService, doctor: Arc<dyn Doctor>) -> Resource {
     .visible(builders_who_read())
 }
 
-/// Callers with the scope `builder`, among those who may read at all.
+/// Visible to callers with the scope `builder` that may also read.
 fn builders_who_read() -> Visibility {
     let builder = access::requires(Scope::Builder, URI);
     Visibility::rule(move |caller| {

@@ -15,7 +15,7 @@ use crate::{escape, url};
 
 /// Maximum size of the rows read for a page, in bytes.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Member of `_meta` that tells of the page.
+/// Member of `_meta` that describes the page.
 const META: &str = "io.wayleave/page";
 
 const LIMIT: NumberParameter = NumberParameter {

@@ -23,7 +23,7 @@ use crate::{escape, url};
 const RECORD_BYTES: usize = 1024 * 1024;
 /// Maximum number of relations followed by one statement. Computed fields follow others beside them.
 const RELATIONS_PER_READ: usize = 20;
-/// Member of `_meta` that tells of the window.
+/// Member of `_meta` that describes the window.
 const META: &str = "io.wayleave/window";
 
 const LIMIT: NumberParameter = NumberParameter {
@@ -174,7 +174,7 @@ fn keys(relations: &[ToOne<'_>]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Where a relation leads from a record; nowhere also where its own grant hides the other record.
+/// The target of a relation of a record; none also if the target's grant hides it.
 fn link(stream: &StreamView, (relation, target): &ToOne<'_>, record: &Record) -> Link {
     let keys = target.key_fields().iter();
     let key: Option<Vec<&Value>> = keys
@@ -217,7 +217,7 @@ async fn field_text(
     field: &str,
 ) -> Result<Option<String>, Refusal> {
     let stream = located(&call.view, type_name, id).map(|(_, stream)| stream);
-    // A path is no field of the record.
+    // A path is not a field of the record.
     if stream.is_none_or(|it| it.field(field).is_none()) {
         return Ok(None);
     }

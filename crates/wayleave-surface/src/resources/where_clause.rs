@@ -109,7 +109,7 @@ impl WhereClause {
             return Err(InvalidParameter::new(name, "not_filterable", message));
         }
         let value = match field.mask() {
-            // Whatever it stands for, a token is a text.
+            // A token is text, whatever value it stands for.
             Some(_) => Some(self.value.as_str().into()),
             None => literal(field.datatype(), &self.value),
         };
@@ -149,7 +149,7 @@ pub(crate) fn is_forbidden(c: char) -> bool {
     matches!(c, '"' | '\'' | '`' | '\\' | '\u{2028}' | '\u{2029}') || c.is_control()
 }
 
-/// A text as an operand of `query_records`; `None` where it is none of the datatype.
+/// A text as an operand of `query_records`; `None` if it is not of the datatype.
 fn literal(datatype: Datatype, text: &str) -> Option<Json> {
     match datatype {
         Datatype::String | Datatype::Iri => Some(text.into()),
@@ -160,7 +160,7 @@ fn literal(datatype: Datatype, text: &str) -> Option<Json> {
         },
         Datatype::Number => {
             let number = serde_json::from_str::<Number>(text).ok();
-            // The parser passes over white space.
+            // The parser would accept surrounding white space.
             number
                 .filter(|_| !text.contains(char::is_whitespace))
                 .map(Json::Number)

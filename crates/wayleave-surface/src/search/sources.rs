@@ -65,7 +65,7 @@ impl Sources {
                 fields: it.fields.clone(),
                 is_whole: it.is_whole(),
                 state: match index {
-                    // Its index is of a source that its mapping no longer describes.
+                    // The index was built from a source that the mapping no longer describes.
                     _ if it.view.is_suspended() => {
                         State::Missing(Missing::Unread(failure::suspended(id, name)))
                     }
@@ -92,7 +92,7 @@ impl Sources {
         streams.any(|it| matches!(it.state, State::Ready(_)))
     }
 
-    /// Why a stream was not searched, if that is not for want of an index.
+    /// Why a stream could not be read, other than a missing index.
     pub(super) fn unread(&self) -> Option<&Refusal> {
         self.streams.iter().find_map(|it| match &it.state {
             State::Missing(Missing::Unread(refusal)) => Some(refusal),

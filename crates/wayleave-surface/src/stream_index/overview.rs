@@ -6,11 +6,11 @@ use wayleave_plan::view::{FieldView, StreamView};
 
 use crate::escape::inline;
 
-/// What the marks of a line mean.
+/// Explains the marks in a line.
 pub(super) const LEGEND: &str = "Each line: key, fields by type (* computed, [] several values), \
     relations to one (usable in paths: relation.field), to many (some, none, expand), measures.";
 
-/// A field's name with its marks, and its values where there is room for so many.
+/// A field's name with its marks, and its closed list if it has at most `values` values.
 fn marked(field: &FieldView, values: usize) -> String {
     let mut name = field.name().to_owned();
     if field.is_computed() {
@@ -41,7 +41,7 @@ fn by_type(stream: &StreamView, values: usize) -> Vec<(Datatype, String)> {
     Datatype::ALL.iter().filter_map(typed).collect()
 }
 
-/// The relations that lead to one record, or those that lead to many: names and streams.
+/// The to-one or the to-many relations: names and target streams.
 fn relations(stream: &StreamView, to_one: bool) -> Vec<(&str, &str)> {
     let relations = stream.relations();
     let relations = relations.filter(|it| stream.is_to_one(it) == to_one);
@@ -50,7 +50,7 @@ fn relations(stream: &StreamView, to_one: bool) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Appends what follows a stream's name.
+/// Appends the line after a stream's name.
 pub(super) fn line(text: &mut String, stream: &StreamView, values: usize) {
     let key: Vec<&str> = stream.key_fields().iter().map(FieldView::name).collect();
     say!(text, " key {}", key.join(" "));
@@ -75,7 +75,7 @@ pub(super) fn line(text: &mut String, stream: &StreamView, values: usize) {
     }
 }
 
-/// The same for programs.
+/// The same as structure.
 pub(super) fn structure(object: &mut Map<String, Json>, stream: &StreamView, values: usize) {
     let mut put = |name: &str, value: Json| object.insert(name.to_owned(), value);
     let key: Vec<&str> = stream.key_fields().iter().map(FieldView::name).collect();

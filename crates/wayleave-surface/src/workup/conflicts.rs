@@ -1,8 +1,8 @@
 //! Finds where records disagree about one entity.
 //!
 //! Either two records of one entity, in two connections, state one field differently; or two
-//! related records differ in two fields to which the mapping gives one predicate, that is, which it
-//! says state the same.
+//! related records differ in two fields with the same predicate in the mapping, which declares that
+//! they state the same.
 
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::Section;
@@ -207,8 +207,8 @@ pub(super) fn between(links: &[Link], reached: &ReachedRecords<'_>) -> Vec<Draft
     drafts
 }
 
-/// Whether a person has said that two fields state the same, by giving them one predicate. Fields
-/// of the same name share a predicate without anybody saying so.
+/// Whether a person declared that two fields state the same, by giving them one predicate. Fields
+/// of the same name share a predicate by default, which declares nothing.
 fn same_property(one: &FieldView, other: &FieldView) -> bool {
     let said = |field: &FieldView| field.predicate() != field.name();
     one.predicate() == other.predicate() && (said(one) || said(other))

@@ -1,4 +1,4 @@
-//! What is said of one field: operators and values, mended.
+//! Repairs the condition on one field: its operators and values.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::Datatype;
@@ -11,7 +11,7 @@ use wayleave_plan::view::FieldView;
 use super::super::names::Names;
 use super::{SIGNS, literal};
 
-/// The condition that is meant of a field.
+/// The intended condition on a field.
 pub(super) fn mended(names: &Names<'_>, field: Option<&FieldView>, wanted: &Json) -> Json {
     let Some(field) = field else {
         return wanted.clone();
@@ -24,7 +24,7 @@ pub(super) fn mended(names: &Names<'_>, field: Option<&FieldView>, wanted: &Json
     compared.condition(wanted)
 }
 
-/// The condition that is meant of a measure.
+/// The intended condition on a measure.
 pub(in super::super) fn of_measure(wanted: &Json) -> Json {
     let compared = Compared {
         names: None,
@@ -35,7 +35,7 @@ pub(in super::super) fn of_measure(wanted: &Json) -> Json {
 }
 
 struct Compared<'a> {
-    /// What a field to compare with is looked up in.
+    /// Resolves the names of fields to compare with.
     names: Option<&'a Names<'a>>,
     datatype: Datatype,
     field: Option<&'a FieldView>,
@@ -66,7 +66,7 @@ impl Compared<'_> {
         }
     }
 
-    /// A comparison that is written in a text: `">= 10"`.
+    /// A comparison written as text: `">= 10"`.
     fn signed(&self, scalar: &Json) -> Option<(&'static str, Json)> {
         let text = scalar.as_str().map(str::trim)?;
         if matches!(self.datatype, Datatype::String | Datatype::Iri) {
@@ -76,7 +76,7 @@ impl Compared<'_> {
         Some((*op, literal(text.strip_prefix(*sign)?.trim())?))
     }
 
-    /// One operator and its value, as the operators that are meant.
+    /// The intended operators for one operator and its value.
     fn operator(&self, op: &str, value: &Json) -> Map<String, Json> {
         let known = operators(self.datatype);
         let word = op.trim_start_matches('$').to_ascii_lowercase();
@@ -125,8 +125,8 @@ impl Compared<'_> {
         values.iter().map(|it| self.value(it)).collect()
     }
 
-    /// The first day that a year, a month or a day means, and the first after it, where it is no
-    /// value of the field itself.
+    /// The first day of a year, month or day and the first day after it, unless the text is itself
+    /// a value of the field.
     fn span(&self, op: &str, value: &Json) -> Option<(String, String)> {
         let text = match value {
             Json::String(text) => text.trim().to_owned(),
@@ -167,7 +167,7 @@ impl Compared<'_> {
         first(&from).zip(first(&after)).map(|_| (from, after))
     }
 
-    /// A value of the datatype, where another was given for it.
+    /// Converts a value to the datatype of the field, where possible.
     fn value(&self, value: &Json) -> Json {
         if let Some(other) = value.get("field").and_then(Json::as_str)
             && let Some(path) = self.names.and_then(|it| it.field(other))
@@ -206,7 +206,7 @@ impl Compared<'_> {
         self.listed(mended.unwrap_or_else(|| value.clone()))
     }
 
-    /// The value of a closed list that is meant.
+    /// The intended value of a closed list.
     fn listed(&self, value: Json) -> Json {
         let one_of = self.field.map_or(&[][..], |it| it.one_of());
         let known: Vec<String> = one_of.iter().map(ToString::to_string).collect();
@@ -223,7 +223,7 @@ impl Compared<'_> {
     }
 }
 
-/// A pattern with `%` as one of our operators.
+/// Converts a pattern with `%` to one of our operators.
 fn pattern(word: &str, value: &Json) -> Option<(&'static str, String)> {
     let folds = match word {
         "like" => false,

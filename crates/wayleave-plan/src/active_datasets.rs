@@ -1,6 +1,6 @@
 //! The active ratified mappings, by connection: everything that is served.
 //!
-//! Knows nothing of callers. [`View`](crate::view::View) is the part that one package sees.
+//! Knows nothing of callers. [`View`](crate::view::View) is the part visible to one package.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub struct ActiveDatasets {
     suspended: Arc<SuspendedStreams>,
 }
 
-/// The streams that no longer fit their source. They are described and never read: every plan that
+/// The streams that no longer fit their source. They are described but never read: a plan that
 /// would read one names it, and no store answers such a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SuspendedStreams(BTreeMap<String, BTreeSet<String>>);
@@ -34,7 +34,7 @@ impl SuspendedStreams {
         streams.is_some_and(|it| it.contains(stream))
     }
 
-    /// Whether none is suspended.
+    /// Whether no stream is suspended.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -46,7 +46,7 @@ impl SuspendedStreams {
     }
 }
 
-/// Two active mappings claim one name.
+/// A conflict between two active mappings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ActiveDatasetsError {
     /// Two datasets have one name.
@@ -92,7 +92,7 @@ impl ConnectionOwners {
 }
 
 impl ActiveDatasets {
-    /// Collects these mappings, and fails where two of them conflict.
+    /// Collects these mappings. Fails if two of them conflict.
     pub fn new(mut datasets: Vec<Arc<Ratified<Mapping>>>) -> Result<Self, ActiveDatasetsError> {
         datasets.sort_by(|a, b| a.dataset.name.as_str().cmp(b.dataset.name.as_str()));
         let mut owners = ConnectionOwners::default();
@@ -112,13 +112,13 @@ impl ActiveDatasets {
         })
     }
 
-    /// The same datasets, of which these streams are suspended.
+    /// Sets the suspended streams.
     #[must_use]
     pub fn with_suspended(self, suspended: Arc<SuspendedStreams>) -> Self {
         Self { suspended, ..self }
     }
 
-    /// The streams that are not read, because they no longer fit their source.
+    /// The streams that are not read because they no longer fit their source.
     pub fn suspended(&self) -> &Arc<SuspendedStreams> {
         &self.suspended
     }

@@ -1,4 +1,4 @@
-//! `aggregate`: measures of records, by group and by calendar period.
+//! `aggregate`: measures of records by group and calendar period.
 
 mod masked;
 mod metric;
@@ -32,15 +32,15 @@ pub struct AggregatePlan {
     connector_key: String,
     stream: String,
     header: Vec<String>,
-    /// How many of the header's names are keys.
+    /// Number of keys; they come first in the header.
     keys: usize,
     granularity: Option<Granularity>,
     groups: AuthorizedPlan,
     totals: Option<AuthorizedPlan>,
-    /// Where each column of the order is in the header.
+    /// The header index of each column of the order.
     order: Vec<usize>,
     limit: u32,
-    /// How the keys are masked, where one is.
+    /// The masked keys, if there are any.
     masked: Option<MaskedKeys>,
     binding: Binding,
 }
@@ -48,10 +48,10 @@ pub struct AggregatePlan {
 impl AggregatePlan {
     /// Plans an aggregate.
     ///
-    /// The header is the fields of `group_by`, the field of `group_by_time`, then the measures by
-    /// their labels. A relation in `group_by` stands for the key of what it leads to and its title.
-    /// Without a `sort` groups come by period where there is one, else from the largest first measure
-    /// down, then by their keys.
+    /// The header is the fields of `group_by`, the field of `group_by_time`, then the labels of the
+    /// measures. A relation in `group_by` stands for the key and the title of its target. Without a
+    /// `sort` groups are ordered by period if there is one, else by the first measure, largest
+    /// first; then by their keys.
     pub fn new(view: &View, request: &AggregateRequest, seal: Seal<'_>) -> Result<Self, Refusal> {
         let connection_id = request.connection_id.as_deref();
         let (connection, stream) = view.locate(Tool::Aggregate, &request.stream, connection_id)?;
@@ -147,7 +147,7 @@ impl AggregatePlan {
         Ok(plan)
     }
 
-    /// Goes on where a cursor says.
+    /// Continues from a cursor.
     fn resume(&mut self, cursor: &str, seal: Seal<'_>) -> Result<(), Refusal> {
         let opened = seal.open(&self.binding, CURSOR_HOURS, cursor);
         let at = opened.map(|position| position.at);
@@ -177,55 +177,55 @@ impl AggregatePlan {
             )))
     }
 
-    /// The connection that is read.
+    /// The connection of the stream.
     pub fn connection_id(&self) -> &str {
         &self.connection_id
     }
 
-    /// The dataset that is read.
+    /// The dataset of the stream.
     pub fn connector_key(&self) -> &str {
         &self.connector_key
     }
 
-    /// The stream that is read.
+    /// The stream.
     pub fn stream(&self) -> &str {
         &self.stream
     }
 
-    /// The names of the answer's values, in order.
+    /// The names of the columns of the answer.
     pub fn header(&self) -> &[String] {
         &self.header
     }
 
-    /// How many of them, the first ones, are keys of groups.
+    /// Number of key columns; they come first in the header.
     pub fn keys(&self) -> usize {
         self.keys
     }
 
-    /// How long the period is that the last key begins, where groups have one.
+    /// The granularity of the last key, if it is a calendar period.
     pub fn granularity(&self) -> Option<Granularity> {
         self.granularity
     }
 
-    /// The groups to read: up to one more than the answer holds, or, where a key is masked, as many as
-    /// are ranked by their tokens.
+    /// The groups to read: one more than the answer holds, to know whether more follow; if a key is
+    /// masked, as many as can be ranked by token.
     pub fn groups(&self) -> &AuthorizedPlan {
         &self.groups
     }
 
-    /// The same of all records together, if that was asked for: one row of the measures.
+    /// The same measures over all records, if requested: a single row.
     pub fn totals(&self) -> Option<&AuthorizedPlan> {
         self.totals.as_ref()
     }
 
-    /// Whether the groups must all be read before any is shown, because a key is masked: their order
-    /// by its values would tell of them.
+    /// Whether all groups must be read before any is shown. True if a key is masked, because the
+    /// store's order by plain values would reveal how they compare.
     pub fn is_ranked_by_tokens(&self) -> bool {
         self.masked.is_some()
     }
 
-    /// The groups in the order of the answer, from where it begins, and whether there are more than
-    /// those. `cut` says that the store had more than were read.
+    /// Ranks the groups, and returns those from the start of the page on and whether more follow
+    /// them. `cut` means that the store had more groups than were read.
     pub fn ranked(
         &self,
         rows: Vec<Vec<Value>>,
@@ -237,7 +237,7 @@ impl AggregatePlan {
         }
     }
 
-    /// The groups of the answer, and whether there are more.
+    /// The groups of the page, and whether more follow.
     pub fn answer<'a>(&self, rows: &'a [Vec<Value>]) -> (&'a [Vec<Value>], bool) {
         match rows.split_at_checked(self.limit()) {
             Some((shown, rest)) => (shown, !rest.is_empty()),
@@ -245,8 +245,8 @@ impl AggregatePlan {
         }
     }
 
-    /// Whether the limit parts groups that are equal in what they are sorted by first, and that is a
-    /// measure: then those that follow rank as high as the last one shown.
+    /// Whether the page ends inside a tie: the groups are ordered by a measure first, and the next
+    /// group has the same value as the last one shown.
     pub fn cuts_tie(&self, rows: &[Vec<Value>]) -> bool {
         let Some(place) = self.order.first().copied().filter(|it| *it >= self.keys) else {
             return false;
@@ -259,7 +259,7 @@ impl AggregatePlan {
         }
     }
 
-    /// The cursor that continues after a group of the answer.
+    /// The cursor that continues after a group.
     pub fn cursor(&self, last: &[Value], seal: Seal<'_>) -> Option<String> {
         let at = self.order.iter().map(|place| last.get(*place).cloned());
         let position = CursorPosition {
@@ -279,7 +279,7 @@ fn invalid(message: impl Into<String>, param: &str) -> Refusal {
     Refusal::new(Code::InvalidRequest, message).param(param)
 }
 
-/// The same aggregates over all records together.
+/// The same aggregates over all records as one group.
 fn totals(groups: &Groups) -> Groups {
     let keys = groups.by.len();
     let moved = |column: &Column| column.without_keys(keys);
@@ -295,7 +295,7 @@ fn totals(groups: &Groups) -> Groups {
     }
 }
 
-/// One key of the groups.
+/// A key of the groups.
 struct NamedKey {
     name: String,
     datatype: Datatype,
@@ -329,11 +329,11 @@ fn keys(scope: &mut PathScope<'_>, request: &AggregateRequest) -> Result<Vec<Nam
     Ok(keys)
 }
 
-/// What a name in `group_by` stands for: a field, or the key and the title of what a relation leads
-/// to.
+/// Resolves a name in `group_by`: a field, or a relation, which stands for the key and the title of
+/// its target.
 fn grouped_by(scope: &mut PathScope<'_>, name: &str) -> Result<Vec<NamedColumn>, Refusal> {
     let op = AggregateOp::GroupBy;
-    // No field and relation of a stream have one name.
+    // Fields and relations of a stream share one namespace.
     let Some((target, relation)) = scope.relation(name) else {
         return grouping(scope, name, op, "group_by").map(|one| vec![one]);
     };
@@ -357,7 +357,7 @@ fn grouped_by(scope: &mut PathScope<'_>, name: &str) -> Result<Vec<NamedColumn>,
         .collect()
 }
 
-/// A field that may be grouped by.
+/// Resolves a field that may be grouped by.
 fn grouping(
     scope: &mut PathScope<'_>,
     name: &str,
@@ -401,12 +401,12 @@ fn period(scope: &mut PathScope<'_>, time: &TimeGroup) -> Result<NamedKey, Refus
                 Some(name) => zone(name)?,
             },
         },
-        // No masked field is grouped by its period.
+        // Masked fields cannot be grouped by period.
         masking: None,
     })
 }
 
-/// The zone's name as the IANA database spells it.
+/// Normalizes a time zone to its spelling in the IANA database.
 fn zone(name: &str) -> Result<String, Refusal> {
     Calendar::new(name)
         .ok()
@@ -420,8 +420,7 @@ fn zone(name: &str) -> Result<String, Refusal> {
         })
 }
 
-/// What a cursor is bound to: who asks, under which grants and mapping, and the aggregate but for its
-/// limit.
+/// Binds a cursor to the caller, its grants, the mapping, and the aggregate except for its limit.
 fn binding(view: &View, stream: &StreamView, request: &AggregateRequest) -> Binding {
     let sort: Vec<String> = request.sort.iter().map(SortKey::to_string).collect();
     let metrics: Vec<String> = request.metrics.iter().map(Metric::canonical).collect();

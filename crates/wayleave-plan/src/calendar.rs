@@ -1,6 +1,6 @@
 //! Calendar periods: where the minute, day or quarter of a time begins in a time zone.
 //!
-//! Every store answers by this definition; adapters whose store has no such function call it.
+//! Every store must answer by this definition; adapters whose store lacks such a function call it.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -15,7 +15,7 @@ pub struct Calendar {
     zone: TimeZone,
 }
 
-/// The name is not in the IANA time zone database.
+/// The error for a name that is not in the IANA time zone database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an IANA time zone")]
 pub struct UnknownZone;

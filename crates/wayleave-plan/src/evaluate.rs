@@ -1,5 +1,4 @@
-//! What a formula gives, said once: the interpreter and stores without exact arithmetic of their
-//! own compute with this.
+//! Evaluates formulas, for the interpreter and for stores without exact arithmetic of their own.
 
 use std::cmp::Ordering;
 
@@ -8,8 +7,8 @@ use wayleave_model::mapping::Datatype;
 
 use crate::value::{Exact, Value};
 
-/// The value of a formula, given those of its leaves. A leaf that is no value of its datatype makes
-/// the whole [`Value::Malformed`].
+/// Evaluates a formula, given the values of its leaves. A leaf whose value is not of its datatype
+/// makes the result [`Value::Malformed`].
 pub fn evaluate<L>(formula: &Formula<L>, leaf: &dyn Fn(&L) -> Value) -> Value {
     match compute(formula, leaf) {
         Ok(value) => value,
@@ -17,7 +16,7 @@ pub fn evaluate<L>(formula: &Formula<L>, leaf: &dyn Fn(&L) -> Value) -> Value {
     }
 }
 
-/// A leaf holds what is not of its datatype.
+/// A leaf's value is not of its datatype.
 struct Malformed;
 
 fn compute<L>(formula: &Formula<L>, leaf: &dyn Fn(&L) -> Value) -> Result<Value, Malformed> {
@@ -81,7 +80,7 @@ fn compute<L>(formula: &Formula<L>, leaf: &dyn Fn(&L) -> Value) -> Result<Value,
             then,
             otherwise,
         } => {
-            // Both are looked at, so that a malformed value is met on every store alike.
+            // Evaluate both branches, so that every store detects the same malformed values.
             let (then, otherwise) = (value(then)?, value(otherwise)?);
             if is_true(condition)? { then } else { otherwise }
         }
@@ -93,7 +92,7 @@ fn literal(datatype: Datatype, literal: &Literal) -> Value {
         Literal::Null => Value::Null,
         Literal::Boolean(it) => Value::Boolean(*it),
         Literal::Text(text) if datatype.is_text() => Value::Text(text.as_str().into()),
-        // The mapping's own check holds literals to their datatypes.
+        // Ratified mappings contain only literals that fit their datatype.
         Literal::Text(text) => Value::from_text(datatype, text).unwrap_or(Value::Null),
         Literal::Number(number) => match datatype {
             Datatype::Integer => number
@@ -106,7 +105,7 @@ fn literal(datatype: Datatype, literal: &Literal) -> Value {
     }
 }
 
-/// The value of a literal, as stores are to bind it.
+/// The value of a literal, for stores to bind.
 pub fn literal_value<L>(formula: &Formula<L>) -> Option<Value> {
     match &formula.node {
         Node::Literal(it) => Some(literal(formula.datatype, it)),

@@ -1,7 +1,7 @@
-//! Following relations, one hop, each as a read of its own under the target's own grant.
+//! Follows relations by one hop. Each is read separately, under the target's own grant.
 //!
-//! A record shows its first [`EXPANDED_ROWS`] related records in the target's own default order.
-//! A dotted name in `fields`, such as `employer.name`, narrows what is shown of them.
+//! Each record shows its first [`MAX_EXPANDED_RECORDS`] related records, in the default order of their
+//! stream. Dotted names in `fields`, such as `employer.name`, select the fields shown of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,9 +9,11 @@ use std::sync::Arc;
 use wayleave_model::mapping::{Datatype, ExactNumber, Relation};
 
 use crate::layout::{self, Layout, Record};
-use crate::plan::{AuthorizedPlan, Column, Comparison, Each, JoinedTable, Predicate, Rows, TARGET};
+use crate::plan::{
+    AuthorizedPlan, Column, Comparison, JoinedTable, PartitionLimit, Predicate, Rows, TARGET,
+};
 use crate::refusal::{Code, Refusal, quoted};
-use crate::request::EXPANDED_ROWS;
+use crate::request::MAX_EXPANDED_RECORDS;
 use crate::scope::{PathScope, joining};
 use crate::value::Value;
 use crate::view::{ConnectionView, FieldView, StreamView};
@@ -20,22 +22,22 @@ use crate::view::{ConnectionView, FieldView, StreamView};
 #[derive(Debug, Clone)]
 pub struct Expansion {
     relation: String,
-    /// Which expansion of its query it is.
+    /// The index of this expansion in its query.
     index: usize,
     target: StreamView,
-    /// The target's joining columns.
+    /// The target's join columns.
     theirs: Vec<Column>,
-    /// Whether each record is related to at most one.
+    /// Whether each record has at most one related record.
     single: bool,
     layout: Layout,
-    /// What the target's fields are read from besides its own table.
+    /// The tables that the target's fields are read from, besides its own.
     tables: Arc<Vec<JoinedTable>>,
 }
 
 /// The related records of one record.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Related {
-    /// At most [`EXPANDED_ROWS`].
+pub struct RelatedRecords {
+    /// The records, at most [`MAX_EXPANDED_RECORDS`].
     pub records: Vec<Record>,
     /// Whether there are more.
     pub more: bool,
@@ -47,17 +49,17 @@ impl Expansion {
         &self.relation
     }
 
-    /// The stream it leads to.
+    /// The name of the target stream.
     pub fn stream(&self) -> &str {
         self.target.name()
     }
 
-    /// The stream it leads to, as far as it may be seen.
+    /// The target stream, as the caller sees it.
     pub fn target(&self) -> &StreamView {
         &self.target
     }
 
-    /// Whether a record has values to follow it by.
+    /// Whether a record has values for the join.
     pub fn leads(&self, record: &Record) -> bool {
         self.joining(record).is_some()
     }
@@ -67,12 +69,12 @@ impl Expansion {
         self.layout.header()
     }
 
-    /// Whether each record is related to at most one.
+    /// Whether each record has at most one related record.
     pub fn single(&self) -> bool {
         self.single
     }
 
-    /// What to read for these records; `None` when none of them leads anywhere.
+    /// The read of these records' related records; `None` if none of them has values for the join.
     pub fn plan(&self, records: &[Record]) -> Option<AuthorizedPlan> {
         let mut wanted: Vec<Vec<Value>> = Vec::new();
         for values in records.iter().filter_map(|record| self.joining(record)) {
@@ -84,7 +86,11 @@ impl Expansion {
             return None;
         }
         let parents = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
-        let per_parent = if self.single { 1 } else { EXPANDED_ROWS + 1 };
+        let per_parent = if self.single {
+            1
+        } else {
+            MAX_EXPANDED_RECORDS + 1
+        };
         Some(self.layout.plan(
             self.target.target(),
             Arc::clone(&self.tables),
@@ -93,7 +99,7 @@ impl Expansion {
                 predicate: Predicate::all([self.target.base(), self.matching(wanted)]),
                 order: layout::default_order(&self.target),
                 after: None,
-                each: (!self.single).then(|| Each {
+                each: (!self.single).then(|| PartitionLimit {
                     by: self.theirs.clone(),
                     limit: per_parent,
                 }),
@@ -103,9 +109,9 @@ impl Expansion {
         ))
     }
 
-    /// The related records of each of the records, from the rows that [`plan`](Self::plan) read.
-    pub fn attach(&self, records: &[Record], rows: &[Vec<Value>]) -> Vec<Related> {
-        let limit = usize::try_from(EXPANDED_ROWS).unwrap_or(usize::MAX);
+    /// Assigns to each record its related records, from the rows of [`plan`](Self::plan).
+    pub fn attach(&self, records: &[Record], rows: &[Vec<Value>]) -> Vec<RelatedRecords> {
+        let limit = usize::try_from(MAX_EXPANDED_RECORDS).unwrap_or(usize::MAX);
         let found: Vec<Record> = rows
             .iter()
             .map(|row| self.layout.record(row.clone()))
@@ -114,7 +120,7 @@ impl Expansion {
             .iter()
             .map(|record| {
                 let Some(values) = self.joining(record) else {
-                    return Related::default();
+                    return RelatedRecords::default();
                 };
                 let mut related: Vec<Record> = found
                     .iter()
@@ -128,7 +134,7 @@ impl Expansion {
                     .collect();
                 let more = related.len() > limit;
                 related.truncate(limit);
-                Related {
+                RelatedRecords {
                     records: related,
                     more,
                 }
@@ -136,8 +142,8 @@ impl Expansion {
             .collect()
     }
 
-    /// A record's joining values as values of the target's columns; `None` when one is NULL or
-    /// can equal nothing there. Tombstones lead nowhere.
+    /// A record's join values, converted to the target's datatypes; `None` if one is NULL or cannot
+    /// be converted. Tombstones have no related records.
     #[expect(
         clippy::expect_used,
         reason = "a relation must not pass for one that leads nowhere"
@@ -179,7 +185,7 @@ fn same(a: &[Value], b: &[Value]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.compare(b).is_eq())
 }
 
-/// A value as one of another datatype that it equals.
+/// Converts a value to an equal one of another datatype.
 fn converted(value: &Value, datatype: Datatype) -> Option<Value> {
     Some(match (value, datatype) {
         (Value::Null, _) => return None,
@@ -196,8 +202,7 @@ fn converted(value: &Value, datatype: Datatype) -> Option<Value> {
     })
 }
 
-/// Parts `fields` into those of the record, paths among them, and those of each relation that is
-/// expanded.
+/// Splits `fields` into those of the record, paths included, and those of each expanded relation.
 pub(crate) fn split(
     fields: Option<&[String]>,
     expanded: &[String],
@@ -219,7 +224,7 @@ pub(crate) fn split(
     (Some(own), theirs)
 }
 
-/// Plans the expansions of a read and makes its layout read what they join on.
+/// Plans the expansions of a read, and adds their join columns to its layout.
 pub(crate) fn planned(
     connection: &ConnectionView,
     stream: &StreamView,
@@ -255,8 +260,8 @@ fn unknown_relation(stream: &StreamView, name: &str) -> Refusal {
         .near(name)
 }
 
-/// A relation of another stream that leads to this one, followed backwards: to the records that
-/// name one of ours. It tells no more than following it forwards does.
+/// Follows a relation of another stream backwards: from this stream's records to those that refer
+/// to them. It reveals no more than following the relation forwards.
 pub(crate) fn incoming(
     connection: &ConnectionView,
     stream: &StreamView,

@@ -64,7 +64,7 @@ impl FetchPlan {
             .zip(&id.key)
             .map(|(field, text)| Value::from_text(field.datatype(), text).ok())
             .collect();
-        // A key that cannot be is a record that is not there.
+        // No record has a malformed key.
         let values = values
             .filter(|_| keys.len() == id.key.len() && !id.key.iter().any(|k| k.contains('\0')))
             .ok_or_else(|| missing(&id))?;
@@ -103,17 +103,17 @@ impl FetchPlan {
         })
     }
 
-    /// The connection that is read.
+    /// The connection of the record.
     pub fn connection_id(&self) -> &str {
         &self.id.connection_id
     }
 
-    /// The values of its key, in key order.
+    /// The values of the key, in key order.
     pub fn key(&self) -> &[Value] {
         &self.key
     }
 
-    /// The key as the record's own id has it.
+    /// The key as the record's id spells it.
     pub fn key_text(&self) -> String {
         RecordId::key_text(&self.key)
     }
@@ -123,17 +123,17 @@ impl FetchPlan {
         &self.label
     }
 
-    /// The dataset that is read.
+    /// The dataset of the record.
     pub fn connector_key(&self) -> &str {
         self.stream.connector_key()
     }
 
-    /// The stream that is read.
+    /// The stream of the record.
     pub fn stream(&self) -> &str {
         &self.id.stream
     }
 
-    /// The stream that is read, as far as it may be seen.
+    /// The stream of the record, as the caller sees it.
     pub fn view(&self) -> &StreamView {
         &self.stream
     }
@@ -181,7 +181,7 @@ fn malformed(view: &View, request: &FetchRequest) -> Refusal {
     }
 }
 
-/// The id of which `stream:key` or `stream/key` was given, where one connection holds the stream.
+/// Completes an id given as `stream:key` or `stream/key`, if one connection holds the stream.
 fn whole(view: &View, request: &FetchRequest) -> Option<String> {
     const MAX_KEY_LENGTH: usize = 200;
     let (stream, key) = request.id.split_once([':', '/'])?;

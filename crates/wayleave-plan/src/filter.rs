@@ -1,11 +1,11 @@
-//! The filter language: an object of fields, typed by the mapping before any store is touched.
+//! The filter language: an object of fields, typed by the mapping before any store is queried.
 //!
-//! A value is a scalar (equals), a list (any of) or an object of operators, all of which hold.
-//! All fields must hold; `any` holds a list of filters of which one must hold. A comparison with NULL
-//! is false, and so is its opposite; only `is_null` sees NULLs. An empty filter is refused: it
-//! says nothing, and a caller that sends one meant something. Operands are typed strictly: a model
-//! that compares a number with a text, or a date with a year, has misunderstood the field, and an
-//! empty page would not tell it so.
+//! A value is a scalar (equals), a list (any of) or an object of operators, all of which must hold.
+//! All fields must hold; `any` takes a list of filters of which one must hold. A comparison with
+//! NULL is false, and so is its negation; only `is_null` matches NULL. An empty filter is refused:
+//! it has no effect, and a caller that sends one expected some. Operands are typed strictly: a
+//! model that compares a number with a text, or a date with a year, has misunderstood the field,
+//! and an empty page would hide that.
 
 mod read;
 
@@ -20,18 +20,18 @@ use crate::scope::PathScope;
 use crate::value::Value;
 use crate::view::FieldView;
 
-/// How deep `any` may nest.
+/// Maximum nesting of `any`, `some` and `none`.
 pub const MAX_DEPTH: usize = 3;
-/// How many comparisons a filter may hold; a list is one.
+/// Maximum number of comparisons in a filter; a list counts as one.
 pub const MAX_LEAVES: usize = 64;
-/// How many values a list may hold.
+/// Maximum number of values in a list.
 pub const MAX_VALUES: usize = 100;
-/// How many bytes a text to compare with may have.
+/// Maximum size of a text operand, in bytes.
 pub const MAX_TEXT: usize = 4_096;
-/// Digits that survive the way through a floating-point number unharmed.
+/// Decimal digits that a floating-point number preserves.
 const SAFE_DIGITS: usize = 15;
 
-/// The operators of a field of that datatype.
+/// The operators for fields of a datatype.
 pub const fn operators(datatype: Datatype) -> &'static [&'static str] {
     match datatype {
         Datatype::String | Datatype::Iri => &[
@@ -61,46 +61,46 @@ pub const fn operators(datatype: Datatype) -> &'static [&'static str] {
     }
 }
 
-/// The operators of a field that is shown as tokens.
+/// The operators for fields shown as tokens.
 pub const TOKEN_OPERATORS: &[&str] = &["eq", "in"];
 
-/// Whose filter it is, which decides what it may name.
+/// The author of a filter, which determines the fields it may name.
 enum FilterOwner<'a, 'v> {
-    /// A caller's: visible fields that the mapping lets filters name, and paths to such.
+    /// A caller: visible fields that may be filtered on, and paths to such fields.
     Caller(&'a mut PathScope<'v>),
-    /// A grant's: every single-valued stored field of the stream.
+    /// A grant: every single-valued stored field of the stream.
     Grant(&'a Stream),
-    /// A caller's over groups: what is measured of them.
+    /// A caller, over groups: their measures.
     Groups(&'a [MeasuredColumn]),
 }
 
-/// A measure of groups, by the name a caller gives it.
+/// A measure of groups, by its name in the call.
 #[derive(Debug, Clone)]
 pub(crate) struct MeasuredColumn {
     pub(crate) name: String,
     pub(crate) column: Column,
 }
 
-/// What a filter compares.
+/// The left-hand side of a comparison.
 #[derive(Debug, Clone)]
-struct Compared {
+struct FilterTarget {
     name: String,
     column: Column,
-    /// Its field, unless it is a measure.
+    /// The field; `None` for a measure.
     field: Option<FieldView>,
 }
 
-impl Compared {
+impl FilterTarget {
     fn datatype(&self) -> Datatype {
         self.column.datatype
     }
 
-    /// How its values are masked, unless they are shown.
+    /// The mask of its values, if they are masked.
     fn masking(&self) -> Option<&Masking> {
         self.field.as_ref()?.masking()
     }
 
-    /// What it may be compared by.
+    /// The operators it supports.
     fn operators(&self) -> &'static [&'static str] {
         match self.masking() {
             None => operators(self.datatype()),
@@ -108,7 +108,7 @@ impl Compared {
         }
     }
 
-    /// What it is, for messages.
+    /// Its datatype or mask, for messages.
     fn kind(&self) -> String {
         match self.masking() {
             None => self.datatype().to_string(),
@@ -122,16 +122,16 @@ impl FilterOwner<'_, '_> {
         !matches!(self, Self::Grant(_))
     }
 
-    fn resolve(&mut self, name: &str) -> Option<Compared> {
+    fn resolve(&mut self, name: &str) -> Option<FilterTarget> {
         match self {
-            Self::Caller(scope) => scope.resolve(name).map(|named| Compared {
+            Self::Caller(scope) => scope.resolve(name).map(|named| FilterTarget {
                 name: named.name,
                 column: named.column,
                 field: Some(named.field),
             }),
             Self::Grant(stream) => {
                 let field = FieldView::all(stream).find(|field| field.name() == name)?;
-                Some(Compared {
+                Some(FilterTarget {
                     name: name.to_owned(),
                     column: field.stored(TARGET)?,
                     field: Some(field),
@@ -139,7 +139,7 @@ impl FilterOwner<'_, '_> {
             }
             Self::Groups(measures) => {
                 let measure = measures.iter().find(|it| it.name == name)?;
-                Some(Compared {
+                Some(FilterTarget {
                     name: name.to_owned(),
                     column: measure.column.clone(),
                     field: None,
@@ -148,7 +148,7 @@ impl FilterOwner<'_, '_> {
         }
     }
 
-    fn may_name(&self, compared: &Compared) -> bool {
+    fn may_name(&self, compared: &FilterTarget) -> bool {
         match &compared.field {
             Some(field) if self.is_callers() => field.can_filter(),
             Some(field) => field.is_scalar(),
@@ -156,7 +156,7 @@ impl FilterOwner<'_, '_> {
         }
     }
 
-    /// The refusal of a name that is nothing here.
+    /// The refusal of an unknown name.
     fn unknown(&self, name: &str, path: &str) -> Refusal {
         if let Self::Caller(scope) = self {
             return layout::unknown_field(scope, name, path);
@@ -190,7 +190,7 @@ impl FilterOwner<'_, '_> {
     }
 }
 
-/// A caller's filter as a predicate.
+/// Parses a caller's filter.
 pub(crate) fn of_caller(
     scope: &mut PathScope<'_>,
     filter: &Map<String, Json>,
@@ -198,7 +198,7 @@ pub(crate) fn of_caller(
     of_caller_at(scope, filter, "filter")
 }
 
-/// The same of a filter that is another argument.
+/// Parses a caller's filter in another argument.
 pub(crate) fn of_caller_at(
     scope: &mut PathScope<'_>,
     filter: &Map<String, Json>,
@@ -208,7 +208,7 @@ pub(crate) fn of_caller_at(
     read::Reader::new(FilterOwner::Caller(scope), &mut leaves).filter(filter, param, 0)
 }
 
-/// A caller's condition on groups as a predicate.
+/// Parses a caller's filter on groups.
 pub(crate) fn of_groups(
     measures: &[MeasuredColumn],
     having: &Map<String, Json>,
@@ -217,19 +217,25 @@ pub(crate) fn of_groups(
     read::Reader::new(FilterOwner::Groups(measures), &mut leaves).filter(having, "having", 0)
 }
 
-/// A grant's row filter as a predicate.
+/// Parses a grant's row filter.
 pub(crate) fn of_grant(stream: &Stream, filter: &Map<String, Json>) -> Result<Predicate, Refusal> {
     let mut leaves = 0;
     read::Reader::new(FilterOwner::Grant(stream), &mut leaves).filter(filter, "rows", 0)
 }
 
-/// Whether a row filter fits a mapped stream: what to ask before a grant is made.
+/// Checks that a row filter fits a mapped stream, before a grant is made.
 pub fn check_rows(stream: &Stream, filter: &Map<String, Json>) -> Result<(), Refusal> {
     of_grant(stream, filter).map(drop)
 }
 
-/// A JSON operand as a value of the field's datatype, checked against the field's list of values where it is to be `listed`.
-fn operand(compared: &Compared, json: &Json, path: &str, listed: bool) -> Result<Value, Refusal> {
+/// Parses an operand as a value of the field's datatype. If `listed`, it must be in the field's
+/// list of values.
+fn operand(
+    compared: &FilterTarget,
+    json: &Json,
+    path: &str,
+    listed: bool,
+) -> Result<Value, Refusal> {
     let refuse = |message: String| Refusal::new(Code::InvalidFilter, message).param(path);
     if json.is_null() {
         let message = format!(
@@ -244,7 +250,8 @@ fn operand(compared: &Compared, json: &Json, path: &str, listed: bool) -> Result
     }
     let datatype = compared.datatype();
     if let Some(masking) = compared.masking() {
-        // One answer to whatever is no token here: a wrong one, another grant's, a plain value.
+        // Everything that is not a valid token gets the same refusal: an altered token, another
+        // grant's, a plain value.
         let opened = json.as_str().and_then(|it| masking.open(it, datatype));
         return opened.ok_or_else(|| {
             refuse(format!(
@@ -277,7 +284,7 @@ fn operand(compared: &Compared, json: &Json, path: &str, listed: bool) -> Result
 
 fn typed(datatype: Datatype, json: &Json) -> Option<Value> {
     match (datatype, json) {
-        // PostgreSQL has no NUL in its texts, so no store may be asked for one.
+        // PostgreSQL texts cannot contain NUL, so no store is queried for it.
         (Datatype::String | Datatype::Iri, Json::String(text)) if text.contains('\0') => None,
         (Datatype::Number, Json::Number(number)) => {
             number.as_f64().filter(|n| n.is_finite()).map(Value::Number)
@@ -293,7 +300,7 @@ fn typed(datatype: Datatype, json: &Json) -> Option<Value> {
     }
 }
 
-/// A whole number, also as the `10.0` of clients that have no others, where it is certain which.
+/// An integer, also written as `10.0` by clients without an integer type, if it is unambiguous.
 fn whole(number: &Number) -> Option<i128> {
     let exact = || -> Option<i128> {
         let exact = ExactNumber::from_f64(number.as_f64()?)?;
@@ -306,7 +313,7 @@ fn whole(number: &Number) -> Option<i128> {
         .or_else(|| exact().filter(|it| it.unsigned_abs() < 1 << 53))
 }
 
-/// A JSON number as the decimal that was written, where it is certain which one that was.
+/// The decimal that a JSON number was written as, if it is unambiguous.
 fn decimal(number: &Number) -> Option<String> {
     if let Some(whole) = whole(number) {
         return Some(whole.to_string());
@@ -320,7 +327,7 @@ fn decimal(number: &Number) -> Option<String> {
     (significant <= SAFE_DIGITS).then_some(exact)
 }
 
-/// How a value of the datatype is written.
+/// How to write a value of the datatype.
 const fn spelling(datatype: Datatype) -> &'static str {
     match datatype {
         Datatype::String | Datatype::Iri => "a text, without U+0000",

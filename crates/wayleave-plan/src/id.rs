@@ -1,4 +1,4 @@
-//! The id of a record, `connection_id/stream:key`, complete in itself.
+//! The self-contained id of a record, `connection_id/stream:key`.
 //!
 //! The values of a composite key are joined by commas. Within a value `/`, `:`, `,`, `%`, quotes,
 //! backslashes, white space and control characters are percent-encoded, so an id is one word and
@@ -17,11 +17,11 @@ pub struct RecordId {
     pub connection_id: String,
     /// The stream.
     pub stream: String,
-    /// The key's values as text, in key order; never empty.
+    /// The values of the key as text, in key order; never empty.
     pub key: Vec<String>,
 }
 
-/// The text is not a record id.
+/// The error for a text that is not a record id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an id is `connection_id/stream:key`")]
 pub struct NotAnId;
@@ -49,8 +49,8 @@ impl RecordId {
         text
     }
 
-    /// Whether an id writes a key value differently from how it is shown, because some character is
-    /// encoded.
+    /// Whether an id spells a key value differently from results, because a character is
+    /// percent-encoded.
     pub(crate) fn is_encoded(value: &Value) -> bool {
         match value {
             Value::Integer(_) | Value::Boolean(_) | Value::Date(_) => false,
@@ -113,7 +113,7 @@ fn push_key<'a>(text: &mut String, key: impl IntoIterator<Item = &'a Value>) {
 }
 
 fn encode_all(value: &str, out: &mut impl fmt::Write) -> fmt::Result {
-    // Each part but the last ends with the single character to encode.
+    // Each part but the last ends with one character to encode.
     for part in value.split_inclusive(is_special) {
         let special = part.chars().next_back().filter(|c| is_special(*c));
         let plain = part.len() - special.map_or(0, char::len_utf8);

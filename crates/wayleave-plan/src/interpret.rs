@@ -1,7 +1,7 @@
-//! The reference interpreter: what any plan answers over plain rows, as plainly as can be said.
+//! The reference interpreter: the answer of any plan over in-memory rows, as simply as possible.
 //!
-//! For tests. Stores are compared with it, so it is written to be read, not to be fast: every
-//! row is looked at, nothing is indexed.
+//! For tests. Stores are compared with it, so it is written for clarity, not speed: it examines
+//! every row and uses no index.
 
 mod fit;
 
@@ -14,30 +14,30 @@ use crate::calendar::Calendar;
 use crate::evaluate::evaluate;
 use crate::plan::{
     Aggregate, AuthorizedPlan, Column, ColumnOrigin, Comparison, GroupKey, Groups, JoinedTable,
-    Predicate, Read, Rows, TARGET, TextPlace,
+    Predicate, Read, Rows, TARGET, TextMatch,
 };
 use crate::value::{self, Value, fold};
 
-pub use self::fit::{Fit, fit};
+pub use self::fit::{Answerability, fit};
 
-/// A row: its columns by name. A column that is not there is NULL. A value of another datatype than
-/// the column's stands for one that the store holds and the mapping does not allow.
+/// A row: its values by column name. A missing column is NULL. A value of another datatype than the
+/// column's stands for stored data that the mapping does not allow.
 pub type Row = BTreeMap<String, Value>;
 
 /// The tables of one source, by name.
 pub type Tables = BTreeMap<String, Vec<Row>>;
 
-/// A row of the target with the rows its relations lead to, or a group of such.
+/// A row of the target with its joined rows, or a group of such rows.
 #[derive(Clone)]
-struct Scene<'a> {
+struct RowContext<'a> {
     tables: &'a Tables,
-    /// The rows by the number of their table. One that is absent is not in it.
+    /// The rows by table number. Absent rows have no entry.
     rows: BTreeMap<u16, &'a Row>,
     /// The keys and aggregates of a group.
     group: Vec<Value>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> RowContext<'a> {
     fn new(tables: &'a Tables, row: &'a Row) -> Self {
         Self {
             tables,
@@ -46,7 +46,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Adds what to-one relations lead to.
+    /// Joins the rows that to-one relations lead to.
     fn joined(mut self, joins: &[JoinedTable]) -> Self {
         for related in joins {
             let position = |scene: &Self| -> Vec<Value> {
@@ -64,13 +64,13 @@ impl<'a> Scene<'a> {
         self
     }
 
-    /// This scene with each row of a related table in turn.
+    /// The scenes that extend this one with each matching row of a related table.
     fn matching(&self, related: &JoinedTable) -> Vec<Self> {
         let ours = related.on.iter().map(|(ours, _)| self.comparable(ours));
         let Some(ours) = ours.collect::<Option<Vec<Value>>>() else {
             return Vec::new();
         };
-        // A row is looked at by itself first: most meet nothing.
+        // Test the join first: most rows fail it.
         let meets = |row: &&Row| {
             let mut on = related.on.iter().zip(&ours);
             on.all(|((_, theirs), ours)| {
@@ -112,28 +112,28 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Neither NULL nor a value of another datatype compares with anything.
+    /// The value of a column, unless it is NULL or of another datatype: those compare with nothing.
     fn comparable(&self, column: &Column) -> Option<Value> {
         Some(self.get(column)).filter(|it| *it != Value::Null && is_of(it, column))
     }
 
-    /// Whether what it holds is of its column's datatype, or NULL.
+    /// Whether the value is NULL or of its column's datatype.
     fn is_fit(&self, column: &Column) -> bool {
         is_of(&self.get(column), column)
     }
 }
 
-/// Every row of the plan's target, with what its relations lead to.
-fn scenes<'a>(plan: &AuthorizedPlan, tables: &'a Tables) -> Vec<Scene<'a>> {
+/// Every row of the plan's target, with its joined rows.
+fn scenes<'a>(plan: &AuthorizedPlan, tables: &'a Tables) -> Vec<RowContext<'a>> {
     let all = tables.get(&plan.target().table);
     all.map_or(&[][..], Vec::as_slice)
         .iter()
-        .map(|row| Scene::new(tables, row).joined(plan.joins()))
+        .map(|row| RowContext::new(tables, row).joined(plan.joins()))
         .collect()
 }
 
-/// What the plan answers: rows of the plan's columns; or of its groups' columns; or one row with the
-/// count. Rows that a value of another datatype makes undecided are left out.
+/// Answers a plan: rows of its columns, rows of its groups' columns, or one row with the count.
+/// Leaves out rows that cannot be decided because of a value of another datatype.
 pub fn interpret(plan: &AuthorizedPlan, tables: &Tables) -> Vec<Vec<Value>> {
     let all = scenes(plan, tables);
     match plan.read() {
@@ -146,12 +146,12 @@ pub fn interpret(plan: &AuthorizedPlan, tables: &Tables) -> Vec<Vec<Value>> {
     }
 }
 
-fn rows(read: &Rows, all: &[Scene<'_>]) -> Vec<Vec<Value>> {
-    let position = |scene: &Scene<'_>| -> Vec<Value> {
+fn rows(read: &Rows, all: &[RowContext<'_>]) -> Vec<Vec<Value>> {
+    let position = |scene: &RowContext<'_>| -> Vec<Value> {
         read.order.iter().map(|by| scene.get(&by.column)).collect()
     };
     let directions: Vec<bool> = read.order.iter().map(|by| by.descending).collect();
-    let mut found: Vec<&Scene<'_>> = all
+    let mut found: Vec<&RowContext<'_>> = all
         .iter()
         .filter(|scene| holds(&read.predicate, scene))
         .filter(|scene| read.order.iter().all(|by| scene.is_fit(&by.column)))
@@ -187,8 +187,8 @@ fn rows(read: &Rows, all: &[Scene<'_>]) -> Vec<Vec<Value>> {
         .collect()
 }
 
-fn groups<'a>(read: &Groups, tables: &'a Tables, all: &[Scene<'a>]) -> Vec<Vec<Value>> {
-    let mut groups: Vec<(Vec<Value>, Vec<&Scene<'_>>)> = Vec::new();
+fn groups<'a>(read: &Groups, tables: &'a Tables, all: &[RowContext<'a>]) -> Vec<Vec<Value>> {
+    let mut groups: Vec<(Vec<Value>, Vec<&RowContext<'_>>)> = Vec::new();
     if read.by.is_empty() {
         groups.push((Vec::new(), Vec::new()));
     }
@@ -199,12 +199,12 @@ fn groups<'a>(read: &Groups, tables: &'a Tables, all: &[Scene<'a>]) -> Vec<Vec<V
             None => groups.push((key, vec![scene])),
         }
     }
-    let mut answers: Vec<Scene<'_>> = groups
+    let mut answers: Vec<RowContext<'_>> = groups
         .into_iter()
         .map(|(mut group, rows)| {
             let aggregates = read.aggregates.iter();
             group.extend(aggregates.map(|aggregate| aggregated(aggregate, &rows)));
-            Scene {
+            RowContext {
                 tables,
                 rows: BTreeMap::new(),
                 group,
@@ -212,7 +212,7 @@ fn groups<'a>(read: &Groups, tables: &'a Tables, all: &[Scene<'a>]) -> Vec<Vec<V
         })
         .filter(|group| holds(&read.having, group))
         .collect();
-    let position = |group: &Scene<'_>| -> Vec<Value> {
+    let position = |group: &RowContext<'_>| -> Vec<Value> {
         read.order.iter().map(|by| group.get(&by.column)).collect()
     };
     let directions: Vec<bool> = read.order.iter().map(|by| by.descending).collect();
@@ -233,7 +233,7 @@ fn groups<'a>(read: &Groups, tables: &'a Tables, all: &[Scene<'a>]) -> Vec<Vec<V
         .collect()
 }
 
-fn group_value(by: &GroupKey, scene: &Scene<'_>) -> Value {
+fn group_value(by: &GroupKey, scene: &RowContext<'_>) -> Value {
     match by {
         GroupKey::Column(column) => scene.get(column),
         GroupKey::Period {
@@ -252,7 +252,7 @@ fn calendar(time_zone: &str) -> Calendar {
     Calendar::new(time_zone).expect("an IANA time zone")
 }
 
-fn aggregated(aggregate: &Aggregate, rows: &[&Scene<'_>]) -> Value {
+fn aggregated(aggregate: &Aggregate, rows: &[&RowContext<'_>]) -> Value {
     let rows = rows.iter().filter(|scene| holds(&aggregate.filter, scene));
     let Some(column) = &aggregate.column else {
         return integer(rows.count());
@@ -283,8 +283,8 @@ fn aggregated(aggregate: &Aggregate, rows: &[&Scene<'_>]) -> Value {
     }
 }
 
-/// Whether a predicate holds of a row.
-fn holds(predicate: &Predicate, scene: &Scene<'_>) -> bool {
+/// Whether a row satisfies a predicate.
+fn holds(predicate: &Predicate, scene: &RowContext<'_>) -> bool {
     match predicate {
         Predicate::Granted(inner) => holds_within(inner, scene, true),
         Predicate::And(parts) => parts.iter().all(|part| holds(part, scene)),
@@ -292,7 +292,7 @@ fn holds(predicate: &Predicate, scene: &Scene<'_>) -> bool {
     }
 }
 
-fn holds_within(predicate: &Predicate, scene: &Scene<'_>, granted: bool) -> bool {
+fn holds_within(predicate: &Predicate, scene: &RowContext<'_>, granted: bool) -> bool {
     match predicate {
         Predicate::True => true,
         Predicate::False => false,
@@ -330,9 +330,9 @@ fn holds_within(predicate: &Predicate, scene: &Scene<'_>, granted: bool) -> bool
             Value::Text(held) => {
                 let held = if *is_folded { fold(&held) } else { held.into() };
                 match place {
-                    TextPlace::Whole => held == *text,
-                    TextPlace::Beginning => held.starts_with(text),
-                    TextPlace::Anywhere => held.contains(text),
+                    TextMatch::Whole => held == *text,
+                    TextMatch::Beginning => held.starts_with(text),
+                    TextMatch::Anywhere => held.contains(text),
                 }
             }
             _ => false,
@@ -366,7 +366,7 @@ fn is_of(value: &Value, column: &Column) -> bool {
         | (Value::Date(_), Datatype::Date)
         | (Value::Datetime(_), Datatype::Datetime)
         | (Value::Json(_), Datatype::Json) => true,
-        // A sum that is wider than a machine's integer.
+        // A sum too large for an integer column.
         (Value::Decimal(_), Datatype::Integer) => {
             matches!(
                 column.origin,

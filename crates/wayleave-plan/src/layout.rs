@@ -1,5 +1,5 @@
-//! Which columns a plan reads and what becomes of them: some are shown, some only order rows,
-//! join or mark the deleted, and are dropped before any result.
+//! The columns of a read and their use: some are shown; others only order rows, join or mark
+//! deleted records, and are dropped before any result.
 
 use std::sync::Arc;
 
@@ -15,22 +15,23 @@ use crate::view::{FieldView, StreamView};
 /// One record of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    show: Arc<Show>,
-    /// The values of the header's fields; of a deleted record only the key's, NULL the rest.
+    show: Arc<ShownFields>,
+    /// The values of the header's fields. A deleted record has only those of the key, and NULL
+    /// otherwise.
     pub values: Vec<Value>,
     /// Whether the record is a tombstone.
     pub deleted: bool,
-    /// Values of each expansion's joining columns.
+    /// The values of each expansion's join columns.
     pub(crate) joins: Vec<Vec<Value>>,
 }
 
 impl Record {
-    /// The values of its key, in key order: every record shows them.
+    /// The values of its key, in key order. Every record contains them.
     pub fn key(&self) -> impl Iterator<Item = &Value> + Clone {
         self.show.key.iter().map(|place| at(&self.values, *place))
     }
 
-    /// The value of a field, where that is shown.
+    /// The value of a field, if the header contains it.
     pub fn value(&self, field: &str) -> Option<&Value> {
         let place = self.show.header.iter().position(|name| name == field)?;
         Some(at(&self.values, place))
@@ -41,47 +42,47 @@ impl Record {
         RecordId::text_of(&self.show.connection_id, &self.show.stream, self.key())
     }
 
-    /// Its key as its id has it.
+    /// Its key as its id spells it.
     pub fn key_text(&self) -> String {
         RecordId::key_text(self.key())
     }
 
-    /// Whether its id has its key otherwise than its values show it, because some characters are
-    /// encoded there.
+    /// Whether its id spells the key differently from its values, because some characters are
+    /// percent-encoded.
     pub fn is_key_encoded(&self) -> bool {
         self.key().any(RecordId::is_encoded)
     }
 }
 
-/// Which column is which. Cheap to clone.
+/// The role of each column of a read. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) columns: Arc<Vec<Column>>,
-    /// How each column is masked. One that is shown masked and joined on is there twice.
+    /// The mask of each column. A column that is shown masked and also joined on appears twice.
     masks: Arc<Vec<Option<Masking>>>,
-    show: Arc<Show>,
+    show: Arc<ShownFields>,
     order: Vec<usize>,
     deleted: Option<usize>,
     joins: Vec<Vec<usize>>,
 }
 
-/// What is shown of which stream.
+/// The shown fields of a stream.
 #[derive(Debug, PartialEq)]
-struct Show {
+struct ShownFields {
     connection_id: String,
     stream: String,
     header: Vec<String>,
-    /// Where each field of the header is among the columns.
+    /// The column index of each header field.
     fields: Vec<usize>,
-    /// Whether two of them are in one place.
+    /// Whether two header fields share a column.
     repeats: bool,
-    /// Whether they are the first columns, in their order.
+    /// Whether the header fields are the first columns, in the same order.
     as_read: bool,
-    /// Where each field of the key is in the header.
+    /// The header index of each key field.
     key: Vec<usize>,
 }
 
-/// The value at a place of a row.
+/// The value at an index of a row.
 #[expect(
     clippy::expect_used,
     reason = "rows are as wide as their plan has columns, which stores' answers are checked for"
@@ -90,7 +91,7 @@ fn at(row: &[Value], place: usize) -> &Value {
     row.get(place).expect("a value for each column of the plan")
 }
 
-/// The same, leaving NULL behind.
+/// Takes the value at an index of a row, and leaves NULL.
 #[expect(clippy::expect_used, reason = "as above")]
 fn take(row: &mut [Value], place: usize) -> Value {
     let value = row.get_mut(place);
@@ -101,7 +102,7 @@ fn take(row: &mut [Value], place: usize) -> Value {
 }
 
 impl Layout {
-    /// A layout that shows the fields that are asked for, or all.
+    /// A layout that shows the requested fields, or all.
     pub(crate) fn with_fields(
         scope: &mut PathScope<'_>,
         fields: Option<&[String]>,
@@ -115,8 +116,8 @@ impl Layout {
         }
     }
 
-    /// A layout that shows all fields, in the mapping's order; made once for each view whose fields
-    /// are all its own.
+    /// A layout that shows all fields, in the mapping's order. Cached in the view unless a field is
+    /// computed.
     pub(crate) fn whole(scope: &mut PathScope<'_>) -> Self {
         let view = scope.stream();
         let mut all = || {
@@ -130,7 +131,7 @@ impl Layout {
         view.whole.get_or_init(all).clone()
     }
 
-    /// A layout that shows these fields, and those of the key that are not among them.
+    /// A layout that shows these fields, and any missing key fields after them.
     pub(crate) fn new(scope: &mut PathScope<'_>, mut shown: Vec<NamedColumn>) -> Self {
         let view = scope.stream();
         let mut key = Vec::with_capacity(view.key_fields().len());
@@ -152,7 +153,7 @@ impl Layout {
             })
         });
         let fields: Vec<usize> = fields.collect();
-        let show = Show {
+        let show = ShownFields {
             connection_id: view.connection_id().to_owned(),
             stream: view.name().to_owned(),
             header: shown.into_iter().map(|it| it.name).collect(),
@@ -171,18 +172,18 @@ impl Layout {
         }
     }
 
-    /// The fields that are shown, in order.
+    /// The names of the shown fields, in order.
     pub(crate) fn header(&self) -> &[String] {
         &self.show.header
     }
 
-    /// Reads an order's columns too, to know where a page ends.
+    /// Adds the columns of an order, to build cursors.
     pub(crate) fn ordered(mut self, order: &[OrderBy]) -> Self {
         self.order = order.iter().map(|by| self.place(&by.column)).collect();
         self
     }
 
-    /// Reads the mark of the deleted too.
+    /// Adds the column that marks deleted records.
     pub(crate) fn with_deleted(mut self, field: Option<&FieldView>) -> Self {
         self.deleted = field.map(|field| self.place(&field.own_column()));
         self
@@ -193,13 +194,13 @@ impl Layout {
         self.deleted.is_some()
     }
 
-    /// Reads the columns one expansion joins on too.
+    /// Adds the columns that one expansion joins on.
     pub(crate) fn joined(&mut self, columns: &[Column]) {
         let places = columns.iter().map(|column| self.place(column)).collect();
         self.joins.push(places);
     }
 
-    /// Where a column is as it is stored, asking for it if need be.
+    /// The index of an unmasked column, which is added if missing.
     fn place(&mut self, wanted: &Column) -> usize {
         known(&self.columns, &self.masks, wanted, None).unwrap_or_else(|| {
             let columns = Arc::make_mut(&mut self.columns);
@@ -209,7 +210,7 @@ impl Layout {
         })
     }
 
-    /// A read of these columns.
+    /// The plan of a read of these columns.
     pub(crate) fn plan(
         &self,
         target: Arc<Target>,
@@ -219,23 +220,23 @@ impl Layout {
         AuthorizedPlan::new(target, tables, Read::Rows(rows)).masked(Arc::clone(&self.masks))
     }
 
-    /// The values of the order's columns: where a row is in it.
+    /// The values of the order's columns in a row: its position in the order.
     pub(crate) fn position(&self, row: &[Value]) -> impl Iterator<Item = Value> {
         self.order.iter().map(|place| at(row, *place).clone())
     }
 
-    /// Whether the values of a record tell where it is in the order.
+    /// Whether a record's shown values determine its position in the order.
     pub(crate) fn shows_order(&self) -> bool {
         let shown = self.show.fields.len();
         self.show.as_read && self.deleted.is_none() && self.order.iter().all(|it| *it < shown)
     }
 
-    /// How many columns the order has.
+    /// Number of columns in the order.
     pub(crate) fn order_len(&self) -> usize {
         self.order.len()
     }
 
-    /// A row of the store as a record.
+    /// Converts a row of the store to a record.
     pub(crate) fn record(&self, mut row: Vec<Value>) -> Record {
         let show = &*self.show;
         let deleted = self
@@ -258,8 +259,8 @@ impl Layout {
     }
 }
 
-impl Show {
-    /// The values that are shown of a row: of a deleted record, those of its key.
+impl ShownFields {
+    /// Takes the shown values out of a row; for a deleted record, only those of its key.
     fn taken(&self, row: &mut [Value], deleted: bool) -> Vec<Value> {
         let taken = |(index, place): (usize, &usize)| {
             if deleted && !self.is_of_key(*place) {
@@ -275,14 +276,14 @@ impl Show {
         self.fields.iter().enumerate().map(taken).collect()
     }
 
-    /// Whether a column holds a field of the key.
+    /// Whether a column is part of the key.
     fn is_of_key(&self, column: usize) -> bool {
         let mut key = self.key.iter();
         key.any(|place| self.fields.get(*place) == Some(&column))
     }
 }
 
-/// Where a column is, masked so, if it is asked for.
+/// The index of a column with this mask, if there is one.
 fn known(
     columns: &[Column],
     masks: &[Option<Masking>],
@@ -293,8 +294,8 @@ fn known(
     all.position(|(column, mask)| column == wanted && mask.as_ref() == masking)
 }
 
-/// The fields to show: the key, which every record is known by, then those that are asked for,
-/// in the caller's order.
+/// The fields to show: the key, because it identifies every record, then the requested fields in
+/// the caller's order.
 fn projected(scope: &mut PathScope<'_>, fields: &[String]) -> Result<Vec<NamedColumn>, Refusal> {
     let keys = scope.stream().key_fields().iter();
     let mut shown: Vec<NamedColumn> = keys.filter_map(|field| scope.own(field)).collect();
@@ -307,7 +308,7 @@ fn projected(scope: &mut PathScope<'_>, fields: &[String]) -> Result<Vec<NamedCo
     Ok(shown)
 }
 
-/// The field that a caller names in a parameter, or the refusal of a name that is no field's.
+/// Resolves a field that a caller names in a parameter, or refuses the name.
 pub(crate) fn named_column(
     scope: &mut PathScope<'_>,
     name: &str,
@@ -317,7 +318,7 @@ pub(crate) fn named_column(
     found.ok_or_else(|| unknown_field(scope, name, param))
 }
 
-/// The refusal of a field that is not there, told from where its path ends.
+/// The refusal of an unknown field, with the fields of the stream where its path ends.
 pub(crate) fn unknown_field(scope: &PathScope<'_>, name: &str, param: &str) -> Refusal {
     let (end, prefix, rest) = scope.longest(name);
     let stream = end.name();
@@ -342,7 +343,7 @@ pub(crate) fn unknown_field(scope: &PathScope<'_>, name: &str, param: &str) -> R
         .near(name)
 }
 
-/// The order of a read: what is asked for, or the default; always made total by the key.
+/// The order of a read: the requested one, or the default; made total by the key.
 pub(crate) fn order(scope: &mut PathScope<'_>, sort: &[SortKey]) -> Result<Vec<OrderBy>, Refusal> {
     let view = scope.stream();
     if sort.is_empty() {
@@ -363,8 +364,7 @@ pub(crate) fn order(scope: &mut PathScope<'_>, sort: &[SortKey]) -> Result<Vec<O
     Ok(total(view, order))
 }
 
-/// The order of a read that asks for none: the latest first where the stream has a time, then by
-/// the key.
+/// The order of a read without a `sort`: latest first if the stream has an event time, then by key.
 pub(crate) fn default_order(view: &StreamView) -> Vec<OrderBy> {
     let time = view.event_time().filter(|field| field.can_sort());
     let latest = time.map(|field| OrderBy {

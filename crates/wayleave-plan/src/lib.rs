@@ -3,8 +3,8 @@
 //!
 //! Pure: no async, clock, file, environment or network. Only this crate can build an
 //! `AuthorizedPlan`, and only from a `Ratified<Mapping>` and a [`Package`](package::Package);
-//! stores take nothing else. No caller's text ever becomes an identifier: names are looked up
-//! in the mapping, and what the plan carries are the mapping's own tables and columns.
+//! stores take nothing else. No caller's text ever becomes an identifier: names are looked up in
+//! the mapping, and a plan contains only the mapping's own tables and columns.
 
 pub mod active_datasets;
 pub mod aggregate;

@@ -1,5 +1,5 @@
-//! What a mask makes of a value. Every value that a caller gets of a masked field has been through
-//! [`Masking::apply`]; nothing here knows of requests or stores.
+//! Applies masks to values. Every value of a masked field passes through [`Masking::apply`] before
+//! a caller gets it. Knows nothing of requests or stores.
 
 mod token;
 
@@ -15,18 +15,18 @@ use crate::calendar::date_of;
 use crate::value::{Text, Value};
 use token::TokenKey;
 
-/// Shown in place of a value that is hidden altogether.
+/// Replaces a value that is hidden completely.
 pub const REDACTED: &str = "[redacted]";
-/// Shown in place of what `last4` hides, however long that is.
+/// Replaces the part that `last4` hides, whatever its length.
 const HIDDEN: &str = "****";
-/// How many characters `last4` shows.
-const SHOWN: usize = 4;
-/// Of shorter values `last4` shows nothing: the four would be too much of them.
+/// Number of characters that `last4` shows.
+const LAST4_CHARS: usize = 4;
+/// `last4` hides shorter values completely: four characters would reveal too much of them.
 const MIN_CHARACTERS: usize = 9;
 /// A day in microseconds.
 const DAY: i64 = 86_400_000_000;
 
-/// A mask, with the key that it needs. Cheap to clone.
+/// A mask with its key, if it needs one. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Masking {
     mask: Mask,
@@ -34,8 +34,8 @@ pub(crate) struct Masking {
 }
 
 impl Masking {
-    /// A mask of a field of a datatype under a grant. A mask that does not fit the datatype, because a
-    /// later mapping changed it, shows nothing; and so does a token without a key.
+    /// The mask of a field under a grant. A mask that does not fit the datatype, because a later
+    /// mapping changed it, and a token mask without a key become `redact`.
     pub(crate) fn new(mask: Mask, datatype: Datatype, grant: &str, key: Option<&MaskKey>) -> Self {
         let redact = Self {
             mask: Mask::Redact,
@@ -60,12 +60,12 @@ impl Masking {
         self.mask
     }
 
-    /// Whether nothing of a value is shown, so that none is read.
+    /// Whether values are hidden completely, so that a plan need not read them.
     pub(crate) fn is_redact(&self) -> bool {
         self.mask == Mask::Redact
     }
 
-    /// What is shown of a value.
+    /// Masks a value.
     pub(crate) fn apply(&self, value: Value) -> Value {
         match value {
             _ if self.is_redact() => redacted(),
@@ -77,7 +77,7 @@ impl Masking {
         }
     }
 
-    /// What is shown of one value that is there; `None` where it is of no datatype of the mask.
+    /// Masks a value that is not NULL; `None` if the mask does not apply to its datatype.
     fn shown(&self, value: &Value) -> Option<Value> {
         match self.mask {
             Mask::Redact => None,
@@ -88,8 +88,8 @@ impl Masking {
         }
     }
 
-    /// The value of a datatype that a token stands for. A token of another grant, of a value too long
-    /// to be in one, or of another datatype opens no more than a text that is none.
+    /// Recovers the value of a token. A token made with another key, of another datatype, or of a
+    /// value too long to be encrypted gives `None`, like any other text.
     pub(crate) fn open(&self, token: &str, datatype: Datatype) -> Option<Value> {
         self.key.as_ref()?.open(token, datatype)
     }
@@ -108,7 +108,7 @@ fn last4(value: &Value) -> Option<Value> {
     let mut shown = Text::from(HIDDEN);
     let count = text.chars().count();
     if count >= MIN_CHARACTERS {
-        shown.extend(text.chars().skip(count - SHOWN));
+        shown.extend(text.chars().skip(count - LAST4_CHARS));
     }
     Some(Value::Text(shown))
 }
@@ -122,7 +122,7 @@ fn year(value: &Value) -> Option<Value> {
     Some(Value::Integer(i128::from(date_of(days)?.year())))
 }
 
-/// The range of a number: from a multiple of the width to the next, which is not in it.
+/// The range that contains a number: from a multiple of the width up to the next, exclusive.
 fn bucket(value: &Value, width: NonZeroU64) -> Option<Value> {
     let floor = match value {
         Value::Integer(integer) => *integer,
@@ -146,7 +146,7 @@ fn floor_of_decimal(text: &str) -> Option<i128> {
 }
 
 fn floor_of_number(number: f64) -> Option<i128> {
-    // Whole numbers of a double are written exactly.
+    // Formatting the integer part of a double is exact.
     let floor = number.floor();
     (floor.abs() < 1e30).then(|| format!("{floor:.0}").parse().ok())?
 }

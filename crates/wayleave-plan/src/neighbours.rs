@@ -1,8 +1,8 @@
-//! Records by id, and whatever is one relation away from them, in both directions.
+//! Reads records by id, and their neighbours: records one relation away, in either direction.
 //!
-//! A relation followed backwards, from a record to those that name it, tells no more than the same
-//! relation followed forwards: it is followed only where that may be done, and each end is read
-//! under its own grant.
+//! Following a relation backwards, from a record to those that refer to it, reveals no more than
+//! following it forwards: it requires the same permission, and each end is read under its own
+//! grant.
 
 use std::sync::Arc;
 
@@ -17,42 +17,42 @@ use crate::search::{MAX_CANDIDATES, key_of, one_of};
 use crate::value::Value;
 use crate::view::{ConnectionView, StreamView};
 
-/// Which way a relation is followed.
+/// The direction in which a relation is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
-    /// From the stream that has it.
+    /// From the stream that declares it.
     Outgoing,
-    /// To the stream that has it.
+    /// To the stream that declares it.
     Incoming,
 }
 
 /// A relation to follow from the records of a stream.
 #[derive(Debug, Clone)]
 pub struct Edge {
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
     /// The type of the relation.
     pub type_name: String,
-    /// The visible fields it joins, of the records it starts from.
+    /// The visible join fields of the records it starts from.
     pub near_fields: Vec<String>,
-    /// The visible fields it joins, of the records it leads to.
+    /// The visible join fields of the records it leads to.
     pub far_fields: Vec<String>,
-    /// What to read.
+    /// The read of the related records.
     pub expansion: Expansion,
 }
 
-/// How the records of one stream are read, and what is around them.
+/// The read of a stream's records, and of their neighbours.
 #[derive(Debug, Clone)]
-pub struct Around {
+pub struct NeighbourPlan {
     stream: StreamView,
     layout: Layout,
-    /// What the fields are read from besides the stream's own table.
+    /// The tables that the fields are read from, besides the stream's own.
     tables: Arc<Vec<JoinedTable>>,
     edges: Vec<Edge>,
 }
 
-impl Around {
-    /// The records of a stream alone.
+impl NeighbourPlan {
+    /// Reads records of a stream without neighbours.
     pub fn alone(connection: &ConnectionView, stream: &StreamView) -> Self {
         let mut scope = PathScope::new(connection, stream);
         Self {
@@ -63,7 +63,7 @@ impl Around {
         }
     }
 
-    /// The records of a stream, and the relations between them and others of the connection.
+    /// Reads records of a stream, and their neighbours in the connection.
     pub fn related(connection: &ConnectionView, stream: &StreamView) -> Self {
         let mut around = Self::alone(connection, stream);
         for relation in stream.relations() {
@@ -116,13 +116,13 @@ impl Around {
         self.layout.header()
     }
 
-    /// The relations to follow: those of the stream first, then those that lead to it.
+    /// The relations to follow: the stream's own first, then those that lead to it.
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
 
-    /// The id of the record with this key, whether there is one or not: the values of a composite
-    /// key with commas between them. `None` where it cannot be a key of this stream.
+    /// Builds the id of the record with this key, whether or not the record exists. Commas separate
+    /// the values of a composite key. `None` if the text cannot be a key of this stream.
     pub fn id_of(&self, key: &str) -> Option<String> {
         let parts = self.stream.key_fields().len();
         let key: Vec<String> = if parts == 1 {
@@ -140,8 +140,8 @@ impl Around {
         (!nul && key_of(&self.stream, &id).is_some()).then_some(id)
     }
 
-    /// Reads the records of these ids, the first [`MAX_CANDIDATES`]; `None` where no id is one of
-    /// this stream's.
+    /// Plans a read of these ids' records, up to [`MAX_CANDIDATES`]; `None` if no id belongs to
+    /// this stream.
     pub fn rows<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Option<AuthorizedPlan> {
         let known: Vec<Vec<Value>> = ids
             .into_iter()
@@ -169,13 +169,13 @@ impl Around {
         ))
     }
 
-    /// A row as a record.
+    /// Converts a row to a record.
     pub fn record(&self, row: Vec<Value>) -> Record {
         self.layout.record(row)
     }
 }
 
-/// Whether the stream has the reverse of a relation that leads to it: then that one is followed.
+/// Whether the stream has a relation that is the reverse of this one, and is followed instead.
 fn is_followed(stream: &StreamView, from: &StreamView, incoming: &Relation) -> bool {
     let mirrors = |relation: &&Relation| {
         relation.to == from.name()
@@ -192,12 +192,12 @@ fn is_followed(stream: &StreamView, from: &StreamView, incoming: &Relation) -> b
     stream.relations().any(|it| mirrors(&it))
 }
 
-/// The fields a relation leads to, which are visible where it may be followed.
+/// The fields that a relation leads to. They are visible if it may be followed.
 fn pointed_at(on: &[Join]) -> Vec<String> {
     on.iter().map(|join| join.field.value.clone()).collect()
 }
 
-/// The visible fields a relation starts from; a column that is no field is none of them.
+/// The visible fields that a relation starts from, without columns that no field maps.
 fn pointing(stream: &StreamView, on: &[Join]) -> Vec<String> {
     on.iter()
         .filter_map(|join| stream.field_of_column(&join.column))

@@ -1,4 +1,4 @@
-//! What one credential may read: one grant per connection.
+//! The grants of one credential: one per connection.
 
 mod grant_selection;
 mod narrowing;
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wayleave_model::mask::Mask;
 
-pub use grant_selection::{GrantSelection, Unfit};
+pub use grant_selection::{GrantSelection, SelectionError};
 pub use narrowing::GrantNarrowing;
-pub use terms::LeftOut;
+pub use terms::OmittedStream;
 
 /// The grants behind one token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Package {
-    /// The owner: a token id, or `local`. Cursors are bound to it. Never a credential.
+    /// The subject: a token id, or `local`. Cursors are bound to it. Never a credential.
     pub subject: String,
     /// Changes whenever the grants change. Cursors are bound to it.
     pub epoch: u64,
@@ -47,7 +47,7 @@ impl Package {
     }
 }
 
-/// What may be read of one connection.
+/// The grant for one connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// The grant's id, shown to callers that must choose between connections.
@@ -70,13 +70,13 @@ pub enum StreamScope {
     Only(BTreeMap<String, StreamGrant>),
 }
 
-/// What may be read of one stream.
+/// The grant for one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamGrant {
-    /// The fields that may be seen, filtered on, sorted by and aggregated. Without all key fields
-    /// nothing of the stream is visible, because a record has no identity without its key.
+    /// The fields that may be read, filtered on, sorted by and aggregated. Without all key fields
+    /// the stream is withheld, because a record has no identity without its key.
     pub fields: FieldScope,
-    /// The relations that may be followed, where both joined ends are visible too.
+    /// The relations that may be followed, if the joined fields at both ends are visible too.
     pub relations: RelationScope,
     /// Limits the rows to those that match this filter, in the caller's own filter language.
     pub rows: Option<Json>,

@@ -1,7 +1,7 @@
-//! What a store is asked to read. Every name in it is the ratified mapping's own.
+//! The plan of a read, which a store executes. Every name in it is the ratified mapping's own.
 //!
-//! Fields are private: a plan is built by this crate's `authorize` functions alone, and a store
-//! reads it through accessors.
+//! The fields of [`AuthorizedPlan`] are private: only this crate builds one, and a store reads it
+//! through accessors.
 
 mod column;
 mod predicate;
@@ -15,7 +15,7 @@ use crate::mask::Masking;
 use crate::value::Value;
 
 pub use self::column::{Column, ColumnOrigin};
-pub use self::predicate::{Predicate, TextPlace};
+pub use self::predicate::{Predicate, TextMatch};
 pub use wayleave_model::expression::Comparison;
 
 /// A read that policy has allowed; cheap to clone. Nothing outside this crate can build or change
@@ -43,7 +43,7 @@ pub struct AuthorizedPlan {
     target: Arc<Target>,
     joins: Arc<Vec<JoinedTable>>,
     read: Arc<Read>,
-    /// How each column of the answer is masked; empty where none is.
+    /// The mask of each column of the answer; empty if no column is masked.
     masks: Arc<Vec<Option<Masking>>>,
 }
 
@@ -57,20 +57,20 @@ impl AuthorizedPlan {
         }
     }
 
-    /// The same with the columns of its answer masked so, as far as there are masks.
+    /// Masks the columns of the answer. Keeps no masks if none of them is set.
     pub(crate) fn masked(mut self, masks: Arc<Vec<Option<Masking>>>) -> Self {
         let is_masked = masks.iter().any(Option::is_some);
         self.masks = if is_masked { masks } else { Arc::default() };
         self
     }
 
-    /// Whether the answer's rows are to be masked.
+    /// Whether [`mask`](Self::mask) changes the answer's rows.
     pub fn is_masked(&self) -> bool {
         !self.masks.is_empty()
     }
 
-    /// Masks a row of the answer, as the store read it. Rows are masked before anything else is done
-    /// with them, so that neither their values nor their size reach a caller.
+    /// Masks a row of the answer, as the store read it. Must run before any other use of the row,
+    /// so that neither its values nor their size reach a caller.
     pub fn mask(&self, row: &mut [Value]) {
         for (value, masking) in row.iter_mut().zip(self.masks.iter()) {
             if let Some(masking) = masking {
@@ -83,24 +83,25 @@ impl AuthorizedPlan {
         Arc::make_mut(&mut self.read)
     }
 
-    /// Where to read.
+    /// The table that is read.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// The records that to-one relations lead to, each reached from the target or from one before
-    /// it. They add columns: every row of the target stays, once, whether or not it leads anywhere.
+    /// The tables that to-one relations lead to, each joined to the target or to an earlier join.
+    /// They add columns only: every row of the target stays, exactly once, whether or not it has a
+    /// related row.
     pub fn joins(&self) -> &[JoinedTable] {
         &self.joins
     }
 
-    /// What to read.
+    /// The operation: rows, groups or a count.
     pub fn read(&self) -> &Read {
         &self.read
     }
 
-    /// A stream that the plan reads, itself or along a relation, and that is suspended because it no
-    /// longer fits its source. No store answers such a plan.
+    /// The first suspended stream among those the plan reads, directly or through relations. A
+    /// suspended stream no longer fits its source, and no store answers such a plan.
     pub fn suspended(&self) -> Option<&Arc<str>> {
         let joined = self.joins.iter().find_map(|it| it.suspended.as_ref());
         let direct = self.target.suspended.as_ref().or(joined);
@@ -118,7 +119,7 @@ impl AuthorizedPlan {
     }
 }
 
-/// The first suspended stream that a predicate looks at.
+/// Finds the first suspended stream that a predicate reads.
 fn find_suspended<'p>(predicate: &'p Predicate, found: &mut Option<&'p Arc<str>>) {
     predicate.for_each_exists(&mut |related, joins| {
         let mut tables = std::iter::once(related).chain(joins);
@@ -127,7 +128,7 @@ fn find_suspended<'p>(predicate: &'p Predicate, found: &mut Option<&'p Arc<str>>
     });
 }
 
-/// Where a plan reads.
+/// The table that a plan reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The connection.
@@ -136,59 +137,61 @@ pub struct Target {
     pub source: String,
     /// The kind of store.
     pub kind: SourceKind,
-    /// The schema, where the store has such a notion.
+    /// The schema, if the store has schemas.
     pub schema: Option<String>,
     /// The table, exactly as the store has it.
     pub table: String,
     /// The digest of the mapping the plan was made from.
     pub mapping: Digest,
-    /// The stream's name, where it is suspended: it no longer fits its source.
+    /// The name of the stream, if it is suspended because it no longer fits its source.
     pub suspended: Option<Arc<str>>,
 }
 
-/// A table of the target's source that a relation leads to.
+/// A table of the target's source, joined along a relation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JoinedTable {
-    /// The number its columns name it by. The target's own table is [`TARGET`].
+    /// The number by which columns refer to it. The target's own table is [`TARGET`].
     pub table: u16,
-    /// The schema, where the store has such a notion.
+    /// The schema, if the store has schemas.
     pub schema: Option<String>,
     /// The table, exactly as the store has it.
     pub name: String,
-    /// The stream's name, where it is suspended: it no longer fits its source.
+    /// The name of the stream, if it is suspended because it no longer fits its source.
     pub suspended: Option<Arc<str>>,
-    /// What joins it: a column of a table named before it, and one of its own. A value that is NULL
-    /// or not of its datatype joins nothing.
+    /// Pairs of joined columns: one of an earlier table, and one of this table. A value that is
+    /// NULL or not of its datatype joins nothing.
     pub on: Vec<(Column, Column)>,
-    /// Which of its rows there are: those its own grant and mapping let be seen. The others are
-    /// absent, and so is whatever they would lead to.
+    /// The rows visible under the grant and the mapping of this table's stream. Other rows count as
+    /// absent, and so does everything joined through them.
     pub rows: Predicate,
-    /// Which row is joined where several meet although their mapping says that at most one does: the
-    /// first by these columns, NULL and values of other datatypes last. Empty where several are meant.
+    /// Picks the row to join where several match although the mapping declares at most one: the
+    /// first by these columns, NULL and values of other datatypes last. Empty where all matching
+    /// rows count.
     pub first_by: Vec<Column>,
 }
 
 /// The number of the target's own table.
 pub const TARGET: u16 = 0;
 
-/// What to read.
+/// The operation of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Read {
     /// Rows in order.
     Rows(Rows),
-    /// Groups and their measures.
+    /// Groups and their aggregates.
     Groups(Groups),
-    /// How many rows satisfy a predicate.
+    /// The number of rows that satisfy a predicate.
     Count {
         /// The predicate.
         predicate: Predicate,
-        /// Exactly, or as the store's statistics say (only with [`Predicate::True`]).
+        /// Whether to count exactly, rather than use the store's statistics (only with
+        /// [`Predicate::True`]).
         exact: bool,
     },
 }
 
 impl Read {
-    /// How many values each row of the answer has; a count has one.
+    /// Number of values in each row of the answer. A count has one.
     pub fn width(&self) -> usize {
         match self {
             Self::Rows(rows) => rows.columns.len(),
@@ -203,28 +206,29 @@ impl Read {
 pub struct Rows {
     /// The columns to return, in this order.
     pub columns: Arc<Vec<Column>>,
-    /// Which rows.
+    /// The rows to return.
     pub predicate: Predicate,
     /// The order. It ends with the key, so it is total.
     pub order: Vec<OrderBy>,
-    /// Begin after the row with these values of the `order` columns (NULLs among them, last).
+    /// Start after the row with these values of the `order` columns. They may be NULL, which sorts
+    /// last.
     pub after: Option<Vec<Value>>,
-    /// At most so many rows of each parent; only where a relation is followed.
-    pub each: Option<Each>,
-    /// At most so many rows.
+    /// Limits the rows of each parent; only set when a relation is followed.
+    pub each: Option<PartitionLimit>,
+    /// Maximum number of rows.
     pub limit: u32,
-    /// Whether a column that the rows are not ordered by may be answered by the beginning of a text
-    /// that no page shows whole: a [`Value::Preview`].
+    /// Whether the store may return a [`Value::Preview`] for a text too long for any page, in
+    /// columns that the rows are not ordered by.
     pub previews: bool,
 }
 
-/// The first rows, in the order of the plan, of each distinct value of some columns: what
-/// `row_number() over (partition by … order by …) <= limit` keeps.
+/// The first rows, in the order of the plan, for each distinct value of some columns: the rows with
+/// `row_number() over (partition by … order by …) <= limit`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Each {
-    /// The columns; none of their values is NULL under the plan's predicate.
+pub struct PartitionLimit {
+    /// The partition columns. None of their values is NULL under the plan's predicate.
     pub by: Vec<Column>,
-    /// At most so many rows of each.
+    /// Maximum number of rows for each distinct value.
     pub limit: u32,
 }
 
@@ -233,35 +237,35 @@ pub struct Each {
 pub struct OrderBy {
     /// The column.
     pub column: Column,
-    /// From the largest down.
+    /// Whether the largest value comes first.
     pub descending: bool,
     /// Whether the column may hold NULL (a key column never does).
     pub nullable: bool,
 }
 
-/// Groups and what is measured of them, in order.
+/// Groups and their aggregates, in order.
 ///
 /// Without `by` there is exactly one group, even over no rows; with `by` there is one for each key
-/// that has rows. What is answered of a group, ordered by and compared in `having` are columns of
-/// origin [`ColumnOrigin::Group`], or computed from such.
+/// that has rows. The columns of the answer, of `order` and of `having` have origin
+/// [`ColumnOrigin::Group`], or are computed from such columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Groups {
     /// What to group by; empty for one group of everything.
     pub by: Vec<GroupKey>,
     /// What to aggregate in each group.
     pub aggregates: Vec<Aggregate>,
-    /// Which rows.
+    /// The rows to group.
     pub predicate: Predicate,
-    /// What is answered of each group, in this order.
+    /// The columns of the answer.
     pub columns: Vec<Column>,
-    /// Which groups.
+    /// The groups to return.
     pub having: Predicate,
-    /// The order of groups, made total by the group keys: by the values as they are in the answer,
-    /// aggregates after rounding.
+    /// The order of groups, made total by the group keys. Compares values as they are in the
+    /// answer: aggregates after rounding.
     pub order: Vec<OrderBy>,
-    /// Begin after the group with these values of the `order` columns.
+    /// Start after the group with these values of the `order` columns.
     pub after: Option<Vec<Value>>,
-    /// At most so many groups.
+    /// Maximum number of groups.
     pub limit: u32,
 }
 
@@ -270,19 +274,19 @@ pub struct Groups {
 pub enum GroupKey {
     /// A column's value; NULL is a group of its own.
     Column(Column),
-    /// The calendar period a time falls in; NULL is a group of its own.
+    /// The calendar period of a time; NULL is a group of its own.
     ///
-    /// The value is the period's beginning. For [`Granularity::Day`] and longer it is a
+    /// The value is the start of the period. For [`Granularity::Day`] and longer it is a
     /// [`Value::Date`] in the calendar of the zone. For an hour or a minute, which only datetime
     /// columns have, it is the [`Value::Datetime`] at which the zone's clock began that hour or
-    /// minute: the instant less the minutes and seconds its own local time shows, so that an hour
+    /// minute: the instant minus the minutes and seconds of its local time, so that an hour
     /// repeated when clocks go back is two groups.
     Period {
         /// A date or datetime column.
         column: Column,
-        /// How long a period is.
+        /// The length of a period.
         granularity: Granularity,
-        /// The IANA time zone whose calendar decides; dates ignore it.
+        /// The IANA time zone whose calendar applies; dates ignore it.
         time_zone: String,
     },
 }
@@ -308,9 +312,9 @@ pub enum Granularity {
 
 /// One aggregate of a group.
 ///
-/// NULLs are skipped, by all but a `count` without a column. Over no values `count` and
-/// `count_distinct` are 0 and the others NULL. The same data gives the same bytes on every store,
-/// so the results are defined exactly:
+/// All but a `count` without a column skip NULLs. Over no values `count` and `count_distinct` are 0
+/// and the others NULL. The same data must give the same bytes on every store, so the results are
+/// defined exactly:
 ///
 /// | op | over | result |
 /// | --- | --- | --- |
@@ -322,28 +326,29 @@ pub enum Granularity {
 /// | `min`, `max` | any ordered | a value of the column's datatype; text by code point |
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
-    /// What is computed: `count`, `count_distinct`, `sum`, `avg`, `min` or `max`.
+    /// The operation: `count`, `count_distinct`, `sum`, `avg`, `min` or `max`.
     pub op: AggregateOp,
-    /// Over which column; `None` counts rows.
+    /// The aggregated column; `None` counts rows.
     pub column: Option<Column>,
-    /// Over which of the group's rows. Without any, it is what it is over no values.
+    /// The rows of the group to aggregate. If none of them matches, the result is that over no
+    /// values.
     pub filter: Predicate,
 }
 
 impl JoinedTable {
-    /// Whether the mapping says that at most one of its rows meets a row.
+    /// Whether the mapping declares that at most one of its rows matches a row.
     pub fn is_to_one(&self) -> bool {
         !self.first_by.is_empty()
     }
 
-    /// Those of the joined tables that a predicate looks at, and those that lead to them.
+    /// The joined tables that a predicate reads, and those they are joined through.
     pub(crate) fn needed(joins: &Arc<Vec<Self>>, predicate: &Predicate) -> Arc<Vec<Self>> {
         if joins.is_empty() {
             return Arc::clone(joins);
         }
         let mut tables = Vec::new();
         predicate.for_each_column(&mut |column| tables.extend(column.tables()));
-        // Each is joined to one before it.
+        // Each table is joined to an earlier one.
         for join in joins.iter().rev() {
             if tables.contains(&join.table) {
                 let ours = join.on.iter().map(|(ours, _)| ours);

@@ -1,7 +1,7 @@
-//! `query_records`: a page of records, a count, and walks of what changed.
+//! `query_records`: a page of records, a count, and walks of changes.
 //!
-//! A plan asks for one row more than the page holds, to know whether another page follows. Where
-//! a result must end early, `next_cursor` continues after the last record that was shown.
+//! A plan reads one row more than the page holds, to know whether another page follows. If a result
+//! must end early, `next_cursor` continues after the last record shown.
 
 mod changes;
 mod page;
@@ -24,7 +24,7 @@ use crate::value::{Value, sorted_object};
 use crate::view::{ConnectionView, StreamView, Tool, View};
 use changes::Changes;
 
-/// An authorized query: what to read, and how to make a page of it.
+/// An authorized query: its reads, and how to build a page from their rows.
 #[derive(Debug, Clone)]
 pub struct QueryPlan {
     stream: StreamView,
@@ -106,8 +106,9 @@ impl QueryPlan {
         Ok(plan)
     }
 
-    /// Lets the store answer texts that no page shows whole by their beginnings. Not where records
-    /// are joined: any value may be what they are joined on. Nor where one is masked: its end may show.
+    /// Lets the store return only the beginning of texts too long for any page. Has no effect if
+    /// relations are expanded, because the join may need any value, or if a column is masked,
+    /// because the mask may show the end of a text.
     #[must_use]
     pub fn with_previews(mut self) -> Self {
         if self.expansions.is_empty()
@@ -119,7 +120,7 @@ impl QueryPlan {
         self
     }
 
-    /// Goes on where a cursor says.
+    /// Continues from a cursor.
     fn resume(&mut self, cursor: &str, seal: Seal<'_>) -> Result<(), Refusal> {
         let refusal = || refused(self, "cursor");
         let position = seal
@@ -131,7 +132,7 @@ impl QueryPlan {
         let Read::Rows(rows) = self.rows.read_mut() else {
             return Ok(());
         };
-        // The order is part of what the cursor is bound to, so this holds for our own cursors.
+        // The binding includes the order, so our own cursors always match.
         if position.at.len() != rows.order.len() {
             return Err(refused(self, "cursor"));
         }
@@ -139,22 +140,22 @@ impl QueryPlan {
         Ok(())
     }
 
-    /// The connection that is read.
+    /// The connection of the stream.
     pub fn connection_id(&self) -> &str {
         self.stream.connection_id()
     }
 
-    /// The dataset that is read.
+    /// The dataset of the stream.
     pub fn connector_key(&self) -> &str {
         self.stream.connector_key()
     }
 
-    /// The stream that is read.
+    /// The stream.
     pub fn stream(&self) -> &str {
         self.stream.name()
     }
 
-    /// The stream that is read, as far as it may be seen.
+    /// The stream, as the caller sees it.
     pub fn view(&self) -> &StreamView {
         &self.stream
     }
@@ -164,20 +165,20 @@ impl QueryPlan {
         self.layout.header()
     }
 
-    /// Whether records can be tombstones: in a walk of changes, where the mapping has a mark of
-    /// the deleted.
+    /// Whether records can be tombstones: in a walk of changes, if the mapping has a mark of
+    /// deletion.
     pub fn marks_deleted(&self) -> bool {
         self.layout.marks_deleted()
     }
 
-    /// Where this is the first page of a walk of changes: how far the store's changes go now. Its
-    /// one value is to be given to [`within`](Self::within) before the rows are read, so that all
-    /// pages of the walk end at the same place.
+    /// On the first page of a walk of changes, the read of its horizon. Its one value must be
+    /// passed to [`within`](Self::within) before the rows are read, so that all pages of the walk
+    /// end at the same point.
     pub fn horizon(&self) -> Option<&AuthorizedPlan> {
         self.changes.as_ref()?.horizon_plan()
     }
 
-    /// The same query with the horizon that [`horizon`](Self::horizon) gave.
+    /// Limits the walk to the horizon that [`horizon`](Self::horizon) read.
     #[must_use]
     pub fn within(mut self, horizon: Value) -> Self {
         if let Some(changes) = &mut self.changes {
@@ -191,34 +192,34 @@ impl QueryPlan {
         &self.rows
     }
 
-    /// Whether a walk can go on after this row: all values of the order's columns are known.
+    /// Whether a walk can continue after this row: none of the order's values is malformed.
     pub fn can_resume_after(&self, row: &[Value]) -> bool {
         let mut position = self.layout.position(row);
         position.all(|value| value != Value::Malformed)
     }
 
-    /// The count to read, if one was asked for.
+    /// The read of the count, if requested.
     pub fn count(&self) -> Option<&AuthorizedPlan> {
         self.count.as_ref()
     }
 
-    /// The relations to follow, once the page is known.
+    /// The relations to expand once the page is read.
     pub fn expansions(&self) -> &[Expansion] {
         &self.expansions
     }
 
-    /// The page that the store's rows make.
+    /// Builds the page from the store's rows.
     pub fn page(&self, rows: &[Vec<Value>]) -> Page<'_> {
         self.page_of(rows.to_vec())
     }
 
-    /// The same, of rows that nobody needs any more.
+    /// Like [`page`](Self::page), for rows that are no longer needed.
     pub fn page_of(&self, rows: Vec<Vec<Value>>) -> Page<'_> {
         Page::new(self, rows)
     }
 }
 
-/// A count: by statistics only where they can know, exactly otherwise.
+/// The read of a count: from statistics only if they can answer it, exactly otherwise.
 fn count(
     stream: &StreamView,
     tables: &Arc<Vec<JoinedTable>>,
@@ -240,8 +241,8 @@ fn count(
     ))
 }
 
-/// What a page cursor is bound to: who asks, under which grants and mapping, and the query but
-/// for its limit and count.
+/// Binds a page cursor to the caller, its grants, the mapping, and the query except for its limit
+/// and count.
 fn binding(view: &View, stream: &StreamView, request: &QueryRequest) -> Binding {
     let sort: Vec<String> = request.sort.iter().map(SortKey::to_string).collect();
     let mut fields = request.fields.clone().unwrap_or_default();
@@ -262,12 +263,12 @@ fn binding(view: &View, stream: &StreamView, request: &QueryRequest) -> Binding 
     ])
 }
 
-/// A filter with its keys sorted: the order in which a caller writes them says nothing.
+/// A filter with sorted keys, because their order has no meaning.
 pub(crate) fn canonical(filter: Option<&serde_json::Map<String, Json>>) -> String {
     filter.map_or_else(String::new, |filter| sorted_object(filter).to_string())
 }
 
-/// The one refusal of every cursor or bookmark that does not open.
+/// The single refusal for all cursors and bookmarks that do not open.
 fn refused(plan: &QueryPlan, param: &'static str) -> Refusal {
     refused_at(plan.stream(), plan.connection_id(), param)
 }
@@ -289,7 +290,7 @@ fn refused_at(stream: &str, connection_id: &str, param: &'static str) -> Refusal
         .next(Call::new("query_records", arguments))
 }
 
-/// A position inside a page of ordinary rows.
+/// A position within a page of ordinary rows.
 fn position(at: Vec<Value>, horizon: Option<Value>) -> CursorPosition {
     CursorPosition {
         at,

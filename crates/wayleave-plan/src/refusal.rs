@@ -1,7 +1,7 @@
-//! Why a read is refused, as data: what was wrong, what would be right, and a call that works.
+//! Refusals of reads, as data: what is wrong, what would be accepted, and a call that works.
 //!
-//! What is missing and what is forbidden are refused in the same bytes, so a refusal is made from
-//! the caller's own words and from what the caller may see, and from nothing else.
+//! Missing and forbidden things are refused with the same bytes, so a refusal is built only from
+//! the caller's own words and from what the caller may see.
 
 mod fit;
 mod words;
@@ -17,31 +17,31 @@ pub(crate) use words::Kind;
 
 use crate::view::StreamView;
 
-/// What kind of refusal it is.
+/// The kind of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
     /// An argument is missing, unknown or of the wrong shape.
     InvalidRequest,
-    /// The filter says something no filter may say.
+    /// The filter is malformed, or not allowed on these fields.
     InvalidFilter,
-    /// The sort names what cannot be sorted by.
+    /// The sort names something that records cannot be sorted by.
     InvalidSort,
-    /// The cursor or bookmark is not one of ours for this call.
+    /// The cursor or bookmark was not issued for this call.
     InvalidCursor,
-    /// No such stream may be read.
+    /// There is no such stream, or it may not be read.
     UnknownStream,
-    /// No such field, or relation, may be read.
+    /// There is no such field or relation, or it may not be read.
     UnknownField,
     /// Several connections hold the stream.
     AmbiguousConnection,
-    /// No such record or connection may be read.
+    /// There is no such record or connection, or it may not be read.
     NotFound,
     /// The stream's changes cannot be followed.
     ChangesUnavailable,
-    /// One record alone exceeds what a result may hold.
+    /// A single record exceeds the limits of a result.
     ResultTooLarge,
-    /// The store does not answer.
+    /// The store does not respond.
     SourceUnavailable,
     /// The store took too long.
     Timeout,
@@ -67,7 +67,7 @@ impl Code {
         Self::RateLimited,
     ];
 
-    /// The word for it on the wire.
+    /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::InvalidRequest => "invalid_request",
@@ -86,7 +86,7 @@ impl Code {
         }
     }
 
-    /// Whether the very same call may succeed later.
+    /// Whether the same call may succeed later.
     pub const fn retryable(self) -> bool {
         matches!(
             self,
@@ -95,57 +95,57 @@ impl Code {
     }
 }
 
-/// A read that is refused. Its [`Facts`] are read through it.
-// Boxed: it travels in the `Err` of nearly every function here, and must not widen the `Ok`.
+/// A refusal of a read. Dereferences to its [`RefusalBody`].
+// Boxed: most functions here return it in `Err`, and it must not enlarge their `Result`.
 #[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
 #[error("{}: {}", .0.code.as_str(), .0.message)]
 #[serde(transparent)]
-pub struct Refusal(Box<Facts>);
+pub struct Refusal(Box<RefusalBody>);
 
 impl Deref for Refusal {
-    type Target = Facts;
+    type Target = RefusalBody;
 
-    fn deref(&self) -> &Facts {
+    fn deref(&self) -> &RefusalBody {
         &self.0
     }
 }
 
 impl DerefMut for Refusal {
-    fn deref_mut(&mut self) -> &mut Facts {
+    fn deref_mut(&mut self) -> &mut RefusalBody {
         &mut self.0
     }
 }
 
-/// What a refusal says.
+/// The content of a refusal.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Facts {
-    /// What kind of refusal it is.
+pub struct RefusalBody {
+    /// The kind.
     pub code: Code,
-    /// What is wrong, for the reader.
+    /// A description of the problem.
     pub message: String,
-    /// Which case of the code it is, where one code has several: `drift`, `unreachable`.
+    /// The case, for a code that has several: `drift`, `unreachable`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
-    /// The argument it is about, such as `filter.status.gt`.
+    /// The argument at fault, such as `filter.status.gt`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub param: Option<String>,
-    /// What would be accepted there.
+    /// The accepted values or names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
-    /// The accepted word nearest to the one that was given.
+    /// The accepted word closest to the given one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub did_you_mean: Option<String>,
-    /// Whether the very same call may succeed later.
+    /// Whether the same call may succeed later.
     pub retryable: bool,
-    /// The argument to add or change before trying again.
+    /// The argument to add or change before a retry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_with: Option<&'static str>,
-    /// A call that would work.
+    /// A call that works.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<Call>,
     /// The connections to choose from.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub choice: Option<Choice>,
+    pub choice: Option<ConnectionChoice>,
 }
 
 /// A call of one of the tools.
@@ -173,24 +173,23 @@ impl Call {
     }
 }
 
-/// Connections to choose from, bounded.
+/// Connections to choose from, limited in number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Choice {
-    /// At most twelve of them.
-    pub available_connections: Vec<Candidate>,
-    /// How many there are.
+pub struct ConnectionChoice {
+    /// At most twelve connections.
+    pub available_connections: Vec<ConnectionOption>,
+    /// Number of connections before the limit.
     pub total: usize,
-    /// Whether some are left out. Then their ids are in `allowed`, as many as there is room for;
-    /// `schema` lists all.
+    /// Whether some are left out. Then `allowed` contains ids, as many as fit; `schema` lists all.
     pub truncated: bool,
-    /// The ids of all.
+    /// The ids of all connections.
     #[serde(skip)]
     ids: Vec<String>,
 }
 
-/// One connection to choose.
+/// A connection to choose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Candidate {
+pub struct ConnectionOption {
     /// The grant it is read under.
     pub grant_id: String,
     /// The dataset.
@@ -202,9 +201,9 @@ pub struct Candidate {
 }
 
 impl Refusal {
-    /// A refusal with nothing but a message.
+    /// A refusal with only a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self(Box::new(Facts {
+        Self(Box::new(RefusalBody {
             code,
             message: message.into(),
             reason: None,
@@ -218,24 +217,23 @@ impl Refusal {
         }))
     }
 
-    /// Says which argument it is about.
+    /// Sets the argument at fault.
     #[must_use]
     pub fn param(mut self, param: impl Into<String>) -> Self {
-        // A connection string may be given as a name, too.
+        // A caller may also pass a connection string as a name.
         let plain = |param: &String| !wayleave_model::sensitive::looks_like_dsn(param);
         self.param = Some(param.into()).filter(plain);
         self
     }
 
-    /// Says what would be accepted.
+    /// Sets the accepted values or names.
     #[must_use]
     pub fn allowed<T: Into<String>>(mut self, allowed: impl IntoIterator<Item = T>) -> Self {
         self.allowed = allowed.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Says which of the accepted words is nearest to the given one. Call after
-    /// [`allowed`](Self::allowed).
+    /// Suggests the accepted word closest to the given one. Call after [`allowed`](Self::allowed).
     #[must_use]
     pub fn near(mut self, given: &str) -> Self {
         self.did_you_mean =
@@ -243,7 +241,7 @@ impl Refusal {
         self
     }
 
-    /// The same, where the given word may be one of another query language too.
+    /// Like [`near`](Self::near), but first looks the word up in other query languages' vocabulary.
     #[must_use]
     pub(crate) fn near_as(mut self, kind: Kind, given: &str) -> Self {
         self.did_you_mean = words::meant(kind, given, &self.allowed);
@@ -268,8 +266,8 @@ impl Refusal {
         self
     }
 
-    /// Offers a look at the stream, where nothing better is offered: what may be said of it is
-    /// there, and the call works.
+    /// Offers a `schema` call for the stream if there is no better offer: it lists what the stream
+    /// supports, and always works.
     #[must_use]
     pub(crate) fn see(mut self, stream: &StreamView) -> Self {
         if self.next.is_none() {
@@ -286,14 +284,14 @@ impl Refusal {
 
     /// Offers connections to choose from.
     #[must_use]
-    pub fn choice(mut self, candidates: Vec<Candidate>) -> Self {
+    pub fn choice(mut self, candidates: Vec<ConnectionOption>) -> Self {
         const MAX_CHOICES: usize = 12;
         let total = candidates.len();
         let ids = candidates.iter().map(|it| it.connection_id.clone());
         let ids = ids.collect();
         let mut available_connections = candidates;
         available_connections.truncate(MAX_CHOICES);
-        self.choice = Some(Choice {
+        self.choice = Some(ConnectionChoice {
             truncated: total > available_connections.len(),
             available_connections,
             total,
@@ -307,8 +305,7 @@ impl Refusal {
         self.to_json_within(self.max_bytes())
     }
 
-    /// The most bytes it is written in: [`MAX_BYTES`], or [`MAX_CHOICE_BYTES`] where it describes
-    /// connections.
+    /// Maximum size as JSON: [`MAX_BYTES`], or [`MAX_CHOICE_BYTES`] if it lists connections.
     pub fn max_bytes(&self) -> usize {
         match &self.choice {
             Some(_) => MAX_CHOICE_BYTES,
@@ -316,19 +313,19 @@ impl Refusal {
         }
     }
 
-    /// The refusal as JSON of at most so many bytes (no fewer than 512): texts are cut and lists
-    /// shortened, and what is left out is said.
+    /// The refusal as JSON of at most `bytes` (no fewer than 512). Cuts texts and shortens lists,
+    /// and states what is left out.
     pub fn to_json_within(&self, bytes: usize) -> Json {
         fit::fitted(self, bytes.max(512))
     }
 }
 
-/// Which of the known arguments a name means: a word of another query language, or a slip of the hand.
+/// The known argument that a name stands for: a word of another query language, or a typo.
 pub fn argument_meant(given: &str, known: &[&str]) -> Option<String> {
     meant(Kind::Argument, given, known)
 }
 
-/// Which of the known operators, or of a few words, a word means.
+/// The known operator or keyword that a word stands for.
 pub fn operator_meant(given: &str, known: &[&str]) -> Option<String> {
     meant(Kind::Operator, given, known)
 }
@@ -339,10 +336,10 @@ fn meant(kind: Kind, given: &str, known: &[&str]) -> Option<String> {
     words::meant(kind, given, &words).or_else(near)
 }
 
-/// A caller's own word, fit to be repeated in a message: in backticks, one line, bounded.
+/// Quotes a caller's own word for a message: in backticks, on one line, limited in length.
 pub fn quoted(word: &str) -> String {
     const MAX_QUOTED_CHARS: usize = 64;
-    // A connection string given by mistake must not come back with its password.
+    // A connection string passed by mistake must not be echoed with its password.
     if wayleave_model::sensitive::looks_like_dsn(word) {
         return format!("`{}`", wayleave_model::sensitive::WITHHELD);
     }

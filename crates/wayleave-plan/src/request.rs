@@ -1,8 +1,8 @@
-//! What a caller asks, read from the arguments of a tool call.
+//! Requests, parsed from the arguments of tool calls.
 //!
-//! Here arguments get their shapes: known names, right JSON types, bounds. Whether the streams
-//! and fields they name exist is not known here. An argument that is `null` counts as absent,
-//! because some clients send every optional argument.
+//! Checks only the shape of arguments: known names, JSON types, limits. Does not know whether the
+//! streams and fields they name exist. An argument that is `null` counts as absent, because some
+//! clients send every optional argument.
 
 pub mod address;
 mod arguments;
@@ -19,124 +19,126 @@ use crate::refusal::{Code, Refusal, quoted};
 use arguments::Arguments;
 pub use datasets::{DEFAULT_DATASETS, DatasetRequest, DatasetsRequest, MAX_DATASETS};
 pub use workup::{
-    CitationsRequest, DEFAULT_BUDGET, LEAST_BUDGET, MAX_BUDGET, MAX_NOTE, Section, WorkupRequest,
+    CitationsRequest, DEFAULT_BUDGET, MAX_BUDGET, MAX_NOTE, MIN_BUDGET_BYTES, Section,
+    WorkupRequest,
 };
 
-/// The most rows or groups a page holds.
+/// Maximum number of rows or groups on a page.
 pub const MAX_ROWS: u32 = 100;
-/// How many rows or groups a page holds when the caller does not say.
+/// Default number of rows or groups on a page.
 pub const DEFAULT_ROWS: u32 = 25;
-/// How many hits a page of a search holds when the caller does not say.
+/// Default number of hits on a page of a search.
 pub const DEFAULT_HITS: u32 = 10;
-/// The most characters of what is searched for: as much as may be read of it in any script.
+/// Maximum length of a search query, in characters, so that one in any script fits the index's
+/// limit in bytes.
 pub const MAX_QUERY: usize = 1_024;
-/// The most measures of one aggregate.
+/// Maximum number of measures of one aggregate.
 pub const MAX_METRICS: usize = 8;
-/// The most fields to group by.
+/// Maximum number of fields to group by.
 pub const MAX_GROUP_FIELDS: usize = 8;
-/// The most keys of a sort.
+/// Maximum number of sort keys.
 pub const MAX_SORT_KEYS: usize = 4;
-/// The most relations to expand.
+/// Maximum number of relations to expand.
 pub const MAX_EXPANDED: usize = 4;
-/// The most streams that are described at once.
+/// Maximum number of streams described at once.
 pub const MAX_DESCRIBED: usize = 32;
-/// The largest offset: whole numbers beyond it are not exact in JSON.
+/// Maximum offset: larger integers are not exact in JSON.
 pub const MAX_OFFSET: usize = (1 << 53) - 1;
-/// How many related records of each record an expansion shows.
-pub const EXPANDED_ROWS: u32 = 10;
+/// Maximum number of related records shown for each record of an expansion.
+pub const MAX_EXPANDED_RECORDS: u32 = 10;
 
-/// What `schema` was asked.
+/// The arguments of `schema`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaRequest {
-    /// One stream; without one, and without `streams`, all.
+    /// One stream. Without it and `streams`, all.
     pub stream: Option<String>,
     /// Several streams.
     pub streams: Vec<String>,
     /// One connection, or all.
     pub connection_id: Option<String>,
-    /// How much to tell.
+    /// The level of detail.
     pub detail: Detail,
 }
 
-/// How much `schema` tells.
+/// The level of detail of `schema`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Detail {
-    /// What is needed to make calls.
+    /// What a caller needs to make calls.
     #[default]
     Compact,
-    /// Everything, with JSON Schema; of one stream of one connection.
+    /// Everything, with JSON Schema; only for one stream of one connection.
     Full,
 }
 
-/// What `query_records` was asked.
+/// The arguments of `query_records`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryRequest {
     /// The stream.
     pub stream: String,
-    /// The connection, where several hold the stream.
+    /// The connection, if several hold the stream.
     pub connection_id: Option<String>,
-    /// Which records.
+    /// The records to return.
     pub filter: Option<Map<String, Json>>,
-    /// In which order.
+    /// The order of the records.
     pub sort: Vec<SortKey>,
-    /// Which fields; `None` for all.
+    /// The fields to return; `None` for all.
     pub fields: Option<Vec<String>>,
-    /// Which relations to follow.
+    /// The relations to expand.
     pub expand: Vec<String>,
-    /// At most so many records.
+    /// Maximum number of records.
     pub limit: u32,
-    /// Where an earlier page ended.
+    /// The cursor of an earlier page.
     pub cursor: Option<String>,
-    /// Whether to count all records of the filter.
+    /// Whether to count all records that match the filter.
     pub count: CountKind,
     /// `beginning`, or the bookmark of an earlier walk.
     pub changes_since: Option<String>,
 }
 
-/// Whether to count.
+/// How to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CountKind {
     /// No count.
     #[default]
     None,
-    /// From the store's statistics, where every row of the table is asked for; exactly
-    /// otherwise, because statistics know nothing of filters and grants.
+    /// From the store's statistics if every row of the table matches; exactly otherwise, because
+    /// statistics do not reflect filters and grants.
     Estimated,
     /// Exactly.
     Exact,
 }
 
-/// One key of a sort: `field`, or `-field` from the largest down.
+/// One key of a sort: `field`, or `-field` for largest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SortKey {
     /// The field, or in an aggregate the field or measure.
     pub name: String,
-    /// From the largest down.
+    /// Whether the largest value comes first.
     pub descending: bool,
 }
 
-/// What `aggregate` was asked.
+/// The arguments of `aggregate`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AggregateRequest {
     /// The stream.
     pub stream: String,
-    /// The connection, where several hold the stream.
+    /// The connection, if several hold the stream.
     pub connection_id: Option<String>,
-    /// What to measure.
+    /// The measures.
     pub metrics: Vec<Metric>,
     /// Fields to group by.
     pub group_by: Vec<String>,
     /// A time to group by.
     pub group_by_time: Option<TimeGroup>,
-    /// Which records.
+    /// The records to aggregate.
     pub filter: Option<Map<String, Json>>,
-    /// Which groups, by what is measured of them.
+    /// A condition on the measures of a group.
     pub having: Option<Map<String, Json>>,
-    /// In which order: group fields, or measures by their [label](Metric::label).
+    /// The order of the groups, by group fields or by measures' [labels](Metric::label).
     pub sort: Vec<SortKey>,
-    /// At most so many groups.
+    /// Maximum number of groups.
     pub limit: u32,
-    /// Where an earlier page ended.
+    /// The cursor of an earlier page.
     pub cursor: Option<String>,
     /// Whether to measure all records together too.
     pub totals: bool,
@@ -145,25 +147,25 @@ pub struct AggregateRequest {
 /// One measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
-    /// What is measured.
+    /// The kind of measure.
     pub kind: MetricKind,
-    /// Of which records of a group; `None` for all.
+    /// The records of a group to measure; `None` for all.
     pub filter: Option<Map<String, Json>>,
-    /// What it is called in the answer, if the caller says so.
+    /// Its name in the answer, if the caller gives one.
     pub name: Option<String>,
 }
 
-/// What is measured.
+/// The kind of a measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetricKind {
     /// An aggregate of a field.
     Aggregate {
-        /// What is computed; never a grouping.
+        /// The operation; never a grouping.
         op: AggregateOp,
-        /// Over which field; only `count` may do without.
+        /// The field; optional only for `count`.
         field: Option<String>,
     },
-    /// What the mapping measures under this name.
+    /// A measure that the mapping defines under this name.
     Measure(String),
 }
 
@@ -193,7 +195,7 @@ impl Metric {
         }
     }
 
-    /// All of it as one text, to tell whether two are the same.
+    /// A canonical text, equal for equal metrics.
     pub(crate) fn canonical(&self) -> String {
         let filter = crate::query::canonical(self.filter.as_ref());
         format!("{:?} {:?} {filter}", self.kind, self.name)
@@ -205,48 +207,48 @@ impl Metric {
 pub struct TimeGroup {
     /// A date or datetime field.
     pub field: String,
-    /// How long a period is.
+    /// The length of a period.
     pub granularity: Granularity,
-    /// The IANA zone whose calendar decides; `None` for UTC.
+    /// The IANA time zone whose calendar applies; `None` for UTC.
     pub time_zone: Option<String>,
 }
 
-/// What `search` was asked.
+/// The arguments of `search`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchRequest {
-    /// What to look for.
+    /// The query text.
     pub q: String,
     /// One connection, or all.
     pub connection_id: Option<String>,
-    /// These streams; `None` for all that can be searched.
+    /// The streams to search; `None` for all searchable ones.
     pub streams: Option<Vec<String>>,
-    /// Which records.
+    /// The records to search.
     pub filter: Option<Map<String, Json>>,
-    /// Which fields to look in and to show; `None` for all.
+    /// The fields to search and show; `None` for all.
     pub fields: Option<Vec<String>>,
-    /// At most so many hits, of all connections together.
+    /// Maximum number of hits, over all connections.
     pub limit: u32,
-    /// Where an earlier page ended.
+    /// The cursor of an earlier page.
     pub cursor: Option<String>,
 }
 
-/// What `fetch` was asked.
+/// The arguments of `fetch`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchRequest {
-    /// `connection_id/stream:key`; of an address that was given, the id in it.
+    /// `connection_id/stream:key`; extracted if the caller gave an address.
     pub id: String,
-    /// The connection again, if the caller wishes.
+    /// The connection; optional, because the id contains it.
     pub connection_id: Option<String>,
-    /// Which fields; `None` for all.
+    /// The fields to return; `None` for all.
     pub fields: Option<Vec<String>>,
-    /// Which relations to follow.
+    /// The relations to expand.
     pub expand: Vec<String>,
-    /// How many characters of the document's text come before the piece that is asked for.
+    /// Offset of the requested piece in the document's text, in characters.
     pub offset: usize,
 }
 
 impl SchemaRequest {
-    /// Reads the arguments of a call.
+    /// Parses the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let known = ["stream", "streams", "connection_id", "detail"];
         let given = Arguments::new("schema", arguments, &known)?;
@@ -265,7 +267,7 @@ impl SchemaRequest {
 }
 
 impl QueryRequest {
-    /// Reads the arguments of a call.
+    /// Parses the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new(
             "query_records",
@@ -308,7 +310,7 @@ impl QueryRequest {
 }
 
 impl AggregateRequest {
-    /// Reads the arguments of a call.
+    /// Parses the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new(
             "aggregate",
@@ -346,7 +348,7 @@ impl AggregateRequest {
 }
 
 impl SearchRequest {
-    /// Reads the arguments of a call.
+    /// Parses the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new(
             "search",
@@ -374,7 +376,7 @@ impl SearchRequest {
 }
 
 impl FetchRequest {
-    /// Reads the arguments of a call.
+    /// Parses the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new(
             "fetch",
@@ -419,7 +421,7 @@ impl SortKey {
     }
 }
 
-/// What a key of a sort is here that is written as elsewhere: `name desc`, `name:asc`, `+name`.
+/// Translates a sort key in the notation of other languages: `name desc`, `name:asc`, `+name`.
 fn elsewhere(text: &str) -> Option<String> {
     let plain = text.strip_prefix('+').unwrap_or(text);
     let mut words = plain.split([' ', ':', ',']).filter(|word| !word.is_empty());

@@ -1,9 +1,9 @@
-//! The tables of one read: what a name means there, and which to-one relations it follows.
+//! Resolves the names of one read, and collects the tables that it joins along to-one relations.
 //!
-//! A name is a field of the stream, or a path along its relations: `album.artist.Name`. Every hop is
-//! bound by the grant. A stream, field or relation that is not granted is not there, so a path
-//! through it is no field; a related record that its own grant hides is absent, so that what a path
-//! finds there is NULL.
+//! A name is a field of the stream, or a path along its relations: `album.artist.Name`. The grant
+//! applies to every hop. A stream, field or relation that is not granted does not exist, so a path
+//! through it is an unknown field; a related record that its own grant hides is absent, so values
+//! behind it are NULL.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,42 +17,43 @@ use crate::plan::{Column, ColumnOrigin, JoinedTable, Predicate, TARGET};
 use crate::refusal::{Code, Refusal};
 use crate::view::{ConnectionView, FieldView, StreamView};
 
-/// Maximum number of tables of one read. A statement of MySQL joins at most 61. What a stream computes
-/// follows at most [`MAX_FOLLOWED_RELATIONS`] of them, so no ratified mapping reaches it by itself.
+/// Maximum number of tables of one read. MySQL joins at most 61 tables in a statement. The computed
+/// fields of a stream follow at most [`MAX_FOLLOWED_RELATIONS`] relations, so no ratified mapping
+/// reaches this limit by itself.
 const MAX_TABLES: u16 = 48;
 const _: () = assert!(
     MAX_FOLLOWED_RELATIONS + MAX_HOPS < MAX_TABLES as usize,
     "a path to a stream, and all that is computed in it, are one read"
 );
 
-/// A field, as some read names it.
+/// A field with the name that a read gives it.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedColumn {
-    /// As the caller wrote it: a field's name, or a path.
+    /// The name as the caller wrote it: a field's name, or a path.
     pub(crate) name: String,
     /// The field at the end of the path.
     pub(crate) field: FieldView,
-    /// What a store reads for it.
+    /// The column that a store reads for it.
     pub(crate) column: Column,
-    /// Whether it may be NULL although every record of its stream has it: a path may lead nowhere.
+    /// Whether it is behind a path. Then it may be NULL although every record of its stream has it.
     pub(crate) is_path: bool,
 }
 
-/// The tables of a read: that of a stream, and those its to-one relations lead to.
+/// The tables of a read: that of a stream, and those joined along its to-one relations.
 #[derive(Debug)]
 pub(crate) struct PathScope<'v> {
     connection: &'v ConnectionView,
     stream: &'v StreamView,
     table: u16,
     joins: Vec<JoinedTable>,
-    reached: Vec<Reached<'v>>,
-    /// The number of the next table, whichever part of the read it is in.
+    reached: Vec<FollowedRelation<'v>>,
+    /// The number of the next table. Shared by all parts of the read.
     next: Rc<Cell<u16>>,
 }
 
-/// A relation that is followed.
+/// A relation that the read already follows.
 #[derive(Debug)]
-struct Reached<'v> {
+struct FollowedRelation<'v> {
     from: u16,
     relation: String,
     table: u16,
@@ -72,7 +73,7 @@ impl<'v> PathScope<'v> {
         }
     }
 
-    /// The stream that is read.
+    /// The stream of the read.
     pub(crate) fn stream(&self) -> &'v StreamView {
         self.stream
     }
@@ -89,20 +90,21 @@ impl<'v> PathScope<'v> {
         Err(Refusal::new(Code::InvalidRequest, message))
     }
 
-    /// The tables that relations lead to, once all names are known.
+    /// The joined tables, once all names are resolved.
     pub(crate) fn into_joins(self) -> Arc<Vec<JoinedTable>> {
         Arc::new(self.joins)
     }
 
-    /// The field that a caller means by a name, wherever a request names one: in a projection, a
-    /// filter, a sort, a group, a measure or a search. Nothing else gives a caller's text a field.
+    /// Resolves a name that a caller wrote, wherever a request names a field: in a projection, a
+    /// filter, a sort, a group, a measure or a search. Nothing else maps a caller's text to a
+    /// field.
     pub(crate) fn resolve(&mut self, name: &str) -> Option<NamedColumn> {
         let mut hops: Vec<&str> = name.split('.').collect();
         let last = hops.pop()?;
         if hops.len() > MAX_HOPS {
             return None;
         }
-        // Look at the whole path first, so that one that leads nowhere joins nothing.
+        // Check the whole path first, so that an invalid one adds no join.
         let (_, end) = self.walk(self.stream, &hops)?;
         let field = end.field(last)?.clone();
         let (table, end) = self.follow(self.table, self.stream, &hops)?;
@@ -125,14 +127,14 @@ impl<'v> PathScope<'v> {
         })
     }
 
-    /// Whether a path along to-one relations ends in a relation that is one too.
+    /// Whether a path consists of to-one relations only.
     pub(crate) fn leads_to_one(&self, path: &str) -> bool {
         let hops: Vec<&str> = path.split('.').collect();
         hops.len() <= MAX_HOPS && self.walk(self.stream, &hops).is_some()
     }
 
-    /// How far a path leads: the last stream it reaches, the part of the path up to there with its
-    /// dot, and the rest.
+    /// The longest valid prefix of a path: the last stream it reaches, the prefix with its dot, and
+    /// the rest.
     pub(crate) fn longest<'n>(&self, path: &'n str) -> (&'v StreamView, &'n str, &'n str) {
         let mut found = (self.stream, "", path);
         for (at, _) in path.match_indices('.').take(MAX_HOPS) {
@@ -147,7 +149,8 @@ impl<'v> PathScope<'v> {
         found
     }
 
-    /// The stream that a path ends in, of to-one relations but for the last, and the last relation.
+    /// Resolves a path that ends in a relation of any kind, after to-one relations: the stream it
+    /// leads to, and the last relation.
     pub(crate) fn relation(&self, path: &str) -> Option<(&'v StreamView, &'v Relation)> {
         let mut hops: Vec<&str> = path.split('.').collect();
         if hops.len() > MAX_HOPS {
@@ -159,8 +162,8 @@ impl<'v> PathScope<'v> {
         Some((self.connection.stream(&relation.to)?, relation))
     }
 
-    /// The scope of the records that a relation, at the end of a path, leads to, for a condition on
-    /// them, and what joins them.
+    /// Opens a scope for a condition on the records that a relation at the end of a path leads to.
+    /// Also returns the join to them.
     pub(crate) fn related(&mut self, path: &str) -> Option<(JoinedTable, Self)> {
         let mut hops: Vec<&str> = path.split('.').collect();
         let last = hops.pop()?;
@@ -180,7 +183,7 @@ impl<'v> PathScope<'v> {
         Some((joined, inner))
     }
 
-    /// What to-one relations lead to, for a condition on related records.
+    /// The joined tables of a condition on related records.
     pub(crate) fn take_joins(self) -> Vec<JoinedTable> {
         self.joins
     }
@@ -191,7 +194,7 @@ impl<'v> PathScope<'v> {
         number
     }
 
-    /// Where a path along to-one relations ends, without following it.
+    /// Resolves a path along to-one relations without joining.
     fn walk(&self, from: &'v StreamView, hops: &[&str]) -> Option<(usize, &'v StreamView)> {
         let mut stream = from;
         for hop in hops {
@@ -204,7 +207,7 @@ impl<'v> PathScope<'v> {
         Some((hops.len(), stream))
     }
 
-    /// Follows a path along to-one relations.
+    /// Joins along a path of to-one relations, and reuses joins that exist.
     fn follow(
         &mut self,
         table: u16,
@@ -243,7 +246,7 @@ impl<'v> PathScope<'v> {
         let ordered = target.fields().filter(ordered);
         joined.first_by = ordered.filter_map(|it| it.stored(table)).collect();
         self.joins.push(joined);
-        self.reached.push(Reached {
+        self.reached.push(FollowedRelation {
             from,
             relation: name.to_owned(),
             table,
@@ -252,8 +255,8 @@ impl<'v> PathScope<'v> {
         Some((table, target))
     }
 
-    /// What a store reads of a field that a caller may name. Of one that is redacted nothing is read:
-    /// the record's key stands in for it.
+    /// The column for a field that a caller may name. A redacted field is not read: the record's
+    /// key stands in for it.
     fn shown(&mut self, table: u16, stream: &'v StreamView, field: &FieldView) -> Option<Column> {
         if field.masking().is_some_and(Masking::is_redact) {
             return stream.key_fields().first()?.stored(table);
@@ -261,7 +264,7 @@ impl<'v> PathScope<'v> {
         self.column(table, stream, field)
     }
 
-    /// What a store reads for a field of one of the tables.
+    /// The column of a field of one of the tables.
     fn column(&mut self, table: u16, stream: &'v StreamView, field: &FieldView) -> Option<Column> {
         if let Some(column) = field.stored(table) {
             return Some(column);
@@ -269,7 +272,7 @@ impl<'v> PathScope<'v> {
         self.computed_at(table, stream, field.name(), field.formula()?)
     }
 
-    /// What a store computes for a formula over the stream's fields.
+    /// The column of a formula over the stream's fields.
     pub(crate) fn computed(&mut self, label: &str, formula: &Formula<Path>) -> Option<Column> {
         self.computed_at(self.table, self.stream, label, formula)
     }
@@ -299,8 +302,8 @@ impl<'v> PathScope<'v> {
         })
     }
 
-    /// A stored field that a computed one names. The record's own need not be granted: whoever
-    /// granted the computed field granted what it tells of them.
+    /// The column of a stored field that a computed one names. A field of the record itself need
+    /// not be granted: granting the computed field includes what it reveals of its operands.
     fn leaf(&mut self, table: u16, stream: &'v StreamView, path: &Path) -> Option<Column> {
         let (last, hops) = path.0.split_last()?;
         if hops.is_empty() {
@@ -312,9 +315,9 @@ impl<'v> PathScope<'v> {
     }
 }
 
-/// Whether every path of a computed field leads through what is granted. The record's own fields
-/// need not be: whoever granted the computed one granted what it tells of them. None may be masked:
-/// what is computed from it would tell of it.
+/// Whether a computed field only uses granted paths. Fields of the record itself need not be
+/// granted: granting the computed field includes what it reveals of its operands. None may be
+/// masked, because the result would reveal the value.
 pub(crate) fn is_computable(
     streams: &[StreamView],
     stream: &StreamView,
@@ -323,8 +326,8 @@ pub(crate) fn is_computable(
     leads(streams, stream, formula, false)
 }
 
-/// Whether everything that is measured is granted. A grant names no measures, so it cannot have
-/// agreed to what one tells of a field that it hides.
+/// Whether everything a measure uses is granted. A grant names no measures, so it cannot include
+/// what one would reveal of a hidden field.
 pub(crate) fn is_measurable(
     streams: &[StreamView],
     stream: &StreamView,
@@ -353,8 +356,8 @@ fn leads(
     all
 }
 
-/// Whether a computed field is computed from the same records whoever asks: the grant shows all of
-/// the streams that its paths lead through.
+/// Whether a computed field has the same value for every caller: the grant shows all records of the
+/// streams along its paths.
 pub(crate) fn leads_through_whole(
     streams: &[StreamView],
     stream: &StreamView,
@@ -369,7 +372,8 @@ pub(crate) fn leads_through_whole(
     all
 }
 
-/// A stream and those that a path leads to, one for each hop; `None` from where it leads on nowhere.
+/// The streams along a path, this one first, one for each hop; `None` from the first invalid hop
+/// on.
 fn on_the_way<'s>(
     streams: &'s [StreamView],
     stream: &'s StreamView,
@@ -385,7 +389,7 @@ fn on_the_way<'s>(
     std::iter::once(Some(stream)).chain(reached)
 }
 
-/// The table that a relation leads to, and which of its rows there are.
+/// The join along a relation to a table, limited to its visible rows.
 fn joined_table(
     from: u16,
     stream: &StreamView,
@@ -411,7 +415,8 @@ fn joined_table(
     })
 }
 
-/// A column that a relation starts from. One that is no field holds what it is compared with.
+/// The column that a relation starts from. If no field maps it, it gets the datatype of the column
+/// it is joined with.
 pub(crate) fn joining(table: u16, stream: &StreamView, column: &str, datatype: Datatype) -> Column {
     let field = stream.field_of_column(column);
     let field = field.and_then(|field| field.stored(table));
@@ -419,8 +424,8 @@ pub(crate) fn joining(table: u16, stream: &StreamView, column: &str, datatype: D
 }
 
 impl Predicate {
-    /// The same of the rows of another table. Only for what a grant says, which names stored columns
-    /// of one table.
+    /// Moves the predicate to another table. Only for predicates of grants, which name stored
+    /// columns of one table.
     fn of_table(self, table: u16) -> Self {
         let moved = |mut column: Column| {
             if let ColumnOrigin::Stored { table: at, .. } = &mut column.origin {

@@ -1,11 +1,12 @@
-//! Cursors and bookmarks that pass through a client and come back unchanged, or are refused.
+//! Cursors and bookmarks: a client must return them unchanged, or they are refused.
 //!
-//! A sealed text is AES-256-GCM-SIV over a position and an expiry. Everything it is bound to (the
-//! caller, the grant's epoch, the mapping's digest, the query) is not in the text but in the
-//! associated data, which is computed again when the text comes back: so the text stays short, and
-//! one used elsewhere simply does not open. The nonce is derived from that data too. This cipher
+//! A sealed text is a position and an expiry, encrypted with AES-256-GCM-SIV. What it is bound to
+//! (the caller, the grants' epoch, the mapping's digest, the query) is not in the text but in the
+//! associated data, which is computed again when the text is opened. So the text stays short, and
+//! does not open in any other call. The nonce is derived from the associated data too. This cipher
 //! stays secure when a nonce repeats; a repeat only reveals that two texts are equal, and they are
-//! equal exactly when they say the same to the same caller. So the same call gives the same bytes.
+//! equal exactly if they contain the same position and expiry for the same binding. So the same
+//! call gives the same bytes.
 
 mod codec;
 
@@ -26,7 +27,7 @@ pub const BOOKMARK_HOURS: i64 = 24 * 90;
 /// How far in the future a text may have been sealed, to tolerate clocks that are set back a
 /// little.
 const CLOCK_LEEWAY_HOURS: i64 = 1;
-/// A longer text cannot be one of our cursors.
+/// Maximum size of a sealed text.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// One key of a ring.
@@ -57,7 +58,7 @@ impl KeyRing {
         }
     }
 
-    /// The ring with the key that masks fields by tokens. Without one, such fields show nothing.
+    /// Adds the key for tokens of masked fields. Without it, such fields are redacted.
     #[must_use]
     pub fn with_mask_key(mut self, key: MaskKey) -> Self {
         self.masks = Some(key);
@@ -125,7 +126,7 @@ impl std::fmt::Debug for KeyRing {
     }
 }
 
-/// The keys and the time, which sealing and opening take from outside.
+/// The keys and the current time, passed in because this crate has no clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Seal<'a> {
     /// The keys.
@@ -143,8 +144,8 @@ impl Seal<'_> {
         self.keys.seal(binding, &plain)
     }
 
-    /// Opens a text sealed for exactly this binding and that many hours, unless it has expired or
-    /// was sealed in the future: a clock that ran ahead must not make it last longer.
+    /// Opens a text sealed for exactly this binding and lifetime, unless it has expired or was
+    /// sealed in the future: a clock that ran ahead must not extend its life.
     pub(crate) fn open(&self, binding: &Binding, hours: i64, text: &str) -> Option<CursorPosition> {
         let plain = self.keys.open(binding, text)?;
         let (expires, position) = codec::read(&plain)?;
@@ -155,7 +156,7 @@ impl Seal<'_> {
     }
 }
 
-/// Everything that a sealed text is bound to.
+/// A digest of everything that a sealed text is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Binding([u8; 32]);
 

@@ -1,9 +1,8 @@
-//! `search`: which streams are searched, in which fields, and how candidates are read at their
+//! `search`: selects the streams and fields to search, and plans how candidates are read from their
 //! source before anything of them is shown.
 //!
-//! Ranking is not done here. An index offers candidates by id; what this plan reads of them is
-//! under the caller's own grant, rows and filter, so a candidate the caller may not see is not
-//! there.
+//! Does not rank. An index proposes candidates by id, and this plan reads them under the caller's
+//! own grant, rows and filter, so the read does not return a candidate that the caller may not see.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use crate::seal::{Binding, CURSOR_HOURS, CursorPosition, Seal};
 use crate::value::Value;
 use crate::view::{ConnectionView, FieldView, StreamView, Tracking, View};
 
-/// The most candidates that are read at once.
+/// Maximum number of candidates read at once.
 pub const MAX_CANDIDATES: usize = 100;
 
 /// An authorized search.
@@ -41,19 +40,19 @@ pub struct SearchPlan {
 /// One stream to search.
 #[derive(Debug, Clone)]
 pub struct SearchStream {
-    /// The stream, as far as the caller may see it.
+    /// The stream, as the caller sees it.
     pub view: StreamView,
     /// The connection's label.
     pub label: String,
-    /// The fields to look in: searchable, granted and asked for.
+    /// The fields to search: searchable, granted and requested.
     pub fields: Vec<String>,
     predicate: Predicate,
     layout: Layout,
-    /// What the filter and the fields are read from besides the stream's own table.
+    /// The tables that the filter and the fields are read from, besides the stream's own.
     tables: Arc<Vec<JoinedTable>>,
 }
 
-/// A place in a ranking: right after this record.
+/// A position in a ranking, right after a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HitPosition {
     /// The record's score, in whole units.
@@ -71,8 +70,8 @@ impl SearchPlan {
         for (connection, stream) in &named {
             match SearchStream::new(connection, stream, request) {
                 Ok(stream) => streams.push(stream),
-                // Without `streams`, those are searched that the filter and the fields fit. Where none
-                // is, the one tells best that knows a near miss.
+                // Without `streams`, search those that fit the filter and the fields. If none does,
+                // prefer a refusal with a suggestion.
                 Err(refusal) if request.streams.is_none() => {
                     let known: &mut Refusal = refused.get_or_insert_with(|| refusal.clone());
                     if known.did_you_mean.is_none() && refusal.did_you_mean.is_some() {
@@ -108,7 +107,7 @@ impl SearchPlan {
         &self.streams
     }
 
-    /// The stream at a place of [`streams`](Self::streams).
+    /// The stream at an index of [`streams`](Self::streams).
     #[expect(
         clippy::expect_used,
         reason = "a hit of no stream would be left out unseen"
@@ -117,28 +116,28 @@ impl SearchPlan {
         self.streams.get(place).expect("a stream of this plan")
     }
 
-    /// At most so many hits, of all streams together.
+    /// Maximum number of hits, over all streams.
     pub fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// Where the page begins.
+    /// The position that the page starts after.
     pub fn after(&self) -> Option<&HitPosition> {
         self.after.as_ref().map(|(place, _)| place)
     }
 
-    /// The generation of the indexes that the walk began in; `None` on its first page.
+    /// The index generation in which the walk began; `None` on its first page.
     pub fn generation(&self) -> Option<u64> {
         self.after.as_ref().map(|(_, generation)| *generation)
     }
 
-    /// The refusal of a walk that began in indexes that are gone.
+    /// The refusal of a walk whose index generation no longer exists.
     pub fn outlived(&self) -> Refusal {
         let message = "the indexes were refreshed since this walk began, and its order is gone; repeat the call without `cursor`";
         restart(&self.request, message)
     }
 
-    /// The cursor that continues after a record, in the same generation of the indexes.
+    /// The cursor that continues after a record, in the same index generation.
     pub fn cursor(&self, last: &HitPosition, generation: u64, seal: Seal<'_>) -> String {
         let position = CursorPosition {
             at: vec![
@@ -196,18 +195,18 @@ impl SearchStream {
         })
     }
 
-    /// Whether the caller may see all rows. If not, no count of them may show in a score.
+    /// Whether the caller may see all rows. If not, scores must not depend on counts of rows.
     pub fn is_whole(&self) -> bool {
         self.view.is_whole()
     }
 
-    /// The names of the values of a [`record`](Self::record).
+    /// The names of a [`record`](Self::record)'s values.
     pub fn header(&self) -> &[String] {
         self.layout.header()
     }
 
-    /// Reads the records of these ids that the caller may see, the first
-    /// [`MAX_CANDIDATES`]; `None` where no id is one of this stream's.
+    /// Plans a read of these ids' records that the caller may see, up to [`MAX_CANDIDATES`]; `None`
+    /// if no id belongs to this stream.
     pub fn rows<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Option<AuthorizedPlan> {
         let known: Vec<Vec<Value>> = ids
             .into_iter()
@@ -236,13 +235,13 @@ impl SearchStream {
         ))
     }
 
-    /// A row as a record.
+    /// Converts a row to a record.
     pub fn record(&self, row: Vec<Value>) -> Record {
         self.layout.record(row)
     }
 }
 
-/// The values of a key that an id of one of the stream's records holds.
+/// The key values in the id of one of the stream's records.
 pub(crate) fn key_of(stream: &StreamView, id: &str) -> Option<Vec<Value>> {
     let id = RecordId::parse(id).ok()?;
     let keys = stream.key_fields();
@@ -256,19 +255,19 @@ pub(crate) fn key_of(stream: &StreamView, id: &str) -> Option<Vec<Value>> {
         .collect()
 }
 
-/// What the index of a stream is made of, whoever asks.
+/// The definition of a stream's index. The same for every caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Indexed {
+pub struct IndexDefinition {
     /// The digest of the mapping.
     pub digest: Digest,
-    /// All fields the mapping has searched, granted or not.
+    /// All searchable fields of the mapping, granted or not.
     pub fields: Vec<String>,
-    /// How their words are made.
+    /// The text analyzer.
     pub analyzer: SearchAnalyzer,
 }
 
-impl Indexed {
-    /// What the index of this stream is made of.
+impl IndexDefinition {
+    /// The definition of this stream's index.
     pub fn new(stream: &StreamView) -> Self {
         let names = &stream.mapped.search;
         Self {
@@ -279,7 +278,7 @@ impl Indexed {
     }
 }
 
-/// A stream that can be searched, whoever asks.
+/// A stream with searchable fields, independent of any caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchableStream {
     /// The dataset.
@@ -288,19 +287,19 @@ pub struct SearchableStream {
     pub connection_id: String,
     /// The stream.
     pub stream: String,
-    /// What its index is made of.
-    pub indexed: Indexed,
-    /// Whether its changes can be followed; if not, it is read whole again and again.
+    /// The definition of its index.
+    pub indexed: IndexDefinition,
+    /// Whether its changes can be followed. If not, it must be read completely for each refresh.
     pub is_tracked: bool,
 }
 
-/// Every stream of the active datasets that can be searched.
+/// Every stream of the active datasets that has searchable fields.
 pub fn searchable(active: &ActiveDatasets) -> Vec<SearchableStream> {
     let view = View::new(active, &Package::local());
     let mut found = Vec::new();
     for connection in view.connections() {
         for stream in &connection.streams {
-            let indexed = Indexed::new(stream);
+            let indexed = IndexDefinition::new(stream);
             if !indexed.fields.is_empty() {
                 found.push(SearchableStream {
                     connector_key: connection.connector_key.clone(),
@@ -315,7 +314,7 @@ pub fn searchable(active: &ActiveDatasets) -> Vec<SearchableStream> {
     found
 }
 
-/// Rows with one of these keys.
+/// The predicate of rows with one of these keys.
 pub(crate) fn one_of(keys: &[FieldView], known: Vec<Vec<Value>>) -> Predicate {
     if let [only] = keys {
         return Predicate::In {
@@ -336,7 +335,7 @@ pub(crate) fn one_of(keys: &[FieldView], known: Vec<Vec<Value>>) -> Predicate {
     )
 }
 
-/// The streams a request names, or all.
+/// The streams that a request names, or all.
 fn named<'a>(
     view: &'a View,
     request: &SearchRequest,
@@ -368,7 +367,7 @@ fn named<'a>(
     Ok(found)
 }
 
-/// The refusal of a search in which no field would be looked at: what could be named instead.
+/// The refusal of a search without any field to search, with the names that would work.
 fn nothing_to_search(view: &View, named: &[(&ConnectionView, &StreamView)]) -> Refusal {
     let fields: BTreeSet<&str> = named
         .iter()
@@ -395,8 +394,7 @@ fn nothing_to_search(view: &View, named: &[(&ConnectionView, &StreamView)]) -> R
         .next(Call::new("schema", []))
 }
 
-/// What a cursor is bound to: who asks, under which grants and mappings, and the search but for
-/// its limit.
+/// Binds a cursor to the caller, its grants, the mappings, and the search except for its limit.
 fn binding(view: &View, streams: &[SearchStream], request: &SearchRequest) -> Binding {
     let searched: Vec<String> = streams
         .iter()
@@ -453,7 +451,7 @@ fn resumed(
     ))
 }
 
-/// The refusal of a cursor, with the call that begins anew.
+/// The refusal of a cursor, with the call that starts over.
 fn restart(request: &SearchRequest, message: &'static str) -> Refusal {
     let mut arguments = vec![("q", request.q.chars().take(200).collect::<String>().into())];
     if let Some(id) = &request.connection_id {

@@ -1,7 +1,7 @@
-//! A value of a field, the same whichever store it came from.
+//! The value of a field, in one form for all stores.
 //!
-//! Reading, writing, ordering and adding values live here once; no store has its own idea of
-//! them. Nothing here knows of mappings or requests.
+//! Parsing, writing, ordering and adding values are implemented only here, so that stores cannot
+//! differ. Knows nothing of mappings or requests.
 
 mod arithmetic;
 mod exact;
@@ -10,20 +10,20 @@ mod order;
 mod read;
 mod write;
 
-pub use arithmetic::{Total, average, mean, rounded, sum};
+pub use arithmetic::{ExactSum, average, mean, rounded, sum};
 pub use exact::{Exact, NotExact};
 pub use fold::{fold, fold_char, folded_letters, is_folded};
 pub use read::{NotAValue, date_from_text, datetime_from_text, decimal_from_text};
 
 pub(crate) use write::sorted_object;
-pub use write::{Simple, date_text, datetime_text};
+pub use write::{JsonForm, date_text, datetime_text};
 
 use serde_json::Value as Json;
 
-/// The text of a value. Most are short, and these are held without a place of their own in memory.
+/// The text of a value. Short texts, which most are, are stored inline without an allocation.
 pub use compact_str::CompactString as Text;
 
-/// One value. Stores read into this, plans bind from it, results are written from it.
+/// One value. Stores read into this, plans bind it, results are written from it.
 ///
 /// The canonical forms make answers of different stores byte-identical:
 ///
@@ -56,20 +56,20 @@ pub enum Value {
     Date(i32),
     /// Microseconds since 1970-01-01T00:00:00Z.
     Datetime(i64),
-    /// Any JSON; apart, so that all other values are small.
+    /// Any JSON; boxed to keep the other variants small.
     Json(Box<Json>),
     /// Several values.
     List(Vec<Value>),
-    /// A stored value that is none of its column's datatype. Only in the answer to a read that asked
-    /// for such values to be marked; never bound, compared or shown.
+    /// A stored value that is not of its column's datatype. Only in answers of reads that request
+    /// such values to be marked; never bound, compared or shown.
     Malformed,
-    /// The beginning of a text that is too long to be shown, whatever its datatype.
+    /// The beginning of a text of any datatype that is too long to be shown.
     Preview(Box<Preview>),
 }
 
-/// Texts of more bytes than this may be answered by a [`Preview`]. No page has room for them.
+/// Texts larger than this may be returned as a [`Preview`], because no page has room for them.
 pub const MAX_WHOLE_BYTES: u32 = 64 * 1024;
-/// How many characters a preview has.
+/// Number of characters in a preview.
 pub const PREVIEW_CHARACTERS: u32 = 1_000;
 
 /// The beginning of a long text.
@@ -77,12 +77,13 @@ pub const PREVIEW_CHARACTERS: u32 = 1_000;
 pub struct Preview {
     /// Its first [`PREVIEW_CHARACTERS`].
     pub start: Text,
-    /// How many characters the whole has.
+    /// Number of characters in the whole text.
     pub characters: u64,
 }
 
 impl Value {
-    /// About how many bytes its text takes, and its memory beside its own: the one measure of rows.
+    /// Approximate size in bytes of its text, and of its memory on the heap: the one measure of row
+    /// sizes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Text(text) | Self::Decimal(text) => text.len(),

@@ -1,7 +1,7 @@
-//! What one package sees of the world, worked out once and asked many times.
+//! The part of the active datasets that one package sees, computed once and queried often.
 //!
-//! Everything here is already narrowed: a stream, field or relation that is not granted is not
-//! there, so what is missing and what is forbidden cannot be told apart. Nothing is read here.
+//! A view is narrowed already: a stream, field or relation that is not granted is absent, so
+//! missing and forbidden cannot be told apart. Reads no data.
 
 mod field;
 mod locate;
@@ -20,27 +20,27 @@ use wayleave_model::ratify::Ratified;
 pub use field::FieldView;
 pub use locate::Tool;
 pub use measure::MeasureView;
-pub use schema::Discovery;
+pub use schema::SchemaSubject;
 pub use stream::{StreamView, Tracking};
 
 use crate::active_datasets::ActiveDatasets;
 use crate::package::Package;
-use crate::refusal::Candidate;
+use crate::refusal::ConnectionOption;
 use crate::seal::KeyRing;
 use crate::write::CapabilityView;
 
-/// What one package sees of the world.
+/// The part of the active datasets that one package sees.
 #[derive(Debug, Clone)]
 pub struct View {
     subject: String,
     epoch: u64,
     connections: Vec<ConnectionView>,
-    /// Where each stream name is: indexes of connections and of their streams.
+    /// Where to find each stream name: indexes of connections and of their streams.
     by_stream: BTreeMap<String, Vec<(usize, usize)>>,
-    withheld: Vec<Withheld>,
+    withheld: Vec<WithheldPart>,
 }
 
-/// One connection, as far as it is granted.
+/// One connection, limited to what is granted.
 #[derive(Debug, Clone)]
 pub struct ConnectionView {
     /// The grant it is read under.
@@ -64,7 +64,7 @@ impl ConnectionView {
         self.mapping.dataset.title.as_ref().map(|it| it.as_str())
     }
 
-    /// What the dataset holds.
+    /// The description of the dataset.
     pub fn dataset_description(&self) -> Option<&str> {
         let description = self.mapping.dataset.description.as_ref();
         description.map(|it| it.as_str())
@@ -75,9 +75,9 @@ impl ConnectionView {
         self.streams.iter().find(|stream| stream.name() == name)
     }
 
-    /// The connection as one to choose.
-    pub fn candidate(&self) -> Candidate {
-        Candidate {
+    /// The connection as an entry of a choice.
+    pub fn candidate(&self) -> ConnectionOption {
+        ConnectionOption {
             grant_id: self.grant_id.clone(),
             connector_key: self.connector_key.clone(),
             connection_id: self.connection_id.clone(),
@@ -86,31 +86,32 @@ impl ConnectionView {
     }
 }
 
-/// A stream or capability that is granted, yet not served, because its grant does not fit the mapping
-/// any more: its row filter, the key, a field. For the operator; callers see nothing of it.
+/// A stream or capability that is granted but not served, because its grant no longer fits the
+/// mapping: its row filter, the key, a field. For the operator only; callers learn nothing of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Withheld {
+pub struct WithheldPart {
     /// The connection.
     pub connection_id: String,
     /// The stream, or the capability.
     pub stream: String,
-    /// What does not fit.
+    /// The reason.
     pub reason: String,
 }
 
 impl View {
-    /// What the package sees of the world.
+    /// Computes the view of a package, without keys for tokens: fields masked by tokens are
+    /// redacted.
     pub fn new(world: &ActiveDatasets, package: &Package) -> Self {
         resolve::view(world, package, None)
     }
 
-    /// What the package sees of the world, tokens of masked fields among it. Without these keys such
-    /// a field shows nothing.
+    /// Computes the view of a package, with the key for tokens of masked fields. Without one in the
+    /// ring, such fields are redacted.
     pub fn with_keys(world: &ActiveDatasets, package: &Package, keys: &KeyRing) -> Self {
         resolve::view(world, package, keys.mask_key())
     }
 
-    /// Whose view it is.
+    /// The subject of the package.
     pub fn subject(&self) -> &str {
         &self.subject
     }
@@ -120,8 +121,8 @@ impl View {
         self.epoch
     }
 
-    /// The visible connections with their streams: the index `schema` lists. By dataset name,
-    /// then in mapping order.
+    /// The visible connections with their streams, as `schema` lists them: by dataset name, then in
+    /// mapping order.
     pub fn connections(&self) -> &[ConnectionView] {
         &self.connections
     }
@@ -144,7 +145,7 @@ impl View {
         self.by_stream.keys().map(String::as_str)
     }
 
-    /// Every visible connection that holds a stream of that name.
+    /// Every visible connection that has a stream of that name, with the stream.
     pub fn holders(&self, stream: &str) -> Vec<(&ConnectionView, &StreamView)> {
         self.by_stream
             .get(stream)
@@ -163,7 +164,7 @@ impl View {
     }
 
     /// Granted streams that are not served, for the operator's log.
-    pub fn withheld(&self) -> &[Withheld] {
+    pub fn withheld(&self) -> &[WithheldPart] {
         &self.withheld
     }
 }

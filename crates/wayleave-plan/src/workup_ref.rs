@@ -1,7 +1,7 @@
-//! The reference of a workup: its citations, sealed for the caller it was made for.
+//! The reference to a workup: its citations, sealed for the caller that it was made for.
 //!
-//! States how many citations there are and of which entity, and none of their content. Does not
-//! expire: the same workup has the same reference as long as its key is in the ring.
+//! Contains the number of citations and the entity, but none of their content. Does not expire: the
+//! same workup has the same reference as long as its key is in the ring.
 
 use crate::seal::{Binding, CursorPosition, KeyRing};
 use crate::value::Value;
@@ -13,7 +13,7 @@ pub struct Reference {
     pub dataset: String,
     /// The id of the record the workup is about.
     pub entity: String,
-    /// Number of citations, `g1` up to this one.
+    /// Number of citations; the last one is `g` with this number.
     pub evidence: u32,
 }
 

@@ -1,7 +1,7 @@
-//! Writes: a capability's call becomes an [`AuthorizedWrite`], or all that is wrong with it.
+//! Writes: a call of a capability becomes an [`AuthorizedWrite`], or the list of all its errors.
 //!
-//! An authorized write says what to set, which record, and what the record must be before and
-//! after. Stores run it in one transaction and ask it at each step whether to go on; they decide
+//! An authorized write contains the values to set, the record, and what must hold of it before and
+//! after. Stores run it in one transaction and ask it at each step whether to continue; they decide
 //! nothing themselves.
 
 mod arguments;
@@ -25,7 +25,7 @@ pub use capability_view::CapabilityView;
 pub use checks::{StoreRule, UniqueCheck};
 pub use description::{WriteHints, description, hints, meta};
 pub use image::RecordImage;
-pub use schema::{IDEMPOTENCY_KEY_LENGTH, input_schema};
+pub use schema::{MAX_IDEMPOTENCY_KEY_CHARS, input_schema};
 pub use table_rules::{ForeignKeyRule, TableRules, UniqueRule};
 
 use crate::plan::{AuthorizedPlan, Column, Target};
@@ -55,13 +55,13 @@ use crate::view::StreamView;
 pub struct AuthorizedWrite {
     capability: CapabilityView,
     target: Arc<Target>,
-    /// The key of the record to change, or what a caller gave of the key of a new one.
+    /// The key of the record to change, or the given parts of a new record's key.
     key: Vec<Option<Value>>,
-    /// What a caller sets, by field.
+    /// The values that the caller sets.
     set: Vec<Assignment>,
-    /// What `updated` must be before.
+    /// The value that `updated` must have before the write.
     if_updated: Option<Value>,
-    /// Microseconds since 1970: what `updated` becomes, where the store does not fill it in.
+    /// The current time in microseconds since 1970, for `updated` if the store does not fill it in.
     now: i64,
     idempotency: Option<IdempotencyKey>,
     references: Vec<ReferenceCheck>,
@@ -77,51 +77,51 @@ pub struct Assignment {
     pub column: Column,
     /// The value; NULL to clear it.
     pub value: Value,
-    /// The argument as it was given.
+    /// The argument as given.
     pub given: Json,
 }
 
-/// A record that must exist for the caller.
+/// A record that must exist and be visible to the caller.
 #[derive(Debug, Clone)]
 pub struct ReferenceCheck {
-    /// Reads one row where it does.
+    /// Reads one row if the record exists.
     pub exists: AuthorizedPlan,
-    /// What to answer where it does not.
+    /// The error if the record is missing.
     pub error: FieldError,
 }
 
-/// Makes a repeated call one write.
+/// Makes repeated calls count as one write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// Stands for the caller, the capability and the key that was given, and reveals none of them.
+    /// A digest of the caller, the capability and the given key, which reveals none of them.
     pub id: Digest,
-    /// Stands for the arguments: the same key with others is an error.
+    /// A digest of the arguments. The same key with other arguments is an error.
     pub request: Digest,
 }
 
-/// Why a write is not carried out.
+/// The reason that a write is refused.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WriteRefusal {
-    /// The arguments are wrong; all that is.
+    /// The arguments are wrong; lists all errors.
     Fields(Vec<FieldError>),
     /// The grant does not allow it.
     Policy(PolicyRefusal),
 }
 
-/// A write that the grant does not allow.
+/// The rule by which the grant refuses a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PolicyRefusal {
-    /// The record would not be one that the grant covers.
+    /// The written record would be outside the grant.
     OutsideGrant,
-    /// The write could collide with records that the grant hides, and would tell of them.
+    /// The write could collide with records that the grant hides, and so reveal them.
     HiddenConflict,
-    /// The source ties the record to records that no relation of the mapping leads to, and the write
-    /// would tell of them or change them.
+    /// The source links the record to records that no relation of the mapping leads to, and the
+    /// write would reveal or change them.
     HiddenReference,
 }
 
 impl PolicyRefusal {
-    /// Its word on the wire.
+    /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OutsideGrant => "outside_grant",
@@ -130,7 +130,7 @@ impl PolicyRefusal {
         }
     }
 
-    /// What it means, for callers.
+    /// The message for callers.
     pub const fn message(self) -> &'static str {
         match self {
             Self::OutsideGrant => "policy: the record would not be one that your grant covers",
@@ -152,7 +152,7 @@ impl From<PolicyRefusal> for WriteRefusal {
 }
 
 impl AuthorizedWrite {
-    /// Plans a call of a capability, with the time in microseconds since 1970.
+    /// Plans a call of a capability at a time in microseconds since 1970.
     pub fn new(
         capability: &CapabilityView,
         subject: &str,
@@ -162,12 +162,12 @@ impl AuthorizedWrite {
         arguments::plan(capability, subject, arguments, now)
     }
 
-    /// Where it writes: the capability's own source.
+    /// The table that it writes, in the capability's own source.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// What it does.
+    /// The action of the capability.
     pub fn action(&self) -> Action {
         self.capability.action()
     }
@@ -177,12 +177,12 @@ impl AuthorizedWrite {
         &self.capability
     }
 
-    /// The stream that is written, as far as it may be seen.
+    /// The stream of the record, as the caller sees it.
     pub fn stream(&self) -> &StreamView {
         self.capability.stream()
     }
 
-    /// What the caller sets.
+    /// The values that the caller sets.
     pub fn assignments(&self) -> &[Assignment] {
         &self.set
     }
@@ -193,28 +193,29 @@ impl AuthorizedWrite {
         key.map(crate::view::FieldView::own_column).collect()
     }
 
-    /// The key of the record, where the caller gave all of it.
+    /// The key of the record, if the caller gave all of it.
     pub fn key(&self) -> Option<Vec<Value>> {
         self.key.iter().cloned().collect()
     }
 
-    /// Records that must exist for the caller.
+    /// The records that must exist and be visible to the caller.
     pub fn references(&self) -> &[ReferenceCheck] {
         &self.references
     }
 
-    /// Makes a repeated call one write.
+    /// The key that makes repeated calls count as one write.
     pub fn idempotency(&self) -> Option<&IdempotencyKey> {
         self.idempotency.as_ref()
     }
 
-    /// A suspended stream that the write would change, refer to, or strand. No writer takes it then.
+    /// A suspended stream that the write would change, refer to, or leave dangling. Writers refuse
+    /// such a write.
     pub fn suspended(&self) -> Option<&Arc<str>> {
         let own = self.target.suspended.as_ref();
         own.or_else(|| self.capability.suspended(&self.set))
     }
 
-    /// Whether the caller wants to know what would change, and nothing written.
+    /// Whether to report the change without writing it.
     pub fn is_dry_run(&self) -> bool {
         self.dry_run
     }

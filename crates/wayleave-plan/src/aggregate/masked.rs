@@ -1,24 +1,25 @@
-//! Groups by masked keys. A store groups by the plain values, which is the same: two values have one
-//! token exactly where they are equal. But it also orders by them, which would tell how they compare.
-//! So equal ranks are ordered by token here, after all groups of that rank were read.
+//! Groups by masked keys. A store groups by the plain values, which gives the same groups: two
+//! values have the same token exactly if they are equal. But it also orders by them, which would
+//! reveal how they compare. So groups of equal rank are ordered by token here, once all groups of
+//! that rank are read.
 
 use std::cmp::Ordering;
 
-use super::order::Place;
+use super::order::SortColumn;
 use crate::mask::Masking;
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::AggregateRequest;
 use crate::value::Value;
 
-/// The most groups that are read to be ranked by token.
+/// Maximum number of groups read to be ranked by token.
 pub(super) const MAX_RANKED_GROUPS: u32 = 10_000;
 
-/// The keys of groups, of which one is masked.
+/// The keys of groups, at least one of them masked.
 #[derive(Debug, Clone)]
 pub(super) struct MaskedKeys {
     /// Whether each key is masked.
     masked: Vec<bool>,
-    /// Begin after the group with these values of the order's columns.
+    /// Start after the group with these values of the order's columns.
     pub(super) after: Option<Vec<Value>>,
 }
 
@@ -33,11 +34,11 @@ impl MaskedKeys {
         self.masked.get(place).copied().unwrap_or(false)
     }
 
-    /// Puts masked keys last in an order, which only makes it total. To sort by one is refused: a token
-    /// has no rank.
+    /// Moves masked keys to the end of the order, where they only make it total. Refuses to sort by
+    /// one, because tokens have no rank.
     pub(super) fn put_last(
         &self,
-        order: &mut [Place],
+        order: &mut [SortColumn],
         request: &AggregateRequest,
         header: &[String],
     ) -> Result<(), Refusal> {
@@ -59,7 +60,8 @@ impl MaskedKeys {
         Ok(())
     }
 
-    /// The groups in the order of the answer, from where it begins, and whether more follow.
+    /// Ranks the groups, and returns those from the start of the page on and whether more follow
+    /// them.
     pub(super) fn ranked(
         &self,
         rows: Vec<Vec<Value>>,
@@ -74,7 +76,7 @@ impl MaskedKeys {
         let tokens = order.iter().copied().filter(|it| self.is_masked(*it));
         let tokens: Vec<usize> = tokens.collect();
         let mut groups = rows;
-        // The last rank may go on beyond what was read.
+        // The last rank may continue beyond what was read.
         if let (true, Some(last)) = (is_cut, groups.last().cloned()) {
             groups.retain(|group| !is_same(group, &last, &ranks));
         }
@@ -86,7 +88,7 @@ impl MaskedKeys {
                 let at = order.iter().map(|place| group.get(*place));
                 at.eq(after.iter().map(Some))
             };
-            // A group that is gone since ends the walk, as if what it showed had changed.
+            // A group that no longer exists ends the walk.
             let end = groups.iter().position(is_at);
             let end = end.ok_or_else(|| too_many_or_gone(is_cut))?;
             groups.drain(..=end);
@@ -102,7 +104,7 @@ fn is_same(a: &[Value], b: &[Value], places: &[usize]) -> bool {
     places.iter().all(|place| a.get(*place) == b.get(*place))
 }
 
-/// Groups without a value come last.
+/// Compares groups by token; groups without a value come last.
 fn by_token(a: &[Value], b: &[Value], places: &[usize]) -> Ordering {
     let text = |group: &[Value], place: usize| match group.get(place) {
         Some(Value::Text(text)) => (false, text.clone()),

@@ -1,8 +1,8 @@
-//! Metrics as aggregates, and columns computed from them.
+//! Converts metrics to aggregates, and to columns computed from them.
 
 use std::sync::Arc;
 
-use wayleave_model::expression::{Aggregated, Formula, Node, Path};
+use wayleave_model::expression::{AggregateTerm, Formula, Node, Path};
 use wayleave_model::mapping::{AggregateOp, Datatype};
 
 use super::invalid;
@@ -14,9 +14,9 @@ use crate::request::{Metric, MetricKind};
 use crate::scope::PathScope;
 use crate::view::{FieldView, MeasureView};
 
-/// The aggregates of a read, each once.
+/// The distinct aggregates of a read.
 pub(super) struct Aggregates {
-    /// How many keys come before them.
+    /// Number of keys, which precede the aggregates in a group.
     keys: usize,
     all: Vec<Aggregate>,
 }
@@ -33,7 +33,7 @@ impl Aggregates {
         self.all
     }
 
-    /// What a group gives for a metric.
+    /// The column of a metric's value.
     pub(super) fn measure(
         &mut self,
         scope: &mut PathScope<'_>,
@@ -72,7 +72,7 @@ impl Aggregates {
         }
     }
 
-    /// The value of a group that a measure's formula gives.
+    /// The column of a measure's formula.
     fn computed(
         &mut self,
         scope: &mut PathScope<'_>,
@@ -81,7 +81,7 @@ impl Aggregates {
         label: &str,
     ) -> Result<Column, Refusal> {
         let formula = measure.formula();
-        let formula = formula.try_replace(&mut |leaf: &Aggregated<Path>| {
+        let formula = formula.try_replace(&mut |leaf: &AggregateTerm<Path>| {
             let over = match &leaf.over {
                 None => None,
                 Some(over) => Some(scope.computed(label, over).ok_or(())?),
@@ -89,7 +89,7 @@ impl Aggregates {
             let column = self.add(leaf.op, over, filter.clone(), leaf.datatype(), label);
             Ok::<_, ()>(Formula::leaf(column.datatype, column))
         });
-        // A measure that is in the view leads through what is granted.
+        // The view contains only measures whose paths are all granted.
         let formula = formula.map_err(|()| unknown_measure(scope, measure.name()))?;
         if let Node::Leaf(column) = formula.node {
             return Ok(column);
@@ -122,7 +122,7 @@ impl Aggregates {
     }
 }
 
-/// What an aggregate of values of a datatype gives.
+/// The datatype of an aggregate's result.
 fn result(op: AggregateOp, of: Datatype) -> Datatype {
     match op {
         AggregateOp::Avg if of == Datatype::Integer => Datatype::Decimal,

@@ -3,17 +3,16 @@
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::AggregateRequest;
 
-/// Where a column of the order is in the header, and whether it goes from the largest down.
-pub(super) type Place = (usize, bool);
+/// A header index, and whether the largest value comes first.
+pub(super) type SortColumn = (usize, bool);
 
-/// Where each column of the order is in the header, and whether it goes from the largest down: what
-/// is asked for, or the default, made total by the keys.
+/// The order of the groups: the requested one, or the default; made total by the keys.
 pub(super) fn places(
     request: &AggregateRequest,
     header: &[String],
     keys: usize,
-) -> Result<Vec<Place>, Refusal> {
-    let mut order: Vec<Place> = Vec::new();
+) -> Result<Vec<SortColumn>, Refusal> {
+    let mut order: Vec<SortColumn> = Vec::new();
     for key in &request.sort {
         let place = header.iter().position(|name| *name == key.name);
         let place = place.ok_or_else(|| {
@@ -30,7 +29,7 @@ pub(super) fn places(
     }
     if request.sort.is_empty() && keys > 0 {
         order.push(match request.group_by_time {
-            // The period is the last of the keys, and the first measure follows them.
+            // The period is the last key; the first measure follows the keys.
             Some(_) => (keys - 1, false),
             None => (keys, true),
         });
@@ -40,7 +39,7 @@ pub(super) fn places(
             order.push((place, false));
         }
     }
-    // One group of everything has no order.
+    // A single group needs no order.
     if keys == 0 {
         order.clear();
     }

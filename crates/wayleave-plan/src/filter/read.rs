@@ -1,16 +1,16 @@
-//! Reads a filter object into a predicate.
+//! Parses a filter object into a predicate.
 
 use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::Datatype;
 
-use super::{Compared, FilterOwner, MAX_DEPTH, MAX_LEAVES, MAX_VALUES, operand};
-use crate::plan::{Comparison, Predicate, TextPlace};
+use super::{FilterOwner, FilterTarget, MAX_DEPTH, MAX_LEAVES, MAX_VALUES, operand};
+use crate::plan::{Comparison, Predicate, TextMatch};
 use crate::refusal::{Code, Kind, Refusal, quoted};
 use crate::value::{Value, date_text, fold};
 
 pub(super) struct Reader<'a, 'v> {
     whose: FilterOwner<'a, 'v>,
-    /// How many comparisons there are so far, in the whole filter.
+    /// Number of comparisons so far, in the whole filter.
     leaves: &'a mut usize,
 }
 
@@ -105,8 +105,8 @@ impl<'a, 'v> Reader<'a, 'v> {
         }
     }
 
-    /// A condition on the records a relation leads to: `{"lines": {"some": {…}}}`. `None` where the
-    /// name is no relation's.
+    /// Parses a condition on related records: `{"lines": {"some": {…}}}`. `None` if the name is not
+    /// a relation.
     fn related(
         &mut self,
         name: &str,
@@ -144,7 +144,7 @@ impl<'a, 'v> Reader<'a, 'v> {
             };
             let (related, mut inner) = scope.related(name)?;
             let path = format!("{path}.{quantifier}");
-            // Any record at all will do for an empty filter.
+            // An empty filter matches any related record.
             let predicate = if filter.is_empty() {
                 Ok(Predicate::True)
             } else {
@@ -167,8 +167,7 @@ impl<'a, 'v> Reader<'a, 'v> {
         Some(Ok(Predicate::all(parts)))
     }
 
-    /// The refusal of a name that is no field's: perhaps a word of another language, or a field of
-    /// another stream.
+    /// The refusal of an unknown name, with a hint for keywords of other query languages.
     fn unknown(&self, name: &str, path: &str) -> Refusal {
         let said = match name.trim_start_matches('$').to_ascii_lowercase().as_str() {
             "or" => Some("OR is `any`: {\"any\": [{…}, {…}]}"),
@@ -187,7 +186,7 @@ impl<'a, 'v> Reader<'a, 'v> {
 
     fn operators(
         &mut self,
-        field: &Compared,
+        field: &FilterTarget,
         wanted: &Map<String, Json>,
         path: &str,
     ) -> Result<Predicate, Refusal> {
@@ -204,7 +203,7 @@ impl<'a, 'v> Reader<'a, 'v> {
 
     fn operator(
         &mut self,
-        field: &Compared,
+        field: &FilterTarget,
         op: &str,
         value: &Json,
         path: &str,
@@ -244,17 +243,17 @@ impl<'a, 'v> Reader<'a, 'v> {
                 }
                 _ => Err(invalid("`is_null` takes true or false", path)),
             },
-            "contains" => self.like(field, TextPlace::Anywhere, false, value, path),
-            "starts_with" => self.like(field, TextPlace::Beginning, false, value, path),
-            "icontains" => self.like(field, TextPlace::Anywhere, true, value, path),
-            "ieq" => self.like(field, TextPlace::Whole, true, value, path),
+            "contains" => self.like(field, TextMatch::Anywhere, false, value, path),
+            "starts_with" => self.like(field, TextMatch::Beginning, false, value, path),
+            "icontains" => self.like(field, TextMatch::Anywhere, true, value, path),
+            "ieq" => self.like(field, TextMatch::Whole, true, value, path),
             _ => self.compare(field, comparison(op), value, path),
         }
     }
 
     fn compare(
         &mut self,
-        field: &Compared,
+        field: &FilterTarget,
         comparison: Comparison,
         value: &Json,
         path: &str,
@@ -282,10 +281,10 @@ impl<'a, 'v> Reader<'a, 'v> {
         })
     }
 
-    /// A field compared with another one: `{"stock": {"lte": {"field": "reorder_level"}}}`.
+    /// Parses a comparison of two fields: `{"stock": {"lte": {"field": "reorder_level"}}}`.
     fn compare_fields(
         &mut self,
-        field: &Compared,
+        field: &FilterTarget,
         op: &str,
         other: &str,
         path: &str,
@@ -332,15 +331,15 @@ impl<'a, 'v> Reader<'a, 'v> {
 
     fn like(
         &mut self,
-        field: &Compared,
-        place: TextPlace,
+        field: &FilterTarget,
+        place: TextMatch,
         folds: bool,
         value: &Json,
         path: &str,
     ) -> Result<Predicate, Refusal> {
         self.leaf(path)?;
         match operand(field, value, path, false)? {
-            Value::Text(text) if place == TextPlace::Whole || !text.is_empty() => {
+            Value::Text(text) if place == TextMatch::Whole || !text.is_empty() => {
                 Ok(Predicate::Like {
                     column: field.column.clone(),
                     text: if folds { fold(&text) } else { text.into() },
@@ -354,7 +353,7 @@ impl<'a, 'v> Reader<'a, 'v> {
 
     fn list(
         &mut self,
-        field: &Compared,
+        field: &FilterTarget,
         values: &[Json],
         negated: bool,
         path: &str,
@@ -381,11 +380,12 @@ impl<'a, 'v> Reader<'a, 'v> {
         })
     }
 
-    /// Refuses a date where its midnight alone would be compared with, and a caller means the day:
-    /// nearly no record is of that very moment, and an empty or shorter page would not tell.
+    /// Refuses a date where it would be compared as its midnight only, though the caller means the
+    /// day. Hardly any record is at exactly that instant, and an empty or shorter page would not
+    /// show the mistake.
     fn moment(
         &self,
-        field: &Compared,
+        field: &FilterTarget,
         comparison: Comparison,
         value: &Json,
         path: &str,
@@ -421,13 +421,13 @@ impl<'a, 'v> Reader<'a, 'v> {
     }
 }
 
-/// The field that an operand names: `{"field": "reorder_level"}`.
+/// The field named by an operand: `{"field": "reorder_level"}`.
 fn other_field(value: &Json) -> Option<&str> {
     let object = value.as_object().filter(|it| it.len() == 1)?;
     object.get("field")?.as_str()
 }
 
-/// The datatype in which values of the two can be compared.
+/// The datatype in which values of two datatypes are compared.
 fn common(one: Datatype, other: Datatype) -> Option<Datatype> {
     match (one, other) {
         _ if one == other => Some(one),

@@ -1,24 +1,24 @@
-//! Whether a plan can be answered over rows with values that are not of their datatype.
+//! Determines whether a plan can be answered over rows with values that are not of their datatype.
 
 use wayleave_model::mapping::AggregateOp;
 
-use super::{Scene, Tables, holds, interpret, is_of, scenes};
+use super::{RowContext, Tables, holds, interpret, is_of, scenes};
 use crate::plan::{AuthorizedPlan, Column, GroupKey, Predicate, Read};
 
-/// Whether a plan can be answered, given that stores hold values that are not of their datatype.
+/// Whether a plan can be answered over data with malformed values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fit {
-    /// No such value is met.
+pub enum Answerability {
+    /// No malformed value is read.
     Fits,
-    /// A caller's filter or order meets such a value in a granted row. A store may fail for it; if
-    /// it does not, it answers what [`interpret`] does, where such a value satisfies nothing.
+    /// A caller's filter or order reads a malformed value in a granted row. A store may fail; if it
+    /// does not, it must answer like [`interpret`], where such a value satisfies nothing.
     Doubtful,
-    /// Such a value would be part of the answer.
+    /// A malformed value would be part of the answer.
     Unfit,
 }
 
-/// Whether the plan can be answered over these tables.
-pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Fit {
+/// Determines whether the plan can be answered over these tables.
+pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Answerability {
     let all = scenes(plan, tables);
     let (predicate, mut met): (_, Vec<&Column>) = match plan.read() {
         Read::Rows(read) => (
@@ -37,7 +37,7 @@ pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Fit {
             let keys = read.by.iter().map(|by| match by {
                 GroupKey::Column(column) | GroupKey::Period { column, .. } => column,
             });
-            // What is counted need not be looked at.
+            // `count` does not read its column's values.
             let measured = read
                 .aggregates
                 .iter()
@@ -52,7 +52,7 @@ pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Fit {
         Read::Rows(_) | Read::Count { .. } => Vec::new(),
     };
     let malformed =
-        |scene: &Scene<'_>, columns: &[&Column]| columns.iter().any(|it| !scene.is_fit(it));
+        |scene: &RowContext<'_>, columns: &[&Column]| columns.iter().any(|it| !scene.is_fit(it));
     let in_answer = match plan.read() {
         Read::Rows(read) => interpret(plan, tables).iter().any(|row| {
             let mut cells = row.iter().zip(read.columns.iter());
@@ -63,23 +63,23 @@ pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Fit {
             .any(|scene| holds(predicate, scene) && malformed(scene, &answered)),
         Read::Count { .. } => false,
     };
-    let doubtful = |scene: &Scene<'_>| {
+    let doubtful = |scene: &RowContext<'_>| {
         is_granted(predicate, scene)
             && (malformed(scene, &met)
                 || meets_malformed(predicate, scene)
                 || measured.iter().any(|it| meets_malformed(it, scene)))
     };
     if in_answer {
-        Fit::Unfit
+        Answerability::Unfit
     } else if all.iter().any(doubtful) {
-        Fit::Doubtful
+        Answerability::Doubtful
     } else {
-        Fit::Fits
+        Answerability::Fits
     }
 }
 
-/// Whether a caller's filter over related rows meets a value that is not of its datatype.
-fn meets_malformed(predicate: &Predicate, scene: &Scene<'_>) -> bool {
+/// Whether a caller's filter on related rows reads a malformed value.
+fn meets_malformed(predicate: &Predicate, scene: &RowContext<'_>) -> bool {
     match predicate {
         Predicate::And(parts) | Predicate::Or(parts) => {
             parts.iter().any(|part| meets_malformed(part, scene))
@@ -101,8 +101,8 @@ fn meets_malformed(predicate: &Predicate, scene: &Scene<'_>) -> bool {
     }
 }
 
-/// Whether a row is one that the grant lets be seen.
-fn is_granted(predicate: &Predicate, scene: &Scene<'_>) -> bool {
+/// Whether the grant shows a row.
+fn is_granted(predicate: &Predicate, scene: &RowContext<'_>) -> bool {
     match predicate {
         Predicate::And(parts) => parts.iter().all(|part| is_granted(part, scene)),
         Predicate::Granted(_) => holds(predicate, scene),
@@ -110,7 +110,7 @@ fn is_granted(predicate: &Predicate, scene: &Scene<'_>) -> bool {
     }
 }
 
-/// The columns of the rows themselves that a caller's filter compares.
+/// Collects the columns of the row itself that a caller's filter compares.
 fn compared<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
     match predicate {
         Predicate::True | Predicate::False | Predicate::Granted(_) | Predicate::Exists { .. } => {}

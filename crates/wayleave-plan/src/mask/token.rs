@@ -1,10 +1,11 @@
-//! Tokens: pseudonyms that only the key opens.
+//! Tokens: pseudonyms that only the key can decrypt.
 //!
-//! A token is the value under AES-256-GCM-SIV with a fixed nonce. This cipher is made for that: one
-//! text always gives the same token, two give tokens that show nothing but that they differ, and no
-//! token can be made without the key. The value is padded to a multiple of 16 bytes, so a token tells
-//! roughly how long its value is, and nothing else. A value that is longer than a token holds is
-//! replaced by its digest; such a token cannot be opened, and so not be compared with.
+//! A token is the value, encrypted with AES-256-GCM-SIV under a fixed nonce. This cipher is made
+//! for that: equal texts give equal tokens, tokens of different texts reveal only that they differ,
+//! and no token can be forged without the key. The value is padded to a multiple of 16 bytes, so a
+//! token reveals its approximate length, and nothing else. A value too long for a token is replaced
+//! by its digest; such a token cannot be converted back to its value, and so cannot be used in a
+//! filter.
 
 use std::fmt;
 
@@ -17,18 +18,19 @@ use wayleave_model::mapping::Datatype;
 
 use crate::value::Value;
 
-/// What every token begins with.
+/// The prefix of every token.
 const PREFIX: &str = "tok_";
-/// Separates tokens from whatever else is sealed.
+/// Domain separation from everything else that is encrypted.
 const PURPOSE: &[u8] = b"wayleave mask token 1";
-/// Longer values are replaced by their digest.
+/// Maximum size of an encoded value, its class byte included. Longer ones are replaced by their
+/// digest.
 const MAX_VALUE_BYTES: usize = 254;
-/// A longer text is no token.
+/// Maximum size of a token, without its prefix.
 const MAX_TOKEN_BYTES: usize = 512;
-/// Values are padded to a multiple of this.
+/// Values are padded to a multiple of this size.
 const BLOCK: usize = 16;
 
-/// The secret of a project that its tokens are made with. Tokens are the same as long as it is.
+/// The secret of a project from which its token keys are derived. Changing it changes every token.
 #[derive(Clone)]
 pub struct MaskKey([u8; 32]);
 
@@ -50,7 +52,7 @@ impl MaskKey {
         let hash = |purpose: &[u8]| -> [u8; 32] {
             let mut hash = Sha256::new();
             for part in [PURPOSE, purpose, &self.0, scope, id.as_bytes()] {
-                // The length first, so that no two lists of parts hash alike.
+                // Hash the length first, so that no two lists of parts hash alike.
                 hash.update((part.len() as u64).to_be_bytes());
                 hash.update(part);
             }
@@ -69,11 +71,11 @@ impl fmt::Debug for MaskKey {
     }
 }
 
-/// The key of the tokens of one grant, or of all grants that share them.
+/// The token key of one grant, or of all grants with project-wide tokens.
 #[derive(Clone)]
 pub(super) struct TokenKey {
     cipher: Aes256GcmSiv,
-    /// Tells two keys apart without showing either.
+    /// Identifies the key without revealing it.
     fingerprint: [u8; 32],
 }
 
@@ -92,14 +94,14 @@ impl PartialEq for TokenKey {
 impl Eq for TokenKey {}
 
 impl TokenKey {
-    /// The token of a value; `None` for one that has none.
+    /// Encrypts a value; `None` if its kind has no tokens.
     pub(super) fn token(&self, value: &Value) -> Option<String> {
         let mut plain = written(value)?;
         if plain.len() > MAX_VALUE_BYTES {
             let digest: [u8; 32] = Sha256::digest(&plain).into();
             plain = [&[Class::Digest as u8][..], &digest].concat();
         }
-        // One byte that is not zero ends the value.
+        // A non-zero byte marks the end of the value.
         plain.push(0x80);
         plain.resize(plain.len().next_multiple_of(BLOCK), 0);
         let payload = Payload {
@@ -110,7 +112,7 @@ impl TokenKey {
         Some(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(sealed)))
     }
 
-    /// The value that a token stands for, if it is one of a datatype.
+    /// Decrypts a token to a value of a datatype.
     pub(super) fn open(&self, token: &str, datatype: Datatype) -> Option<Value> {
         let text = token.strip_prefix(PREFIX)?;
         if text.len() > MAX_TOKEN_BYTES {
@@ -128,12 +130,12 @@ impl TokenKey {
     }
 }
 
-/// What kind of value a token holds, so that equal texts of two kinds are not equal.
+/// The kind of an encoded value, so that values of different kinds never have the same token.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Class {
     Text = b's',
-    /// Integers and decimals are exact, and compare with one another.
+    /// Integers and decimals share a class, because they compare by value.
     Exact = b'n',
     Number = b'f',
     Boolean = b'b',
@@ -142,13 +144,13 @@ enum Class {
     Digest = b'h',
 }
 
-/// A value with its class. Of values that are equal it is the same.
+/// Encodes a value with its class. Equal values have the same encoding.
 fn written(value: &Value) -> Option<Vec<u8>> {
     let (class, text) = match value {
         Value::Text(text) => (Class::Text, text.to_string()),
         Value::Integer(integer) => (Class::Exact, integer.to_string()),
         Value::Decimal(text) => (Class::Exact, text.to_string()),
-        // -0.0 and 0.0 are one value.
+        // -0.0 and 0.0 are equal.
         Value::Number(number) => (Class::Number, (number + 0.0).to_bits().to_string()),
         Value::Boolean(boolean) => (Class::Boolean, boolean.to_string()),
         Value::Date(days) => (Class::Date, days.to_string()),

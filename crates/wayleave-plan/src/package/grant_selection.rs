@@ -1,5 +1,5 @@
-//! Turns what a human asks to grant into terms that fit the ratified mapping, or reports everything
-//! that does not fit.
+//! Resolves the selection of a new grant to terms that fit the ratified mapping, or reports
+//! everything that does not fit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use wayleave_model::ratify::Ratified;
 
 use crate::filter;
 
-/// What a human asks to grant of a dataset: all of it, or the parts named here.
+/// A person's selection of what to grant of a dataset: all of it, or the named parts.
 #[derive(Debug, Clone, Default)]
 pub struct GrantSelection {
-    /// The connection; optional where the dataset has only one.
+    /// The connection; optional if the dataset has only one.
     pub connection: Option<String>,
     /// The streams, each whole or limited to fields; empty for all streams, whole. Key fields are
     /// always included, because a record has no identity without them.
@@ -30,17 +30,17 @@ pub struct GrantSelection {
 
 /// A part of a selection that does not fit the mapping.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum SelectionError {
     /// The dataset has no such name.
     #[error("{place} has no {what} `{name}`")]
     Unknown {
-        /// The kind of thing looked up: a connection, a stream, a field, a capability.
+        /// The kind of name: connection, stream, field or capability.
         what: &'static str,
-        /// Where it was looked up, in words.
+        /// Where it was looked up, for the message.
         place: String,
         /// The name.
         name: String,
-        /// The name that was probably meant.
+        /// The closest existing name.
         near: Option<String>,
         /// The names that exist.
         known: Vec<String>,
@@ -67,7 +67,7 @@ pub enum Unfit {
         /// Why it does not fit.
         reason: String,
     },
-    /// A mask that cannot be.
+    /// A mask that the field cannot have.
     #[error("the mask of `{stream}.{field}` does not fit: {reason}")]
     Mask {
         /// The stream.
@@ -87,8 +87,8 @@ pub enum Unfit {
     },
 }
 
-impl Unfit {
-    /// What the user can do about it.
+impl SelectionError {
+    /// A hint on how to fix it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { near: Some(near), .. } => Some(format!("did you mean `{near}`?")),
@@ -108,7 +108,7 @@ impl Unfit {
 }
 
 /// Maximum number of names listed.
-const LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 fn list(names: &[String]) -> String {
     if names.is_empty() {
@@ -116,10 +116,10 @@ fn list(names: &[String]) -> String {
     }
     let mut quoted: Vec<String> = names
         .iter()
-        .take(LISTED)
+        .take(MAX_LISTED)
         .map(|it| format!("`{it}`"))
         .collect();
-    if names.len() > LISTED {
+    if names.len() > MAX_LISTED {
         quoted.push("…".to_owned());
     }
     quoted.join(", ")
@@ -130,8 +130,8 @@ pub(super) fn unknown<'a>(
     place: String,
     name: &str,
     known: impl Iterator<Item = &'a str> + Clone,
-) -> Unfit {
-    Unfit::Unknown {
+) -> SelectionError {
+    SelectionError::Unknown {
         what,
         place,
         name: name.to_owned(),
@@ -141,9 +141,9 @@ pub(super) fn unknown<'a>(
 }
 
 impl GrantSelection {
-    /// The selection as terms, with every stream and field by name, or everything that does not
-    /// fit.
-    pub fn terms(&self, mapping: &Ratified<Mapping>) -> Result<Terms, Vec<Unfit>> {
+    /// Resolves the selection to terms that list every stream and field by name. Fails with
+    /// everything that does not fit.
+    pub fn terms(&self, mapping: &Ratified<Mapping>) -> Result<Terms, Vec<SelectionError>> {
         let mut unfit = Vec::new();
         let connection = self.connection(mapping, &mut unfit);
         let mut streams = self.streams(mapping, &mut unfit);
@@ -151,7 +151,7 @@ impl GrantSelection {
             match (streams.get_mut(name), stream_of(mapping, name)) {
                 (Some(terms), Some(stream)) => match fits(stream, filter) {
                     Ok(()) => terms.rows = Some(filter.clone()),
-                    Err(reason) => unfit.push(Unfit::Rows {
+                    Err(reason) => unfit.push(SelectionError::Rows {
                         stream: name.clone(),
                         reason,
                     }),
@@ -159,7 +159,7 @@ impl GrantSelection {
                 // A named stream that is unknown has been reported already.
                 _ if self.streams.contains_key(name) => {}
                 (_, None) => unfit.push(no_stream(mapping, name)),
-                (None, Some(_)) => unfit.push(Unfit::RowsOfNothing {
+                (None, Some(_)) => unfit.push(SelectionError::RowsOfNothing {
                     stream: name.clone(),
                 }),
             }
@@ -180,7 +180,7 @@ impl GrantSelection {
         for capability in granted.filter_map(|name| mapping.capability(name)) {
             if let Err(reason) = callable(mapping, capability, connection.as_deref(), &streams) {
                 let capability = capability.name.value.clone();
-                unfit.push(Unfit::Capability { capability, reason });
+                unfit.push(SelectionError::Capability { capability, reason });
             }
         }
         match connection {
@@ -199,7 +199,7 @@ impl GrantSelection {
         &self,
         mapping: &Mapping,
         streams: &mut BTreeMap<String, StreamTerms>,
-        unfit: &mut Vec<Unfit>,
+        unfit: &mut Vec<SelectionError>,
     ) {
         for (name, masks) in &self.masks {
             let (Some(stream), terms) = (stream_of(mapping, name), streams.get_mut(name)) else {
@@ -225,7 +225,7 @@ impl GrantSelection {
         }
     }
 
-    fn connection(&self, mapping: &Mapping, unfit: &mut Vec<Unfit>) -> Option<String> {
+    fn connection(&self, mapping: &Mapping, unfit: &mut Vec<SelectionError>) -> Option<String> {
         let known = mapping.connections.iter().map(|it| it.id.as_str());
         match (&self.connection, mapping.connections.as_slice()) {
             (Some(wanted), _) => {
@@ -235,7 +235,7 @@ impl GrantSelection {
                 unfit.push(unknown("connection", place(mapping), wanted, known));
             }
             (None, [only]) => return Some(only.id.value.clone()),
-            (None, _) => unfit.push(Unfit::WhichConnection {
+            (None, _) => unfit.push(SelectionError::WhichConnection {
                 dataset: mapping.dataset.name.value.clone(),
                 known: known.map(str::to_owned).collect(),
             }),
@@ -243,7 +243,11 @@ impl GrantSelection {
         None
     }
 
-    fn streams(&self, mapping: &Mapping, unfit: &mut Vec<Unfit>) -> BTreeMap<String, StreamTerms> {
+    fn streams(
+        &self,
+        mapping: &Mapping,
+        unfit: &mut Vec<SelectionError>,
+    ) -> BTreeMap<String, StreamTerms> {
         if self.streams.is_empty() {
             let all = mapping.streams.iter();
             let all = all.map(|stream| (stream.name.value.clone(), whole(stream)));
@@ -265,7 +269,7 @@ impl GrantSelection {
     }
 }
 
-/// Whether a grant of these streams lets a capability be called.
+/// Checks that a grant of these streams allows calling a capability.
 pub(super) fn callable(
     mapping: &Mapping,
     capability: &Capability,
@@ -301,13 +305,13 @@ pub(super) fn callable(
     }
 }
 
-/// Whether a field can be masked so.
+/// Checks that a field can have a mask.
 fn maskable(
     stream: &Stream,
     name: &str,
     mask: Mask,
     granted: &BTreeSet<String>,
-) -> Result<(), Unfit> {
+) -> Result<(), SelectionError> {
     let Some(field) = stream.field(name) else {
         let known = stream.fields.iter().map(|it| it.name.as_str());
         let place = format!("stream `{}`", stream.name);
@@ -328,7 +332,7 @@ fn maskable(
     } else {
         return Ok(());
     };
-    Err(Unfit::Mask {
+    Err(SelectionError::Mask {
         stream: stream.name.value.clone(),
         field: name.to_owned(),
         reason,
@@ -339,7 +343,7 @@ fn place(mapping: &Mapping) -> String {
     format!("dataset `{}`", mapping.dataset.name)
 }
 
-fn no_stream(mapping: &Mapping, name: &str) -> Unfit {
+fn no_stream(mapping: &Mapping, name: &str) -> SelectionError {
     let known = mapping.streams.iter().map(|it| it.name.as_str());
     unknown("stream", place(mapping), name, known)
 }
@@ -358,7 +362,11 @@ fn whole(stream: &Stream) -> StreamTerms {
     }
 }
 
-fn some(stream: &Stream, wanted: &BTreeSet<String>, unfit: &mut Vec<Unfit>) -> StreamTerms {
+fn some(
+    stream: &Stream,
+    wanted: &BTreeSet<String>,
+    unfit: &mut Vec<SelectionError>,
+) -> StreamTerms {
     let known = stream.fields.iter().map(|it| it.name.as_str());
     for name in wanted.iter().filter(|name| stream.field(name).is_none()) {
         let place = format!("stream `{}`", stream.name);
@@ -373,13 +381,14 @@ fn some(stream: &Stream, wanted: &BTreeSet<String>, unfit: &mut Vec<Unfit>) -> S
     }
 }
 
-/// All relations the stream has now: the fields at their ends decide which can be followed.
+/// All current relations of the stream. Which of them can be followed depends on the granted
+/// fields.
 fn relations(stream: &Stream) -> BTreeSet<String> {
     let relations = stream.relations.iter();
     relations.map(|it| it.name.value.clone()).collect()
 }
 
-/// Checks that a row filter fits, whatever values its claims will have.
+/// Checks a row filter, with sample values in place of its claims.
 pub(super) fn fits(stream: &Stream, filter: &RowFilter) -> Result<(), String> {
     let mut filter = filter.to_map().ok_or("it is not a JSON object")?;
     grant::visit_operands(&mut filter, &mut |name, operand| {
@@ -396,7 +405,7 @@ pub(super) fn fits(stream: &Stream, filter: &RowFilter) -> Result<(), String> {
     })
 }
 
-/// A sample value of a field, in place of a claim.
+/// A sample value of a field's datatype, to stand for a claim.
 fn sample(field: &Field) -> Json {
     if let Some(listed) = field.one_of.first() {
         return Json::String(listed.to_string());

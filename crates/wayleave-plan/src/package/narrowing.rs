@@ -1,29 +1,29 @@
-//! Turns what a human wants to keep of a grant into narrower terms, or reports everything that does
-//! not fit.
+//! Resolves a narrowing of a grant to narrower terms, or reports everything that does not fit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use wayleave_model::grant::{RowFilter, StreamTerms, Terms};
 use wayleave_model::mapping::Mapping;
 
-use super::Unfit;
+use super::SelectionError;
 use super::grant_selection::{callable, fits, unknown};
 
-/// What a human wants to keep of a grant.
+/// The parts of a grant that a person keeps.
 #[derive(Debug, Clone, Default)]
 pub struct GrantNarrowing {
-    /// The streams that stay, each whole or limited to fields; empty for all streams, whole. Key
-    /// fields always stay.
+    /// The streams to keep, each whole or limited to fields; empty keeps all streams whole. Key
+    /// fields are always kept.
     pub streams: BTreeMap<String, Option<BTreeSet<String>>>,
-    /// Row filters by stream, each beside the one that is there.
+    /// Row filters by stream, applied in addition to existing ones.
     pub rows: BTreeMap<String, RowFilter>,
-    /// The capabilities that stay; `None` for all that can still be called.
+    /// The capabilities to keep; `None` keeps those that can still be called.
     pub capabilities: Option<BTreeSet<String>>,
 }
 
 impl GrantNarrowing {
-    /// The narrower terms, or everything that does not fit the grant or the mapping.
-    pub fn terms(&self, wider: &Terms, mapping: &Mapping) -> Result<Terms, Vec<Unfit>> {
+    /// Computes the narrower terms. Fails with everything that does not fit the grant or the
+    /// mapping.
+    pub fn terms(&self, wider: &Terms, mapping: &Mapping) -> Result<Terms, Vec<SelectionError>> {
         let mut unfit = Vec::new();
         let mut terms = wider.clone();
         if !self.streams.is_empty() {
@@ -32,7 +32,7 @@ impl GrantNarrowing {
         for (name, filter) in &self.rows {
             let added = match terms.streams.get_mut(name) {
                 Some(stream) => restrict(name, stream, filter, mapping),
-                None => Err(Unfit::RowsOfNothing {
+                None => Err(SelectionError::RowsOfNothing {
                     stream: name.clone(),
                 }),
             };
@@ -50,7 +50,7 @@ impl GrantNarrowing {
         &self,
         wider: &Terms,
         mapping: &Mapping,
-        unfit: &mut Vec<Unfit>,
+        unfit: &mut Vec<SelectionError>,
     ) -> BTreeMap<String, StreamTerms> {
         let mut streams = BTreeMap::new();
         for (name, wanted) in &self.streams {
@@ -82,11 +82,11 @@ impl GrantNarrowing {
         &self,
         terms: &Terms,
         mapping: &Mapping,
-        unfit: &mut Vec<Unfit>,
+        unfit: &mut Vec<SelectionError>,
     ) -> BTreeSet<String> {
         let fits = |name: &str| match mapping.capability(name) {
             Some(it) => callable(mapping, it, Some(&terms.connection), &terms.streams),
-            // Gone from the mapping, so nobody can call it.
+            // No longer in the mapping, so it cannot be called.
             None => Ok(()),
         };
         let granted = terms.capabilities.iter();
@@ -99,21 +99,21 @@ impl GrantNarrowing {
                 unfit.push(unknown("capability", "the grant".to_owned(), name, known));
             } else if let Err(reason) = fits(name) {
                 let capability = name.clone();
-                unfit.push(Unfit::Capability { capability, reason });
+                unfit.push(SelectionError::Capability { capability, reason });
             }
         }
         wanted.clone()
     }
 }
 
-/// Adds a row filter to the one that is there.
+/// Adds a row filter to a stream's existing one.
 fn restrict(
     name: &str,
     terms: &mut StreamTerms,
     filter: &RowFilter,
     mapping: &Mapping,
-) -> Result<(), Unfit> {
-    let wrong = |reason: String| Unfit::Rows {
+) -> Result<(), SelectionError> {
+    let wrong = |reason: String| SelectionError::Rows {
         stream: name.to_owned(),
         reason,
     };
@@ -211,7 +211,7 @@ mod tests {
             rows,
             r#"{"level": {"gte": 2}, "any": [{"level": {"lte": 5}}]}"#
         );
-        // What is masked stays masked.
+        // Masked fields stay masked.
         assert_eq!(people.masks.get("name"), Some(&Mask::Last4));
         assert!(!terms.streams.contains_key("orgs"));
         assert_eq!(

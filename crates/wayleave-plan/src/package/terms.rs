@@ -1,31 +1,31 @@
-//! Turns the terms a human agreed to into a grant of a package.
+//! Converts ratified terms into a grant of a package.
 
 use serde_json::Value as Json;
 use wayleave_model::grant::{self, Claims, StreamTerms, Terms};
 
 use super::{FieldScope, Grant, RelationScope, StreamGrant, StreamScope};
 
-/// A stream left out of a package.
+/// A stream that a package leaves out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct OmittedStream {
     /// The stream.
     pub stream: String,
-    /// The claim that its row filter requires; `None` where the filter cannot be read at all.
+    /// The claim that its row filter requires; `None` if the filter cannot be parsed.
     pub claim: Option<String>,
 }
 
 impl Grant {
-    /// The grant with that id on these terms, for a caller with these claims; and the streams whose
-    /// row filter requires a missing claim. Those are not in the grant: to a caller without the
-    /// claim they do not exist, not even by name.
-    pub fn on(id: &str, terms: &Terms, claims: &Claims) -> (Self, Vec<LeftOut>) {
+    /// Builds the grant with that id from these terms, for a caller with these claims. Also returns
+    /// the streams whose row filter requires a missing claim. The grant does not contain them: to a
+    /// caller without the claim they do not exist, not even by name.
+    pub fn on(id: &str, terms: &Terms, claims: &Claims) -> (Self, Vec<OmittedStream>) {
         let (mut streams, mut left_out) = (std::collections::BTreeMap::new(), Vec::new());
         for (name, terms) in &terms.streams {
             match stream(terms, claims) {
                 Ok(granted) => {
                     streams.insert(name.clone(), granted);
                 }
-                Err(claim) => left_out.push(LeftOut {
+                Err(claim) => left_out.push(OmittedStream {
                     stream: name.clone(),
                     claim,
                 }),
@@ -41,7 +41,7 @@ impl Grant {
     }
 }
 
-/// The grant of a stream, or the missing claim.
+/// Builds the grant of a stream. Fails with the missing claim, if one is missing.
 fn stream(terms: &StreamTerms, claims: &Claims) -> Result<StreamGrant, Option<String>> {
     let rows = match &terms.rows {
         None => None,

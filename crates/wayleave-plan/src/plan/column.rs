@@ -1,4 +1,4 @@
-//! Values of rows and groups.
+//! Columns of rows and groups.
 
 use std::sync::Arc;
 
@@ -7,39 +7,39 @@ use wayleave_model::mapping::Datatype;
 
 use super::TARGET;
 
-/// A value of each row or group, and what it is.
+/// A column of rows or groups: a value's origin and type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Column {
-    /// Where it comes from.
+    /// The origin of the values.
     pub origin: ColumnOrigin,
-    /// What it holds.
+    /// The datatype of the values.
     pub datatype: Datatype,
-    /// Whether it holds many values.
+    /// Whether a value is a list.
     pub many: bool,
 }
 
-/// Where the values of a column come from.
+/// The origin of a column's values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ColumnOrigin {
     /// A column of a table.
     Stored {
-        /// Which of the plan's tables.
+        /// The number of the plan's table.
         table: u16,
         /// Its name, exactly as the store has it.
         name: String,
     },
-    /// Other columns.
+    /// A formula over other columns.
     Computed {
-        /// What it is called in messages.
+        /// The name for messages.
         label: String,
-        /// How it is computed.
+        /// The formula.
         formula: Arc<Formula<Column>>,
     },
-    /// A value of a group: the key of this index, or, after the keys, the aggregate.
+    /// A value of a group: the key with this index, or, after the keys, an aggregate.
     Group {
-        /// Which.
+        /// The index.
         index: usize,
-        /// What it is called in messages.
+        /// The name for messages.
         label: String,
     },
 }
@@ -57,7 +57,7 @@ impl Column {
         }
     }
 
-    /// A value of a group: its key of this index, or, after the keys, its aggregate.
+    /// A value of a group: the key with this index, or, after the keys, an aggregate.
     pub(crate) fn of_group(index: usize, label: impl Into<String>, datatype: Datatype) -> Self {
         Self {
             origin: ColumnOrigin::Group {
@@ -69,7 +69,7 @@ impl Column {
         }
     }
 
-    /// The same value of a group that has no keys, where this one has so many.
+    /// The same column for a group without keys, given the number of keys here.
     pub(crate) fn without_keys(&self, keys: usize) -> Self {
         let origin = match &self.origin {
             ColumnOrigin::Group { index, label } => ColumnOrigin::Group {
@@ -92,7 +92,7 @@ impl Column {
         }
     }
 
-    /// The same values as another datatype: integers as decimals, both as numbers.
+    /// Converts to another datatype: integers to decimals, and both to numbers.
     pub(crate) fn converted(self, datatype: Datatype) -> Self {
         if self.datatype == datatype || (self.datatype.is_text() && datatype.is_text()) {
             return self;
@@ -112,7 +112,7 @@ impl Column {
         }
     }
 
-    /// What it is called in messages: the name of a stored one, exactly as the store has it.
+    /// The name for messages. For a stored column, the name exactly as the store has it.
     pub fn label(&self) -> &str {
         match &self.origin {
             ColumnOrigin::Stored { name, .. } => name,
@@ -120,7 +120,7 @@ impl Column {
         }
     }
 
-    /// Its name in the target's own table, where it is stored there.
+    /// The name of a column stored in the target's own table; `None` for any other column.
     pub fn own_name(&self) -> Option<&str> {
         match &self.origin {
             ColumnOrigin::Stored {
@@ -131,7 +131,7 @@ impl Column {
         }
     }
 
-    /// The tables it is read from.
+    /// The numbers of the tables it is read from.
     pub fn tables(&self) -> Vec<u16> {
         let mut tables = Vec::new();
         self.for_each_stored(&mut |column| {
@@ -142,7 +142,8 @@ impl Column {
         tables
     }
 
-    /// Calls `visit` for this column, if it is stored, or for the stored ones it is computed from.
+    /// Calls `visit` for this column if it is stored, else for the stored columns it is computed
+    /// from.
     pub fn for_each_stored<'c>(&'c self, visit: &mut dyn FnMut(&'c Self)) {
         match &self.origin {
             ColumnOrigin::Stored { .. } => visit(self),

@@ -1,16 +1,16 @@
-//! Conditions on rows and groups.
+//! Predicates on rows and groups.
 
 use wayleave_model::expression::Comparison;
 
 use super::{Column, JoinedTable};
 use crate::value::Value;
 
-/// Which rows. Two-valued: a comparison with NULL is false, and so is its opposite.
+/// A predicate. Two-valued: a comparison with NULL is false, and so is its negation.
 ///
 /// A store may hold values that are not of their column's datatype. Under [`Predicate::Granted`]
-/// such a value satisfies nothing. Elsewhere it never satisfies anything either, but a store that
-/// meets one among the granted rows, and cannot tell that the row is not wanted, fails the read
-/// instead of guessing.
+/// such a value satisfies no predicate. Elsewhere it satisfies none either, but a store that reads
+/// such a value in a granted row, and cannot rule the row out otherwise, fails the read instead of
+/// guessing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Predicate {
     /// Every row.
@@ -21,71 +21,71 @@ pub enum Predicate {
     And(Vec<Predicate>),
     /// Any of these.
     Or(Vec<Predicate>),
-    /// What a grant, or the mapping, lets be seen at all. A value that is not of its column's
-    /// datatype satisfies nothing in here, negated comparisons included. Stands only in a
-    /// conjunction at the top of a plan's predicate, and never inside another one.
+    /// The restriction by a grant or the mapping. Inside it, a value that is not of its column's
+    /// datatype satisfies nothing, not even a negated comparison. Appears only in a conjunction at
+    /// the top of a plan's predicate, never inside another predicate.
     Granted(Box<Predicate>),
     /// A comparison with one value of the column's datatype, never NULL.
     Compare {
         /// The column.
         column: Column,
-        /// How.
+        /// The operator.
         comparison: Comparison,
-        /// With what.
+        /// The value.
         value: Value,
     },
-    /// Equal to one of these values, none of them NULL; `negated`: not NULL and equal to none.
+    /// Equal to one of these values, none of them NULL. Negated: not NULL and equal to none.
     In {
         /// The column.
         column: Column,
-        /// With what; never empty.
+        /// The values; never empty.
         values: Vec<Value>,
-        /// Equal to none of them.
+        /// Whether to negate.
         negated: bool,
     },
-    /// A text column that holds this text: by code points, no wildcards.
+    /// A text column that contains this text, compared by code point, without wildcards.
     Like {
         /// The column.
         column: Column,
-        /// The text; lower-case where case is folded.
+        /// The text; in lower case if case is folded.
         text: String,
-        /// Where.
-        place: TextPlace,
-        /// Whether letters that differ only in case are one: see [`crate::value::fold`].
+        /// Where the text must occur.
+        place: TextMatch,
+        /// Whether to ignore case, as [`crate::value::fold`] does.
         fold: bool,
     },
     /// A comparison of two columns of one datatype, neither of them NULL.
     CompareColumns {
         /// The left column.
         left: Column,
-        /// How.
+        /// The operator.
         comparison: Comparison,
         /// The right column.
         right: Column,
     },
-    /// Some row of a related table satisfies a predicate; `negated`: none does.
+    /// Some row of a related table satisfies a predicate. Negated: none does.
     Exists {
-        /// The table.
+        /// The related table.
         related: Box<JoinedTable>,
-        /// What its to-one relations lead to.
+        /// The tables that its to-one relations lead to.
         joins: Vec<JoinedTable>,
-        /// Which of its rows.
+        /// The predicate on its rows.
         predicate: Box<Predicate>,
-        /// No row does.
+        /// Whether to negate.
         negated: bool,
     },
-    /// NULL or not.
+    /// The column is NULL. Negated: it is not.
     IsNull {
         /// The column.
         column: Column,
-        /// Holds when the column is not NULL.
+        /// Whether to negate.
         negated: bool,
     },
 }
 
-/// Where a text is looked for.
+/// Where a text must occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TextPlace {
+pub enum TextMatch {
     /// The whole text.
     Whole,
     /// At its beginning.
@@ -95,7 +95,7 @@ pub enum TextPlace {
 }
 
 impl Predicate {
-    /// Calls `visit` for the tables of every condition on related rows, those inside others too.
+    /// Calls `visit` for the tables of every [`Exists`](Self::Exists), nested ones included.
     pub fn for_each_exists<'p>(
         &'p self,
         visit: &mut dyn FnMut(&'p JoinedTable, &'p [JoinedTable]),
@@ -120,8 +120,7 @@ impl Predicate {
         }
     }
 
-    /// Calls `visit` for every column that is compared, those inside conditions on related rows
-    /// included.
+    /// Calls `visit` for every column that is compared, also inside [`Exists`](Self::Exists).
     pub fn for_each_column<'p>(&'p self, visit: &mut dyn FnMut(&'p Column)) {
         match self {
             Self::True | Self::False => {}
@@ -157,7 +156,7 @@ impl Predicate {
         }
     }
 
-    /// This, as a grant says it.
+    /// Wraps the predicate in [`Granted`](Self::Granted).
     pub(crate) fn granted(self) -> Self {
         match self {
             Self::True | Self::False | Self::Granted(_) => self,
@@ -165,7 +164,7 @@ impl Predicate {
         }
     }
 
-    /// All of these, with what is needless left out.
+    /// The simplified conjunction of these predicates.
     pub(crate) fn all(parts: impl IntoIterator<Item = Self>) -> Self {
         let mut kept = Vec::new();
         for part in parts {
@@ -179,7 +178,7 @@ impl Predicate {
         only(kept, Self::And).unwrap_or(Self::True)
     }
 
-    /// Any of these, with what is needless left out.
+    /// The simplified disjunction of these predicates.
     pub(crate) fn any(parts: impl IntoIterator<Item = Self>) -> Self {
         let mut kept = Vec::new();
         for part in parts {
@@ -194,7 +193,7 @@ impl Predicate {
     }
 }
 
-/// The one part there is, or several joined; `None` of none.
+/// Joins several predicates, returns one as it is, and `None` for none.
 fn only(
     mut parts: Vec<Predicate>,
     join: impl FnOnce(Vec<Predicate>) -> Predicate,

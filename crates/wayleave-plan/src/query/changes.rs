@@ -1,14 +1,14 @@
-//! Walks of what changed, in the order of change.
+//! Walks of changes, in the order of change.
 //!
 //! A walk reads rows by (`updated`, key) up to a horizon: the greatest `updated` when the walk
-//! began. Its last page gives a bookmark, and the next walk begins there. Delivery is at least
-//! once, and nothing is lost to a coarse clock: the bookmark's own value is read again, because
-//! rows may still come to have it, unless it is a time more than a minute ago. A record changed
-//! during a walk comes again in the next one. A record that leaves the grant's rows, or a store's
-//! transaction that commits with an `updated` older than the bookmark, is not seen.
+//! began. Its last page gives a bookmark, where the next walk begins. Delivery is at least once,
+//! and a coarse clock loses nothing: the next walk reads the bookmark's own value again, because
+//! further rows may get it, unless it is a time more than a minute ago. A record changed during a
+//! walk appears again in the next one. Not seen are records that leave the grant's rows, and
+//! transactions that commit with an `updated` older than the bookmark.
 //!
-//! Deleted records come as tombstones where the mapping knows a mark of deletion. Rows without a
-//! value of `updated` come at the end of a walk from the beginning.
+//! Deleted records appear as tombstones if the mapping has a mark of deletion. Rows without a value
+//! of `updated` come at the end of a walk from the beginning.
 
 use wayleave_model::mapping::AggregateOp;
 
@@ -25,29 +25,29 @@ use crate::seal::{BOOKMARK_HOURS, Binding, CursorPosition, Seal};
 use crate::value::Value;
 use crate::view::{ConnectionView, StreamView, View};
 
-/// How old a time must be before no more rows are expected to have it.
+/// Age in seconds after which no more rows are expected to get a time.
 const SETTLED_SECONDS: i64 = 60;
 
-/// One walk.
+/// A walk of changes.
 #[derive(Debug, Clone)]
 pub(super) struct Changes {
     updated: Column,
-    /// Where the walk begins; `None` for the beginning.
-    from: Option<From>,
-    /// Where it ends, once that is known.
+    /// The start of the walk; `None` for the beginning.
+    from: Option<WalkStart>,
+    /// The end of the walk, once it is known.
     horizon: Option<Value>,
     plan: AuthorizedPlan,
     binding: Binding,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct From {
+struct WalkStart {
     value: Value,
-    /// Whether rows with the very value were all seen.
+    /// Whether all rows with exactly this value were seen.
     settled: bool,
 }
 
-/// The walk a request begins or continues, if it asks for one.
+/// Starts or continues the walk that a request asks for, if any.
 pub(super) fn begin(
     view: &View,
     connection: &ConnectionView,
@@ -86,7 +86,7 @@ pub(super) fn begin(
             .at
             .into_iter()
             .next()
-            .map(|value| From { value, settled })
+            .map(|value| WalkStart { value, settled })
     };
     let column = updated.own_column();
     let mut scope = PathScope::new(connection, stream);
@@ -141,7 +141,7 @@ fn unavailable(stream: &StreamView) -> Refusal {
         ))
 }
 
-fn since_predicate(updated: &Column, from: Option<&From>) -> Predicate {
+fn since_predicate(updated: &Column, from: Option<&WalkStart>) -> Predicate {
     from.map_or(Predicate::True, |from| Predicate::Compare {
         column: updated.clone(),
         comparison: if from.settled {
@@ -176,7 +176,7 @@ impl Changes {
         self.horizon.as_ref()
     }
 
-    /// Ends the walk at a horizon: narrows the rows to it.
+    /// Limits the walk's rows to a horizon.
     pub(super) fn bound(&mut self, horizon: Option<Value>, rows: &mut AuthorizedPlan) {
         let (Some(horizon), Read::Rows(rows)) = (horizon, rows.read_mut()) else {
             return;
@@ -186,7 +186,7 @@ impl Changes {
             negated: false,
         };
         let upto = match &horizon {
-            // No row has a value: only a walk from the beginning has rows at all.
+            // No row has a value, so only a walk from the beginning has rows.
             Value::Null => without,
             value => {
                 let within = Predicate::Compare {
@@ -205,7 +205,7 @@ impl Changes {
         self.horizon = Some(horizon);
     }
 
-    /// The bookmark of a walk that is at its end.
+    /// The bookmark at the end of a walk.
     pub(super) fn bookmark(&self, seal: Seal<'_>) -> String {
         let from = match &self.horizon {
             Some(Value::Null) | None => self.from.clone(),
@@ -216,7 +216,7 @@ impl Changes {
                     }
                     _ => false,
                 };
-                Some(From {
+                Some(WalkStart {
                     value: value.clone(),
                     settled,
                 })

@@ -1,4 +1,4 @@
-//! A page: the records that fit, and the cursor to continue.
+//! A page: its records, and the cursor to continue.
 
 use super::{QueryPlan, position};
 use crate::layout::Record;
@@ -10,13 +10,13 @@ use crate::value::Value;
 pub struct Page<'a> {
     plan: &'a QueryPlan,
     records: Vec<Record>,
-    /// The position of each record in the order; empty where the records' own values give it.
+    /// The position of each record in the order; empty if the records' own values determine it.
     positions: Vec<Value>,
     more: bool,
 }
 
 impl<'a> Page<'a> {
-    /// The page of these rows.
+    /// Builds the page from these rows.
     pub(super) fn new(plan: &'a QueryPlan, mut rows: Vec<Vec<Value>>) -> Self {
         let limit = usize::try_from(plan.limit).unwrap_or(usize::MAX);
         let more = rows.len() > limit;
@@ -72,7 +72,7 @@ impl<'a> Page<'a> {
         at.expect("a position for each record").to_vec()
     }
 
-    /// The bookmark for the next walk of changes, when this page is the last of a walk and all its
+    /// The bookmark for the next walk of changes, if this is the last page of a walk and all its
     /// records are shown.
     pub fn next_changes_since(&self, shown: usize, seal: Seal<'_>) -> Option<String> {
         let changes = self.plan.changes.as_ref()?;

@@ -1,29 +1,29 @@
-//! Keeps a refusal within its budget of bytes.
+//! Keeps a refusal within its size limit.
 
 use serde_json::Value as Json;
 
-use super::{Facts, Refusal};
+use super::{Refusal, RefusalBody};
 
-/// The most bytes a refusal is written in.
+/// Maximum size of a refusal.
 pub const MAX_BYTES: usize = 2_048;
-/// The most bytes of one that describes connections to choose from.
+/// Maximum size of a refusal that lists connections to choose from.
 pub const MAX_CHOICE_BYTES: usize = 4_096;
 
-const MESSAGE: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 300;
 const WORD: usize = 96;
 const ALLOWED: usize = 40;
 const LABEL: usize = 48;
-/// The characters of a label where not all connections have room with longer ones.
-const SHORT_LABEL: usize = 16;
-/// So many connections are described before the ids of others are told.
-const TOLD: usize = 1;
+/// Maximum length of a label if not all connections fit with longer ones.
+const MAX_SHORT_LABEL_CHARS: usize = 16;
+/// Number of connections that stay described until all ids in `allowed` are dropped.
+const MIN_DESCRIBED: usize = 1;
 
-/// The refusal as JSON of at most so many bytes.
+/// Writes the refusal as JSON of at most `bytes`.
 pub(super) fn fitted(refusal: &Refusal, bytes: usize) -> Json {
-    let mut refusal: Facts = (**refusal).clone();
+    let mut refusal: RefusalBody = (**refusal).clone();
     let mut known = bound(&mut refusal);
     let mut json = written(&refusal, known);
-    let is_whole = |refusal: &Facts| refusal.choice.as_ref().is_none_or(|it| !it.truncated);
+    let is_whole = |refusal: &RefusalBody| refusal.choice.as_ref().is_none_or(|it| !it.truncated);
     if is_whole(&refusal) {
         if json.to_string().len() > bytes && shorten_labels(&mut refusal) {
             json = written(&refusal, known);
@@ -32,7 +32,7 @@ pub(super) fn fitted(refusal: &Refusal, bytes: usize) -> Json {
             return json;
         }
     }
-    // Not all connections have room with their labels; more of them have by their ids alone.
+    // Not all connections fit with their labels; more of them fit as bare ids.
     if let Some(choice) = &mut refusal.choice
         && refusal.allowed.is_empty()
     {
@@ -48,9 +48,9 @@ pub(super) fn fitted(refusal: &Refusal, bytes: usize) -> Json {
     }
 }
 
-/// Cuts texts and lists to their bounds, and tells how many words were allowed.
-fn bound(refusal: &mut Facts) -> usize {
-    refusal.message = cut(&refusal.message, MESSAGE);
+/// Cuts texts and lists to their limits, and returns the number of allowed words before that.
+fn bound(refusal: &mut RefusalBody) -> usize {
+    refusal.message = cut(&refusal.message, MAX_MESSAGE_CHARS);
     refusal.param = refusal.param.take().map(|param| cut(&param, WORD));
     refusal.did_you_mean.take_if(|word| word.len() > WORD);
     if let Some(choice) = &mut refusal.choice {
@@ -69,7 +69,7 @@ fn bound(refusal: &mut Facts) -> usize {
     clippy::expect_used,
     reason = "a refusal without its words would tell nothing"
 )]
-fn written(refusal: &Facts, known: usize) -> Json {
+fn written(refusal: &RefusalBody, known: usize) -> Json {
     let json = serde_json::to_value(refusal);
     let mut json = json.expect("texts, numbers and lists of them are JSON");
     if refusal.allowed.len() < known
@@ -80,10 +80,10 @@ fn written(refusal: &Facts, known: usize) -> Json {
     json
 }
 
-/// Drops what matters least of what is left, about so many bytes of it; `false` when there is
-/// nothing more to drop.
-fn shorten(refusal: &mut Facts, over: usize) -> bool {
-    if shorten_labels(refusal) || leave_out(refusal, TOLD) {
+/// Drops the least important of the remaining parts, about `over` bytes; `false` if nothing is left
+/// to drop.
+fn shorten(refusal: &mut RefusalBody, over: usize) -> bool {
+    if shorten_labels(refusal) || leave_out(refusal, MIN_DESCRIBED) {
         return true;
     }
     let mut dropped = 0;
@@ -104,14 +104,14 @@ fn shorten(refusal: &mut Facts, over: usize) -> bool {
     shorter > 8
 }
 
-/// Cuts the labels of connections; `false` when all are short.
-fn shorten_labels(refusal: &mut Facts) -> bool {
+/// Shortens the labels of connections; `false` if all are short.
+fn shorten_labels(refusal: &mut RefusalBody) -> bool {
     let Some(choice) = &mut refusal.choice else {
         return false;
     };
     let mut shortened = false;
     for candidate in &mut choice.available_connections {
-        let short = cut(&candidate.label, SHORT_LABEL);
+        let short = cut(&candidate.label, MAX_SHORT_LABEL_CHARS);
         if short.len() < candidate.label.len() {
             candidate.label = short;
             shortened = true;
@@ -120,8 +120,8 @@ fn shorten_labels(refusal: &mut Facts) -> bool {
     shortened
 }
 
-/// Leaves one connection out, unless no more than so many are told.
-fn leave_out(refusal: &mut Facts, told: usize) -> bool {
+/// Removes one connection, unless only `told` are left.
+fn leave_out(refusal: &mut RefusalBody, told: usize) -> bool {
     let Some(choice) = &mut refusal.choice else {
         return false;
     };
@@ -133,7 +133,7 @@ fn leave_out(refusal: &mut Facts, told: usize) -> bool {
     true
 }
 
-/// The first so many characters, and a sign that there were more.
+/// Cuts a text to `most` characters, and marks the cut.
 fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((at, _)) => format!("{}…", text.split_at(at).0),

@@ -1,7 +1,7 @@
-//! Words of other query languages, and what they mean here. Whoever writes one is told ours; none
-//! is accepted in its place.
+//! Vocabulary of other query languages, with the equivalents here. It only serves suggestions; none
+//! of its words is accepted.
 
-/// What an argument is called elsewhere.
+/// Arguments by their names in other languages.
 const ARGUMENTS: &[(&str, &[&str])] = &[
     ("filter", &["where", "filters", "conditions", "criteria"]),
     ("sort", &["orderby", "order", "sortby", "ordering"]),
@@ -38,7 +38,7 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("field", &["column", "on", "property", "name"]),
 ];
 
-/// What an operator or an operation is called elsewhere.
+/// Operators and operations by their names in other languages.
 const OPERATORS: &[(&str, &[&str])] = &[
     ("eq", &["=", "==", "is", "equals"]),
     ("ne", &["!=", "<>", "not", "neq", "isnot"]),
@@ -66,16 +66,16 @@ const OPERATORS: &[(&str, &[&str])] = &[
     ("full", &["verbose", "all", "long", "detailed"]),
 ];
 
-/// Which kind of word is looked for.
+/// The kind of word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The name of an argument.
     Argument,
-    /// An operator, or one of a few words an argument takes.
+    /// An operator, or a keyword that an argument takes.
     Operator,
 }
 
-/// What a word of another language is called here, where that is among the allowed.
+/// The equivalent of a foreign word, if it is among the allowed ones.
 pub(super) fn meant(kind: Kind, given: &str, allowed: &[String]) -> Option<String> {
     let plain: String = given
         .chars()

@@ -1,11 +1,11 @@
-//! The address of a record, `wayleave://kg/<Type>/<id>`, and the id in it.
+//! The address of a record, `wayleave://kg/<Type>/<id>`.
 
 use std::fmt::Write as _;
 
 const PREFIX: &str = "wayleave://kg/";
 
-/// The address of the record with this id. The id is one segment of the path, so its own `/` and
-/// whatever else means something in an address is percent-encoded, its `%` included.
+/// Builds the address of the record with this id. The id is one path segment, so its `/` and other
+/// reserved characters are percent-encoded, its `%` included.
 pub fn record(type_name: &str, id: &str) -> String {
     let mut address = format!("{PREFIX}{type_name}/");
     for byte in id.bytes() {
@@ -19,7 +19,7 @@ pub fn record(type_name: &str, id: &str) -> String {
     address
 }
 
-/// The id of the record at an address, if it is the address of one.
+/// Extracts the id from a record's address; `None` if it is not one.
 pub fn id(address: &str) -> Option<String> {
     let (_, segment) = address.strip_prefix(PREFIX)?.split_once('/')?;
     let mut bytes = Vec::with_capacity(segment.len());

@@ -10,7 +10,7 @@ use super::{
 use crate::plan::Granularity;
 use crate::refusal::{Call, Code, Kind, Refusal, quoted};
 
-/// The operations of a measure, as the wire has them.
+/// The operations of a measure, with their names on the wire.
 pub(super) const METRIC_OPS: &[(&str, AggregateOp)] = &[
     ("count", AggregateOp::Count),
     ("count_distinct", AggregateOp::CountDistinct),
@@ -20,7 +20,7 @@ pub(super) const METRIC_OPS: &[(&str, AggregateOp)] = &[
     ("max", AggregateOp::Max),
 ];
 
-/// The granularities, as the wire has them.
+/// The granularities, with their names on the wire.
 pub(super) const GRANULARITIES: &[(&str, Granularity)] = &[
     ("minute", Granularity::Minute),
     ("hour", Granularity::Hour),
@@ -31,9 +31,9 @@ pub(super) const GRANULARITIES: &[(&str, Granularity)] = &[
     ("year", Granularity::Year),
 ];
 
-/// An object whose members all have names that are known there.
+/// A JSON object of which every member is a known argument.
 pub(super) struct Arguments<'a> {
-    /// What comes before a name in `param`, such as `metrics.`.
+    /// The prefix of names in `param`, such as `metrics.`.
     path: String,
     given: &'a Map<String, Json>,
 }
@@ -70,7 +70,7 @@ impl<'a> Arguments<'a> {
     }
 
     fn get(&self, name: &str) -> Option<&'a Json> {
-        // There are no more than are known, so few that looking at each is quicker than hashing.
+        // Only known names are left, so few that a linear scan is faster than hashing.
         let (_, value) = self.given.iter().find(|(given, _)| *given == name)?;
         Some(value).filter(|value| !value.is_null())
     }
@@ -84,7 +84,7 @@ impl<'a> Arguments<'a> {
         invalid(format!("`{param}` must be {needs}"), param)
     }
 
-    /// A text that is not empty.
+    /// A non-empty text.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, Refusal> {
         match self.get(name) {
             None => Ok(None),
@@ -93,7 +93,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A text, which may be empty: so it is where it is absent.
+    /// A text that may be empty, and is if it is absent.
     pub(super) fn any_text(&self, name: &str) -> Result<String, Refusal> {
         match self.get(name) {
             None => Ok(String::new()),
@@ -119,7 +119,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// A text of at most so many characters, as `maxLength` counts them.
+    /// A text of at most `most` characters, counted as `maxLength` does.
     pub(super) fn short(&self, name: &'static str, most: usize) -> Result<String, Refusal> {
         let text = self.required(name)?;
         if text.chars().nth(most).is_some() {
@@ -129,7 +129,7 @@ impl<'a> Arguments<'a> {
         Ok(text)
     }
 
-    /// One of a few words.
+    /// One of a set of keywords.
     pub(super) fn word<T: Copy>(
         &self,
         name: &str,
@@ -170,7 +170,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A whole number within bounds.
+    /// An integer within bounds.
     pub(super) fn whole(
         &self,
         name: &'static str,
@@ -189,7 +189,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A list of distinct names, not empty.
+    /// A non-empty list of distinct names.
     pub(super) fn names(&self, name: &str, most: usize) -> Result<Option<Vec<String>>, Refusal> {
         let Some(given) = self.get(name) else {
             return Ok(None);
@@ -214,7 +214,7 @@ impl<'a> Arguments<'a> {
         Ok(Some(names))
     }
 
-    /// A list of `field` and `-field`; one of them alone is accepted too.
+    /// A list of `field` and `-field`, or a single one.
     pub(super) fn sort(&self) -> Result<Vec<SortKey>, Refusal> {
         let keys: Vec<SortKey> = match self.get("sort") {
             None => return Ok(Vec::new()),
@@ -296,7 +296,7 @@ impl<'a> Arguments<'a> {
         Ok(metrics)
     }
 
-    /// An object that is not empty.
+    /// A JSON object.
     pub(super) fn object(
         &self,
         name: &str,
@@ -309,7 +309,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// True or false; false where it is absent.
+    /// A boolean; false if absent.
     pub(super) fn flag(&self, name: &str) -> Result<bool, Refusal> {
         match self.get(name) {
             None => Ok(false),
@@ -348,13 +348,13 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// An object that is written as text, by a client that sends nothing but texts there.
+/// Parses an object that was sent as JSON text, by clients that support only texts there.
 fn object_from_text(text: &str) -> Option<Map<String, Json>> {
     let object = text.starts_with('{').then(|| serde_json::from_str(text));
     object?.ok()
 }
 
-/// `count`, `sum:amount`, or the name of a measure.
+/// Parses `count`, `sum:amount`, or the name of a measure.
 fn metric_from_text(text: &str) -> Result<Metric, Refusal> {
     let op = |word: &str| {
         let found = METRIC_OPS.iter().find(|(known, _)| *known == word);
@@ -433,7 +433,7 @@ fn metric_from_object(given: &Map<String, Json>) -> Result<Metric, Refusal> {
     })
 }
 
-/// What is said of a list of names that is none; one name alone is shown as the list of it.
+/// The requirement for a list of names, for messages. Shows a single name as the list to send.
 fn needs_names(given: &Json) -> String {
     let one = given.as_str().filter(|name| is_name(name));
     match one {
@@ -442,13 +442,13 @@ fn needs_names(given: &Json) -> String {
     }
 }
 
-/// Whether a text is short and plain enough to be shown in a call.
+/// Whether a text is short and plain enough to be repeated in a suggested call.
 fn is_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     (1..=64).contains(&text.len()) && text.chars().all(plain)
 }
 
-/// A whole number, also as the `10.0` of clients that have no others.
+/// A non-negative integer, also written as `10.0` by clients without an integer type.
 fn whole_number(given: &Json) -> Option<u64> {
     let exact = || {
         ExactNumber::from_f64(given.as_f64()?)?

@@ -1,4 +1,4 @@
-//! What the dataset tools are asked.
+//! Requests of the dataset tools.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -6,21 +6,21 @@ use super::arguments::Arguments;
 use super::schemas::object;
 use crate::refusal::Refusal;
 
-/// The most datasets of one list.
+/// Maximum number of datasets in a list.
 pub const MAX_DATASETS: usize = 1_000;
-/// How many a list has when the caller does not say.
+/// Default number of datasets in a list.
 pub const DEFAULT_DATASETS: usize = 100;
 
-/// What `list_datasets` was asked.
+/// The arguments of `list_datasets`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatasetsRequest {
-    /// Only names after this one; all are after the empty one.
+    /// Lists only names after this one. Empty lists all.
     pub after: String,
-    /// At most so many.
+    /// Maximum number of names.
     pub limit: usize,
 }
 
-/// What `connect_dataset` and `disconnect_dataset` were asked.
+/// The arguments of `connect_dataset` and `disconnect_dataset`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatasetRequest {
     /// The dataset, as the caller names it.
@@ -28,7 +28,7 @@ pub struct DatasetRequest {
 }
 
 impl DatasetsRequest {
-    /// Reads the arguments of a call.
+    /// Parses the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new("list_datasets", arguments, &["after", "limit"])?;
         Ok(Self {
@@ -50,7 +50,7 @@ impl DatasetsRequest {
 }
 
 impl DatasetRequest {
-    /// Reads the arguments of a call of `tool`.
+    /// Parses the arguments of a call of `tool`.
     pub fn read(tool: &str, arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new(tool, arguments, &["name"])?;
         Ok(Self {

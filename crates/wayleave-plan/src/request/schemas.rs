@@ -1,5 +1,5 @@
-//! The JSON Schemas of the arguments, as short as they can be: every client pays for them in
-//! every conversation.
+//! The JSON Schemas of the arguments, as short as possible: every client pays for them in every
+//! conversation.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -8,7 +8,7 @@ use super::{
     AggregateRequest, FetchRequest, MAX_QUERY, MAX_ROWS, QueryRequest, SchemaRequest, SearchRequest,
 };
 
-/// An object of these properties and no others; which of them are required, where that is told.
+/// The schema of an object with only these properties, and with `required` if given.
 pub(super) fn object(properties: Json, required: Option<&[&str]>) -> Json {
     let mut schema = Map::new();
     schema.insert("type".to_owned(), "object".into());
@@ -46,7 +46,7 @@ pub(crate) fn connection() -> Json {
     said("Where several hold the stream")
 }
 
-/// The schema of `filter`, where it is told.
+/// The schema of `filter`, with its description.
 pub(crate) fn filter() -> Json {
     json!({
         "type": "object",
@@ -54,7 +54,7 @@ pub(crate) fn filter() -> Json {
     })
 }
 
-/// The schema of an argument that is a filter as `query_records` tells it.
+/// The schema of a filter that refers to the description in `query_records`.
 fn same_filter() -> Json {
     json!({"type": "object", "description": "As in query_records"})
 }
@@ -111,7 +111,8 @@ impl AggregateRequest {
             }),
             Some(&["field", "granularity"]),
         );
-        // Items of two types make some hosts refuse all tools, so objects are told in words.
+        // Some hosts reject all tools if items have two types, so the description covers the object
+        // form.
         let ops: Vec<&str> = METRIC_OPS.iter().map(|(word, _)| *word).collect();
         let metrics = format!(
             "\"count\", \"op:field\" ({}), a measure, or {{op, field | measure, filter, as}}",

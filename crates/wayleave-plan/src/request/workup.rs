@@ -1,4 +1,4 @@
-//! What `workup` and `check_citations` are asked.
+//! Requests of `workup` and `check_citations`.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -7,31 +7,31 @@ use super::schemas::object;
 use crate::refusal::{Code, Refusal, quoted};
 use crate::value::datetime_from_text;
 
-/// The fewest bytes of a workup's text: less holds no evidence.
-pub const LEAST_BUDGET: usize = 1_024;
-/// The most bytes of a workup's text.
+/// Minimum size of a workup's text, in bytes: less has no room for evidence.
+pub const MIN_BUDGET_BYTES: usize = 1_024;
+/// Maximum size of a workup's text, in bytes.
 pub const MAX_BUDGET: usize = 64 * 1_024;
-/// The bytes of a workup's text when the caller does not say.
+/// Default size of a workup's text, in bytes.
 pub const DEFAULT_BUDGET: usize = 8 * 1_024;
-/// The most bytes of a note whose citations are checked.
+/// Maximum size of a note to check, in bytes.
 pub const MAX_NOTE: usize = 256 * 1_024;
-/// The most bytes of an entity's name.
+/// Maximum size of an entity's name, in bytes.
 const MAX_ENTITY: usize = 512;
 
-/// A part of a workup that may be asked for.
+/// A section of a workup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Section {
-    /// What the record itself says.
+    /// The record itself.
     Record,
-    /// What is one relation away.
+    /// Records one relation away.
     Relations,
-    /// What is two relations away.
+    /// Records two relations away.
     SecondHop,
-    /// What happened when.
+    /// Events in order of time.
     Timeline,
-    /// Texts that name the entity.
+    /// Texts that mention the entity.
     Text,
-    /// Where records disagree.
+    /// Contradictions between records.
     Conflicts,
 }
 
@@ -59,37 +59,37 @@ impl Section {
     }
 }
 
-/// What `workup` was asked.
+/// The arguments of `workup`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkupRequest {
     /// The dataset.
     pub dataset: String,
-    /// A record's id, its key, its title, or words to find it by.
+    /// A record's id, key or title, or words to find it by.
     pub entity: String,
-    /// How many relations away to look: 1 or 2.
+    /// Maximum number of relations to follow: 1 or 2.
     pub depth: usize,
-    /// Only what happened then or later, in microseconds since 1970-01-01T00:00:00Z.
+    /// Only events at or after this time, in microseconds since 1970-01-01T00:00:00Z.
     pub since: Option<i64>,
-    /// Only what happened before then.
+    /// Only events before this time.
     pub until: Option<i64>,
-    /// Which sections, in the order of the text.
+    /// The requested sections, in the order of the text.
     pub sections: Vec<Section>,
-    /// At most so many bytes of text.
+    /// Maximum size of the text, in bytes.
     pub budget: usize,
 }
 
-/// What `check_citations` was asked.
+/// The arguments of `check_citations`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CitationsRequest {
-    /// The text whose citations are checked.
+    /// The text with citations to check.
     pub note: String,
     /// The sealed reference of the workup it cites.
     pub workup: String,
 }
 
 impl WorkupRequest {
-    /// Reads the arguments of a call of `tool`, which names the dataset unless it is one dataset's
-    /// `own`.
+    /// Parses the arguments of a call of `tool`. They must name the dataset, unless the tool
+    /// belongs to one dataset, `own`.
     pub fn read(
         tool: &str,
         own: Option<&str>,
@@ -124,7 +124,7 @@ impl WorkupRequest {
             until,
             sections: sections(&given)?,
             budget: given
-                .whole("budget", LEAST_BUDGET, MAX_BUDGET)?
+                .whole("budget", MIN_BUDGET_BYTES, MAX_BUDGET)?
                 .unwrap_or(DEFAULT_BUDGET),
         })
     }
@@ -140,7 +140,7 @@ impl WorkupRequest {
             "until": { "type": "string", "description": "Timeline and text before this" },
             "sections": { "type": "array", "items": { "type": "string", "enum": names },
                 "description": "Default all" },
-            "budget": { "type": "integer", "minimum": LEAST_BUDGET, "maximum": MAX_BUDGET,
+            "budget": { "type": "integer", "minimum": MIN_BUDGET_BYTES, "maximum": MAX_BUDGET,
                 "default": DEFAULT_BUDGET, "description": "Bytes of text" },
         });
         let mut required = vec!["entity"];
@@ -154,7 +154,7 @@ impl WorkupRequest {
 }
 
 impl CitationsRequest {
-    /// Reads the arguments of a call.
+    /// Parses the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new("check_citations", arguments, &["note", "workup"])?;
         let note = given.required("note")?;
@@ -179,7 +179,7 @@ impl CitationsRequest {
     }
 }
 
-/// A time, or a date: the instant it begins.
+/// A time, or a date, which means its start.
 fn time(given: &Arguments<'_>, name: &'static str) -> Result<Option<i64>, Refusal> {
     let Some(text) = given.text(name)? else {
         return Ok(None);

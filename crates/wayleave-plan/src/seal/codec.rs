@@ -4,7 +4,7 @@ use crate::value::Value;
 
 const MICROS: i64 = 1_000_000;
 
-/// The position of a walk.
+/// The position of a cursor or bookmark in a walk.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CursorPosition {
     /// The values of the order's columns in the last row; for a bookmark, its value.
@@ -57,7 +57,7 @@ fn write_value(out: &mut Vec<u8>, value: &Value) {
             out.push(9);
             signed(out, i128::from(*micros));
         }
-        // None of these is ever part of an order.
+        // Of these, only NULL can be part of an order.
         Value::Null | Value::Json(_) | Value::List(_) | Value::Preview(_) | Value::Malformed => {
             out.push(0);
         }

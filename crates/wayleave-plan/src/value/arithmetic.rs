@@ -9,7 +9,7 @@ use super::Value;
 /// Digits kept after the point of a mean.
 const MEAN_DIGITS: usize = 6;
 /// Significant digits kept in a sum or mean of floating-point numbers.
-const SIGNIFICANT: usize = 12;
+const SIGNIFICANT_DIGITS: usize = 12;
 
 /// A decimal as its sign, its digits (most significant first) and the number of digits after the
 /// point.
@@ -103,7 +103,7 @@ fn add(a: &str, b: &str) -> String {
 /// An exact running sum of integers and decimals: in a machine integer while it fits, digit by
 /// digit once it does not.
 #[derive(Debug, Clone, Default)]
-pub struct Total {
+pub struct ExactSum {
     /// The sum in units of the last digit after the point.
     units: i128,
     /// Number of digits after the point.
@@ -113,7 +113,7 @@ pub struct Total {
     any: bool,
 }
 
-impl Total {
+impl ExactSum {
     /// Adds an integer.
     pub fn add_integer(&mut self, integer: i128) {
         self.any = true;
@@ -165,7 +165,8 @@ impl Total {
     }
 }
 
-/// A decimal as units of its last digit, with the number of digits after the point, if it fits.
+/// Parses a decimal into units of its last digit and the number of digits after the point, if it
+/// fits.
 fn units(decimal: &str) -> Option<(i128, u32)> {
     let (negative, unsigned) = match decimal.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -286,6 +287,6 @@ pub fn rounded(number: f64) -> f64 {
     if number == 0.0 {
         return 0.0;
     }
-    let rounded = format!("{number:.*e}", SIGNIFICANT - 1).parse();
+    let rounded = format!("{number:.*e}", SIGNIFICANT_DIGITS - 1).parse();
     rounded.expect("what Rust writes as a number it reads as one")
 }

@@ -7,13 +7,13 @@ use std::str::FromStr;
 use num_bigint::{BigInt, Sign};
 use wayleave_model::expression::QUOTIENT_DIGITS;
 
-/// A decimal number: so many units of the last digit after the point.
+/// A decimal number, as a number of units of its last digit after the point.
 ///
-/// Units are a machine's integer while they fit one, which is nearly always.
+/// The units are an `i128` as long as they fit, which is nearly always.
 #[derive(Debug, Clone)]
 pub struct Exact {
     units: Units,
-    /// How many digits follow the point.
+    /// Number of digits after the point.
     scale: u32,
 }
 
@@ -23,13 +23,13 @@ enum Units {
     Big(Box<BigInt>),
 }
 
-/// A text is no plain decimal number.
+/// The error for a text that is not a plain decimal number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a plain decimal number")]
 pub struct NotExact;
 
 impl Exact {
-    /// So many units of the last of `scale` digits after the point.
+    /// The number `units` / 10^`scale`.
     pub const fn new(units: i128, scale: u32) -> Self {
         Self {
             units: Units::Small(units),
@@ -52,7 +52,7 @@ impl Exact {
         }
     }
 
-    /// The units of both with as many digits after the point, where they fit.
+    /// The units of both at a common scale, if they fit.
     fn aligned(&self, other: &Self) -> Option<(i128, i128, u32)> {
         let (Units::Small(left), Units::Small(right)) = (&self.units, &other.units) else {
             return None;
@@ -106,7 +106,8 @@ impl Exact {
         Self::from_big(self.big() * other.big(), scale)
     }
 
-    /// The quotient, rounded half away from zero to [`QUOTIENT_DIGITS`]; `None` by zero.
+    /// The quotient, rounded half away from zero to [`QUOTIENT_DIGITS`]; `None` if the divisor is
+    /// zero.
     pub fn divide(&self, other: &Self) -> Option<Self> {
         let digits = u32::from(QUOTIENT_DIGITS);
         let (a, b, _) = self.aligned_big(other);
@@ -119,7 +120,7 @@ impl Exact {
         ))
     }
 
-    /// Rounded half away from zero to so many digits after the point.
+    /// Rounds half away from zero to `digits` after the point.
     #[must_use]
     pub fn round(&self, digits: u32) -> Self {
         if self.scale <= digits {
@@ -251,7 +252,7 @@ mod tests {
                 _ => a.divide(&b).unwrap(),
             };
             if left == wide && op == '*' && right == wide {
-                // Checked by the quotient.
+                // Verify by division.
                 assert_eq!(
                     found.divide(&b).unwrap().to_string(),
                     "123456789012345678901234567890.123457"

@@ -1,12 +1,12 @@
-//! Letters that differ only in case.
+//! Case folding.
 
-/// A text with its capital letters as small ones: those of the Latin, Greek and Cyrillic blocks
-/// that [`is_folded`] names. All others stay as they are, on every store.
+/// Converts capitals of the Latin, Greek and Cyrillic blocks of [`is_folded`] to small letters. All
+/// other characters stay as they are, on every store.
 pub fn fold(text: &str) -> String {
     text.chars().map(fold_char).collect()
 }
 
-/// The small letter of a capital that is folded; any other character as it is.
+/// The small letter of a folded capital; any other character unchanged.
 pub fn fold_char(c: char) -> char {
     if !is_folded(c) {
         return c;
@@ -19,7 +19,8 @@ pub fn fold_char(c: char) -> char {
 }
 
 /// Whether a character is in a block whose capitals are folded: basic Latin, Latin-1, Latin
-/// Extended-A and Additional, Greek, Cyrillic. `İ` is left out: its small letter is two characters.
+/// Extended-A and Additional, Greek, Cyrillic. Excludes `İ`, because its small letter is two
+/// characters.
 pub fn is_folded(c: char) -> bool {
     matches!(
         c,
@@ -34,7 +35,7 @@ pub fn is_folded(c: char) -> bool {
     )
 }
 
-/// Every capital that is folded, with its small letter.
+/// Every folded capital with its small letter.
 pub fn folded_letters() -> impl Iterator<Item = (char, char)> {
     ('A'..='\u{1EFF}').filter_map(|c| Some((c, fold_char(c))).filter(|(c, lower)| c != lower))
 }

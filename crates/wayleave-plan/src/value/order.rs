@@ -1,4 +1,4 @@
-//! The single order of values, whichever store holds them.
+//! The order of values, the same for all stores.
 
 use std::cmp::Ordering;
 

@@ -4,7 +4,7 @@ use wayleave_model::mapping::{Datatype, ExactNumber};
 
 use super::{Text, Value};
 
-/// The text does not spell a value of the datatype.
+/// The error for a text that is not a value of the datatype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a value of datatype `{datatype}`")]
 pub struct NotAValue {
@@ -12,8 +12,8 @@ pub struct NotAValue {
     pub datatype: Datatype,
 }
 
-/// Maximum number of digits on either side of a decimal's point: what every store can hold.
-const DECIMAL_DIGITS: usize = 1_000;
+/// Maximum number of digits on either side of a decimal's point, which every store supports.
+const MAX_DECIMAL_DIGITS: usize = 1_000;
 
 impl Value {
     /// Parses the text form of one value: what [`Value::to_text`] writes, and any other unambiguous
@@ -52,7 +52,7 @@ fn number(text: &str) -> Option<f64> {
 
 /// Parses a plain decimal into canonical form: no exponent, no needless zeros, no `-0`.
 pub fn decimal_from_text(text: &str) -> Option<Text> {
-    if text.len() > 2 * DECIMAL_DIGITS + 2 || text.starts_with('+') {
+    if text.len() > 2 * MAX_DECIMAL_DIGITS + 2 || text.starts_with('+') {
         return None;
     }
     if let Some(shorter) = without_needless_zeros(text) {

@@ -6,13 +6,13 @@ use serde_json::{Map, Number, Value as Json};
 
 use super::Value;
 
-/// The greatest integer that every JSON parser holds exactly.
-const EXACT: u128 = (1 << 53) - 1;
-const MICROS_A_SECOND: i64 = 1_000_000;
+/// Largest integer that every JSON parser represents exactly.
+const MAX_EXACT_JSON_INTEGER: u128 = (1 << 53) - 1;
+const MICROS_PER_SECOND: i64 = 1_000_000;
 
-/// How JSON writes a value that needs no escaping.
+/// How JSON represents a value that needs no escaping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Simple {
+pub enum JsonForm {
     /// Unquoted.
     Bare,
     /// In quotation marks.
@@ -40,27 +40,27 @@ impl Value {
 
     /// Appends a number, a boolean or a time as shown, and returns how JSON writes it. For a value
     /// that may need escaping, appends nothing and returns `None`.
-    pub fn push_simple(&self, out: &mut String) -> Option<Simple> {
+    pub fn push_simple(&self, out: &mut String) -> Option<JsonForm> {
         match self {
             Self::Integer(integer) => {
                 out.push_str(itoa::Buffer::new().format(*integer));
                 Some(if is_exact(*integer) {
-                    Simple::Bare
+                    JsonForm::Bare
                 } else {
-                    Simple::Quoted
+                    JsonForm::Quoted
                 })
             }
             Self::Boolean(boolean) => {
                 out.push_str(if *boolean { "true" } else { "false" });
-                Some(Simple::Bare)
+                Some(JsonForm::Bare)
             }
             Self::Date(days) => {
                 push_date(out, i64::from(*days));
-                Some(Simple::Quoted)
+                Some(JsonForm::Quoted)
             }
             Self::Datetime(micros) => {
                 push_datetime(out, *micros);
-                Some(Simple::Quoted)
+                Some(JsonForm::Quoted)
             }
             _ => None,
         }
@@ -95,7 +95,7 @@ fn integer_json(integer: i128) -> Json {
 }
 
 fn is_exact(integer: i128) -> bool {
-    integer.unsigned_abs() <= EXACT
+    integer.unsigned_abs() <= MAX_EXACT_JSON_INTEGER
 }
 
 /// The same JSON with the keys of every object sorted.
@@ -178,8 +178,8 @@ fn push_two(text: &mut String, number: i64) {
 }
 
 fn push_datetime(text: &mut String, micros: i64) {
-    let seconds = micros.div_euclid(MICROS_A_SECOND);
-    let fraction = micros.rem_euclid(MICROS_A_SECOND);
+    let seconds = micros.div_euclid(MICROS_PER_SECOND);
+    let fraction = micros.rem_euclid(MICROS_PER_SECOND);
     let days = seconds.div_euclid(86_400);
     let second_of_day = seconds.rem_euclid(86_400);
     push_date(text, days);

@@ -12,21 +12,21 @@ use super::StreamView;
 use crate::mask::Masking;
 use crate::plan::{Column, ColumnOrigin, TARGET};
 
-/// A field that may be used: the only way from a stream to what one of its fields holds. Filters,
-/// sorts, groups, measures, search, layouts and ids take a field as this, so that a rule about how
-/// a field may be read has one place to stand. Cheap to clone.
+/// A field that may be used. The only access to a field of a stream: filters, sorts, groups,
+/// measures, search, layouts and ids all use it, so that a rule on how a field may be read is
+/// enforced in one place. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldView {
     field: Arc<Field>,
-    /// What it is computed from, unless it is stored.
+    /// The formula of a computed field.
     formula: Option<Arc<Formula<Path>>>,
-    /// What is shown in place of its values, unless they are shown.
+    /// The mask of its values, if they are masked.
     masking: Option<Masking>,
 }
 
 impl FieldView {
-    /// Every field of a mapped stream, whoever may see it. A computed one that cannot be typed,
-    /// which no ratified mapping has, is not there.
+    /// Every field of a mapped stream, visible or not. Skips a computed field that cannot be typed,
+    /// which no ratified mapping has.
     pub(super) fn all_of(mapping: &Mapping, stream: &Stream) -> impl Iterator<Item = Self> {
         stream.fields.iter().filter_map(move |field| {
             let formula = mapping.formula(stream, field).ok()?;
@@ -38,8 +38,7 @@ impl FieldView {
         })
     }
 
-    /// Every stored field of a mapped stream, whoever may see it: for the rules that grants are made
-    /// of.
+    /// Every stored field of a mapped stream, visible or not. For the row filters of grants.
     pub(crate) fn all(stream: &Stream) -> impl Iterator<Item = Self> {
         let stored = stream.fields.iter().filter(|it| it.column().is_some());
         stored.map(|field| Self {
@@ -49,18 +48,18 @@ impl FieldView {
         })
     }
 
-    /// The same, shown so.
+    /// Masks the field.
     pub(super) fn masked(mut self, masking: Masking) -> Self {
         self.masking = Some(masking);
         self
     }
 
-    /// What is shown in place of its values, unless they are shown.
+    /// The mask of its values, if they are masked.
     pub fn mask(&self) -> Option<Mask> {
         self.masking.as_ref().map(Masking::mask)
     }
 
-    /// Whether something else is shown in place of its values.
+    /// Whether its values are masked.
     pub fn is_masked(&self) -> bool {
         self.masking.is_some()
     }
@@ -73,17 +72,17 @@ impl FieldView {
         self.mask().is_none_or(Mask::is_token)
     }
 
-    /// What it is computed from, as the mapping writes it.
+    /// The text of its formula in the mapping.
     pub(super) fn written(&self) -> Option<&str> {
         self.field.compute().map(|it| it.text())
     }
 
-    /// The stored field of that name, whoever may see it.
+    /// The stored field of that name, visible or not.
     pub(crate) fn mapped(stream: &StreamView, name: &str) -> Option<Self> {
         Self::all(&stream.mapped).find(|field| field.name() == name)
     }
 
-    /// What it is computed from, unless it is stored.
+    /// The formula of a computed field.
     pub(crate) fn formula(&self) -> Option<&Formula<Path>> {
         self.formula.as_deref()
     }
@@ -98,17 +97,18 @@ impl FieldView {
         &self.field.name
     }
 
-    /// What it holds.
+    /// Its datatype.
     pub fn datatype(&self) -> Datatype {
         self.field.datatype.value
     }
 
-    /// What it says, for people and agents.
+    /// Its meaning, for people and agents.
     pub fn description(&self) -> Option<&str> {
         self.field.description.as_ref().map(|it| it.as_str())
     }
 
-    /// What it says, as the mapping names it: an absolute IRI, or a name after the dataset's.
+    /// Its predicate as the mapping writes it: an absolute IRI, or a name relative to the
+    /// dataset's.
     pub fn predicate(&self) -> &str {
         &self.field.predicate
     }
@@ -142,7 +142,7 @@ impl FieldView {
         self.field.sort.value && self.is_scalar() && !self.is_masked()
     }
 
-    /// What aggregates may do with it.
+    /// The aggregate operations that it supports.
     pub fn aggregates(&self) -> impl Iterator<Item = AggregateOp> {
         use AggregateOp::{Count, CountDistinct, GroupBy};
         let of_token = |op: &AggregateOp| matches!(op, Count | CountDistinct | GroupBy);
@@ -151,12 +151,12 @@ impl FieldView {
         all.filter(move |op| !masked || (self.is_plain_or_token() && of_token(op)))
     }
 
-    /// Whether aggregates may do that with it.
+    /// Whether it supports an aggregate operation.
     pub fn can_aggregate(&self, op: AggregateOp) -> bool {
         self.aggregates().any(|it| it == op)
     }
 
-    /// The closed list of values; empty when any value will do, and where they are masked.
+    /// The closed list of values; empty if there is none or the field is masked.
     pub fn one_of(&self) -> &[Spanned<Scalar>] {
         if self.is_masked() {
             return &[];
@@ -164,20 +164,20 @@ impl FieldView {
         &self.field.one_of
     }
 
-    /// A regular expression that some part of the text must match.
+    /// A regular expression that must match somewhere in the text.
     pub fn pattern(&self) -> Option<&str> {
         let pattern = self.field.pattern.as_ref();
         pattern.filter(|_| !self.is_masked()).map(|it| it.as_str())
     }
 
-    /// The least and the greatest length of text, in characters.
+    /// Minimum and maximum length of text, in characters.
     pub fn lengths(&self) -> [Option<u32>; 2] {
         let plain = !self.is_masked();
         let of = |bound: &Option<Spanned<u32>>| bound.as_ref().filter(|_| plain).map(|it| it.value);
         [of(&self.field.min_length), of(&self.field.max_length)]
     }
 
-    /// The least and the greatest value of a number.
+    /// Minimum and maximum value of a number.
     pub fn bounds(&self) -> [Option<&ExactNumber>; 2] {
         let field = &self.field;
         let bounds = [&field.min_value, &field.max_value];
@@ -193,8 +193,8 @@ impl FieldView {
         self.field.column().is_some_and(|it| *it == column)
     }
 
-    /// The column a part of the record's identity or history is read from: a key, the mark of the
-    /// deleted, what grows with changes.
+    /// The column of a field with a fixed role, which is always stored: a key, the mark of
+    /// deletion, the time of change.
     #[expect(
         clippy::expect_used,
         reason = "no ratified mapping gives these parts to a computed field"
@@ -204,7 +204,7 @@ impl FieldView {
         stored.expect("keys, marks of deletion and times of change are stored")
     }
 
-    /// The column of a table it is read from, unless it is computed.
+    /// Its column in the plan's table of that number, unless it is computed.
     pub(crate) fn stored(&self, table: u16) -> Option<Column> {
         let name = self.field.column()?.value.clone();
         Some(Column {

@@ -1,4 +1,4 @@
-//! Decides which connection a request means from the stream, before any store is touched.
+//! Resolves the connection and stream of a request, before any store is queried.
 
 use serde_json::{Value as Json, json};
 
@@ -29,7 +29,7 @@ impl Tool {
         }
     }
 
-    /// A call of this tool on that stream that works; for `fetch`, which needs an id, a query
+    /// A call of this tool for a stream that works; for `fetch`, which needs an id, a query
     /// instead.
     fn on(self, stream: &str, connection_id: &str) -> Call {
         let mut arguments = vec![
@@ -50,7 +50,7 @@ impl Tool {
 }
 
 impl View {
-    /// The single stream that a request means.
+    /// The single stream that a request names.
     pub fn locate(
         &self,
         tool: Tool,

@@ -1,4 +1,4 @@
-//! Which fields of a stream are masked, and how: what its grant says, within what its mapping
+//! Determines the masks of a stream's fields: those of its grant, but no weaker than its mapping
 //! requires.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,8 +30,8 @@ impl Masks {
         Self(masked.collect())
     }
 
-    /// Ids of records hold their keys. Where a later mapping made a masked field the key, the stream
-    /// is withheld.
+    /// Refuses masks on key fields, because ids of records contain the key. If a later mapping made
+    /// a masked field part of the key, the stream is withheld.
     pub(super) fn spare_the_key(&self, stream: &Stream) -> Result<(), String> {
         let mut key = stream.key.iter();
         match key.find(|name| self.0.contains_key(name.as_str())) {
@@ -52,7 +52,7 @@ impl Masks {
     }
 }
 
-/// The mask of a field: what the grant gives, unless the mapping requires one that tells less.
+/// The mask of a field: the grant's, unless the mapping requires one that reveals less.
 fn effective(given: Option<Mask>, required: Option<Mask>) -> Option<Mask> {
     match (given, required) {
         (Some(given), Some(required)) if !given.is_within(required) => Some(required),
@@ -60,8 +60,8 @@ fn effective(given: Option<Mask>, required: Option<Mask>) -> Option<Mask> {
     }
 }
 
-/// Whether two masked fields may be joined on: whoever follows a relation learns what equals what,
-/// and reads the plain end of it.
+/// Whether a relation may join two fields with these masks. Following a relation reveals which
+/// values are equal, and the plain end's values.
 pub(super) fn may_join(ours: Option<Mask>, theirs: Option<Mask>) -> bool {
     match (ours, theirs) {
         (None, None) => true,
@@ -70,8 +70,9 @@ pub(super) fn may_join(ours: Option<Mask>, theirs: Option<Mask>) -> bool {
     }
 }
 
-/// Whether a field is computed from a computed one that is masked. Formulas hold stored fields alone,
-/// so the names in its text decide; any stream's will do, because a path may lead there.
+/// Whether a field is computed from a masked computed field. Formulas contain only stored fields,
+/// so the names in the text of the expression decide. The names of all streams count, because a
+/// path may lead to any.
 pub(super) fn is_of_masked(streams: &[StreamView], field: &FieldView) -> bool {
     let Some(written) = field.written() else {
         return false;

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use wayleave_model::expression::{Aggregated, Formula, Path};
+use wayleave_model::expression::{AggregateTerm, Formula, Path};
 use wayleave_model::mapping::{Datatype, Mapping, NamedMeasure, Stream};
 
-/// A measure that may be asked for. Cheap to clone.
+/// A measure that may be used. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct MeasureView {
     measure: Arc<NamedMeasure>,
-    /// As it is written, computed fields by their names.
-    written: Arc<Formula<Aggregated<Path>>>,
+    /// The formula as the mapping writes it, with computed fields by name.
+    written: Arc<Formula<AggregateTerm<Path>>>,
     /// Over stored fields.
-    formula: Arc<Formula<Aggregated<Path>>>,
+    formula: Arc<Formula<AggregateTerm<Path>>>,
 }
 
 impl MeasureView {
-    /// Every measure of a mapped stream. One that cannot be typed, which no ratified mapping has, is
-    /// not there.
+    /// Every measure of a mapped stream. Skips one that cannot be typed, which no ratified mapping
+    /// has.
     pub(super) fn all_of(mapping: &Mapping, stream: &Stream) -> impl Iterator<Item = Self> {
         stream.measures.iter().filter_map(move |measure| {
             let written = mapping.written_measure(stream, measure).ok()?;
@@ -35,21 +35,21 @@ impl MeasureView {
         &self.measure.name
     }
 
-    /// What it is, as the mapping writes it.
+    /// The text of its expression in the mapping.
     pub fn expression(&self) -> &str {
         self.measure.expression.text()
     }
 
-    /// What it gives.
+    /// The datatype of its value.
     pub fn datatype(&self) -> Datatype {
         self.formula.datatype
     }
 
-    pub(super) fn written(&self) -> &Formula<Aggregated<Path>> {
+    pub(super) fn written(&self) -> &Formula<AggregateTerm<Path>> {
         &self.written
     }
 
-    pub(crate) fn formula(&self) -> &Formula<Aggregated<Path>> {
+    pub(crate) fn formula(&self) -> &Formula<AggregateTerm<Path>> {
         &self.formula
     }
 }

@@ -1,4 +1,4 @@
-//! The active datasets × a package → view.
+//! Computes the view of a package on the active datasets.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use wayleave_model::mapping::{Connection, Mapping, Relation, Stream};
 use wayleave_model::ratify::Ratified;
 
 use super::masks::{self, Masks};
-use super::{ConnectionView, FieldView, MeasureView, StreamView, View, Withheld};
+use super::{ConnectionView, FieldView, MeasureView, StreamView, View, WithheldPart};
 use crate::active_datasets::ActiveDatasets;
 use crate::filter;
 use crate::mask::MaskKey;
@@ -17,7 +17,7 @@ use crate::plan::{Predicate, Target};
 use crate::scope::{is_computable, is_measurable, leads_through_whole};
 use crate::write::CapabilityView;
 
-/// The id of the grant of the local package.
+/// The grant id of the local package.
 const LOCAL: &str = "local";
 
 pub(super) fn view(world: &ActiveDatasets, package: &Package, key: Option<&MaskKey>) -> View {
@@ -49,8 +49,9 @@ pub(super) fn view(world: &ActiveDatasets, package: &Package, key: Option<&MaskK
 }
 
 impl Package {
-    /// Whether a view shows any of the wanted streams of a dataset, in any of its connections.
-    /// What is told of a dataset without a view, such as that it has a tool, is told by this.
+    /// Whether a view of this package shows any of the wanted streams of a dataset, in any of its
+    /// connections. Decides what is shown of a dataset without building a view, such as whether its
+    /// tool is listed.
     pub fn sees(&self, mapping: &Mapping, wanted: impl Fn(&Stream) -> bool) -> bool {
         let Grants::Only(grants) = &self.grants else {
             return !mapping.connections.is_empty() && mapping.streams.iter().any(|it| wanted(it));
@@ -87,7 +88,7 @@ fn connection(
     index: usize,
     package: &Package,
     key: Option<&MaskKey>,
-    withheld: &mut Vec<Withheld>,
+    withheld: &mut Vec<WithheldPart>,
 ) -> Option<ConnectionView> {
     let connection = mapping.connections.get(index)?;
     let grant: Option<&Grant> = match &package.grants {
@@ -111,7 +112,7 @@ fn connection(
         let suspended = world.suspended().contains(&connection.id, &stream.name);
         match stream_view(mapping, connection, (stream, suspended), granted, &masks) {
             Ok(view) => streams.push(view),
-            Err(reason) => withheld.push(Withheld {
+            Err(reason) => withheld.push(WithheldPart {
                 connection_id: connection.id.value.clone(),
                 stream: stream.name.value.clone(),
                 reason,
@@ -134,14 +135,14 @@ fn connection(
     .filter(|connection| !connection.streams.is_empty())
 }
 
-/// The capabilities of a connection that a grant includes, with all that they need. No grant, no
-/// write: the local package reads.
+/// The capabilities of a connection that a grant includes, with everything they need. There are
+/// none without a grant: the local package is read-only.
 fn capabilities(
     mapping: &Arc<Ratified<Mapping>>,
     connection: &Connection,
     grant: Option<&Grant>,
     streams: &[StreamView],
-    withheld: &mut Vec<Withheld>,
+    withheld: &mut Vec<WithheldPart>,
 ) -> Vec<CapabilityView> {
     let mut included = Vec::new();
     for (index, capability) in mapping.capabilities.iter().enumerate() {
@@ -152,7 +153,7 @@ fn capabilities(
         }
         match CapabilityView::new(mapping, index, streams) {
             Ok(view) => included.push(view),
-            Err(reason) => withheld.push(Withheld {
+            Err(reason) => withheld.push(WithheldPart {
                 connection_id: connection.id.value.clone(),
                 stream: capability.name.value.clone(),
                 reason,
@@ -162,7 +163,7 @@ fn capabilities(
     included
 }
 
-/// A stream as far as it is granted, or why it is withheld.
+/// Builds the view of a stream, or returns the reason to withhold it.
 fn stream_view(
     mapping: &Arc<Ratified<Mapping>>,
     connection: &Connection,
@@ -220,16 +221,16 @@ fn fields(
         .collect()
 }
 
-/// The field of that name, which a ratified mapping has. Where it has not, the stream is withheld:
-/// records without their key or their mark of deletion would be told and shown wrongly.
+/// The field of that name. Ratified mappings always have it; if it is missing, the stream is
+/// withheld, because records without their key or mark of deletion would be wrong.
 fn mapped(stream: &Stream, name: &str) -> Result<FieldView, String> {
     let mut fields = FieldView::all(stream);
     let found = fields.find(|field| field.name() == name);
     found.ok_or_else(|| format!("`{name}` is no field of it"))
 }
 
-/// A record is shown with its key. Where that is not granted, because a later mapping made another
-/// field the key, the stream is withheld: nobody who granted it agreed to show that field.
+/// Checks that the key is granted, because records are shown with it. If a later mapping made
+/// another field the key, the stream is withheld: the grant does not include that field.
 fn identified(stream: &Stream, granted: Option<&StreamGrant>) -> Result<(), String> {
     let Some(FieldScope::Only(only)) = granted.map(|granted| &granted.fields) else {
         return Ok(());
@@ -241,7 +242,7 @@ fn identified(stream: &Stream, granted: Option<&StreamGrant>) -> Result<(), Stri
     }
 }
 
-/// The relations that are granted, whether or not they can be followed.
+/// The granted relations, whether or not they can be followed.
 fn relations(stream: &Stream, granted: Option<&StreamGrant>) -> Arc<[Arc<Relation>]> {
     let relations = stream.relations.iter();
     relations
@@ -253,8 +254,8 @@ fn relations(stream: &Stream, granted: Option<&StreamGrant>) -> Arc<[Arc<Relatio
         .collect()
 }
 
-/// The row filter, typed, of a stream whose grant fits it. One that does not fit is never skipped:
-/// the stream is withheld.
+/// The typed row filter of a stream. A filter that does not fit the stream is never skipped: the
+/// stream is withheld.
 fn rows(stream: &Stream, granted: Option<&StreamGrant>) -> Result<Predicate, String> {
     identified(stream, granted)?;
     match granted.and_then(|granted| granted.rows.as_ref()) {
@@ -269,14 +270,14 @@ fn rows(stream: &Stream, granted: Option<&StreamGrant>) -> Result<Predicate, Str
     }
 }
 
-/// The first claim that a row filter still waits for. A filter that holds one would be refused
-/// anyway: `claim` is no operator.
+/// The first unbound claim of a row filter. Such a filter would be refused anyway, because `claim`
+/// is not an operator.
 fn unbound(filter: &Map<String, Json>) -> Option<String> {
     let mut filter = filter.clone();
     grant::bind(&mut filter, &Claims::new())
 }
 
-/// Keeps the relations whose both ends are seen.
+/// Keeps the relations that can be followed.
 fn relate(streams: &mut [StreamView]) {
     let usable: Vec<Arc<[Arc<Relation>]>> = streams
         .iter()
@@ -291,8 +292,8 @@ fn relate(streams: &mut [StreamView]) {
     }
 }
 
-/// Keeps the computed fields and measures whose every path leads through what is seen. Measures come
-/// last: what they name may be a computed field that is not seen.
+/// Keeps the computed fields and measures whose paths are all visible. Measures come last, because
+/// they may name computed fields that are not.
 fn compute(streams: &mut [StreamView]) {
     let fields = streams.iter().map(|stream| {
         let seen = |field: &&FieldView| {
@@ -323,9 +324,9 @@ fn compute(streams: &mut [StreamView]) {
     }
 }
 
-/// Keeps the fields to search whose indexed text is what the caller sees. An index holds the text of
-/// all records, so a field that leads along a relation is searched only where the grant shows every
-/// record on the way: scores and exclusions would tell of the others.
+/// Keeps the searched fields whose indexed text is the same as what the caller sees. An index
+/// contains the text of all records, so a field along a relation is searched only if the grant
+/// shows every record on its path: scores and exclusions would reveal the others.
 fn search(streams: &mut [StreamView]) {
     let searched = streams.iter().map(|stream| {
         let names = stream.mapped.search.iter();
@@ -343,9 +344,9 @@ fn search(streams: &mut [StreamView]) {
     }
 }
 
-/// Following a relation tells which of our values equal which of theirs. So both must be seen, plain
-/// or as tokens, which tell the same;
-/// our column may also be one that the mapping joins on without making it a field.
+/// Whether a relation can be followed. That reveals which of our values equal which of theirs, so
+/// both ends must be visible, plain or as tokens, which reveal the same. Our column may also be one
+/// that the mapping joins on without making it a field.
 fn followable(ours: &StreamView, relation: &Relation, streams: &[StreamView]) -> bool {
     let Some(theirs) = streams
         .iter()

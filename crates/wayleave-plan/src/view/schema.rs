@@ -1,4 +1,4 @@
-//! Selects the part of the view that `schema` describes.
+//! Selects what a `schema` call describes.
 
 use super::{ConnectionView, StreamView, Tool, View};
 use crate::refusal::{Call, Code, Refusal};
@@ -6,18 +6,18 @@ use crate::request::{Detail, SchemaRequest};
 
 /// The subject of a `schema` call.
 #[derive(Debug, Clone)]
-pub enum Discovery<'a> {
+pub enum SchemaSubject<'a> {
     /// An index of the streams of these connections.
     Index(Vec<&'a ConnectionView>),
-    /// These streams, each once a connection that holds it.
+    /// These streams, once for each connection that holds them.
     Streams(Vec<(&'a ConnectionView, &'a StreamView)>),
     /// Full detail of one stream of one connection.
     Full(&'a ConnectionView, &'a StreamView),
 }
 
 impl View {
-    /// Determines what a `schema` call describes.
-    pub fn discover(&self, request: &SchemaRequest) -> Result<Discovery<'_>, Refusal> {
+    /// Resolves what a `schema` call describes.
+    pub fn discover(&self, request: &SchemaRequest) -> Result<SchemaSubject<'_>, Refusal> {
         let connection = match &request.connection_id {
             None => None,
             Some(id) => Some(self.located(id)?),
@@ -30,14 +30,14 @@ impl View {
         }
         match (names.as_slice(), request.detail) {
             ([] | [_, _, ..], Detail::Full) => Err(self.too_much()),
-            ([], Detail::Compact) => Ok(Discovery::Index(match connection {
+            ([], Detail::Compact) => Ok(SchemaSubject::Index(match connection {
                 None => self.connections().iter().collect(),
                 Some(one) => vec![one],
             })),
             ([stream], Detail::Full) => {
                 let id = request.connection_id.as_deref();
                 let (connection, stream) = self.locate(Tool::Schema, stream, id)?;
-                Ok(Discovery::Full(connection, stream))
+                Ok(SchemaSubject::Full(connection, stream))
             }
             (names, Detail::Compact) => {
                 let mut streams = Vec::with_capacity(names.len());
@@ -51,12 +51,12 @@ impl View {
                     }
                     streams.extend(found);
                 }
-                Ok(Discovery::Streams(streams))
+                Ok(SchemaSubject::Streams(streams))
             }
         }
     }
 
-    /// The holders of a stream, or the one connection that is meant.
+    /// The holders of a stream, limited to one connection if given.
     fn described<'a>(
         &'a self,
         stream: &str,

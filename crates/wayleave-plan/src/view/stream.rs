@@ -12,7 +12,7 @@ use crate::layout::Layout;
 use crate::plan::{Comparison, Predicate, Target};
 use crate::value::Value;
 
-/// One granted stream of one connection: only what may be seen of it. Cheap to clone.
+/// One granted stream of one connection, limited to what may be seen. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct StreamView {
     pub(crate) mapping: Arc<Ratified<Mapping>>,
@@ -20,24 +20,24 @@ pub struct StreamView {
     pub(crate) mapped: Arc<Stream>,
     /// The visible fields, in mapping order.
     pub(super) fields: Arc<[FieldView]>,
-    /// The fields of the key, in key order; each of them is visible.
+    /// The fields of the key, in key order; always visible.
     pub(super) key: Arc<[FieldView]>,
-    /// The field that marks a record as deleted, visible or not: that a record is gone is no
-    /// secret to whoever could see it.
+    /// The field that marks a record as deleted, visible or not. A deletion is no secret to callers
+    /// who could see the record.
     pub(super) deleted: Option<FieldView>,
-    /// The names of the fields that are masked, visible or not.
+    /// The names of the masked fields, visible or not.
     pub(super) masked: Arc<BTreeSet<String>>,
     /// The relations that may be followed.
     pub(super) relations: Arc<[Arc<Relation>]>,
     /// The visible fields that full-text search reads.
     pub(super) searched: Arc<[FieldView]>,
-    /// What can be measured by name.
+    /// The measures of the mapping that may be used.
     pub(super) measures: Arc<[MeasureView]>,
     /// The grant's row filter, without [`Predicate::Granted`] around it.
     pub(super) rows: Arc<Predicate>,
-    /// Where it is read.
+    /// The table that it is read from.
     pub(crate) target: Arc<Target>,
-    /// How it is read when all of it is shown, once that was asked.
+    /// The layout that shows all fields, cached on first use.
     pub(crate) whole: Arc<OnceLock<Layout>>,
 }
 
@@ -78,22 +78,22 @@ impl StreamView {
         &self.mapped.type_name
     }
 
-    /// How the words of its searched fields are made.
+    /// The text analyzer of its searched fields.
     pub fn search_analyzer(&self) -> SearchAnalyzer {
         self.mapped.search_analyzer()
     }
 
-    /// The IRI of that class: its name after the dataset's base.
+    /// The IRI of that class: its name appended to the dataset's base.
     pub fn type_iri(&self) -> String {
         format!("{}{}", self.mapping.dataset.iri, self.type_name())
     }
 
-    /// The IRI of what a field says.
+    /// The IRI of a field's predicate.
     pub fn predicate_iri(&self, field: &FieldView) -> String {
         field.predicate_iri(&self.mapping.dataset.iri)
     }
 
-    /// The IRI of the edges of a relation: the name of their type after the dataset's base.
+    /// The IRI of a relation's edges: the name of their type appended to the dataset's base.
     pub fn relation_iri(&self, relation: &Relation) -> String {
         format!("{}{}", self.mapping.dataset.iri, relation.type_name)
     }
@@ -103,7 +103,7 @@ impl StreamView {
         RecordId::text_of(self.connection_id(), self.name(), key)
     }
 
-    /// What it holds.
+    /// Its description.
     pub fn description(&self) -> Option<&str> {
         let description = self.mapped.description.as_ref()?;
         Some(description)
@@ -124,7 +124,7 @@ impl StreamView {
         &self.key
     }
 
-    /// The visible field that is read from a column.
+    /// The visible field stored in a column.
     pub(crate) fn field_of_column(&self, column: &str) -> Option<&FieldView> {
         self.fields().find(|field| field.is_read_from(column))
     }
@@ -150,7 +150,7 @@ impl StreamView {
         self.mapping.is_to_one(relation)
     }
 
-    /// What can be measured by name: the measures whose every field is granted.
+    /// The measures that may be used: those whose fields are all granted and unmasked.
     pub fn measures(&self) -> &[MeasureView] {
         &self.measures
     }
@@ -171,12 +171,12 @@ impl StreamView {
         self.field(name).filter(|field| !field.is_masked())
     }
 
-    /// The visible field that names a record for people.
+    /// The visible field that names a record to people.
     pub fn title(&self) -> Option<&FieldView> {
         self.plain_field(self.mapped.title.as_ref()?)
     }
 
-    /// The visible field that says when a record's event happened.
+    /// The visible field with the time of a record's event.
     pub fn event_time(&self) -> Option<&FieldView> {
         self.plain_field(self.mapped.event_time.as_ref()?)
     }
@@ -200,7 +200,7 @@ impl StreamView {
         }
     }
 
-    /// Whether the grant, or the mapping, narrows the rows.
+    /// Whether the grant or the mapping hides some rows.
     pub fn narrowed(&self) -> bool {
         self.base() != Predicate::True
     }
@@ -214,12 +214,12 @@ impl StreamView {
         *self.rows == Predicate::True
     }
 
-    /// Which rows the grant shows, the deleted among them.
+    /// The rows that the grant shows, deleted ones included.
     pub(crate) fn granted_rows(&self) -> Predicate {
         Predicate::clone(&self.rows).granted()
     }
 
-    /// Which rows an ordinary read may see: the grant's, without the deleted.
+    /// The rows that an ordinary read may see: the grant's, without deleted ones.
     pub(crate) fn base(&self) -> Predicate {
         Predicate::all([Predicate::clone(&self.rows), self.alive()]).granted()
     }
@@ -245,7 +245,7 @@ impl StreamView {
         }
     }
 
-    /// Whether it no longer fits its source. It is described, and no store reads it.
+    /// Whether it no longer fits its source. Then it is described, but no store reads it.
     pub fn is_suspended(&self) -> bool {
         self.target.suspended.is_some()
     }

@@ -1,4 +1,4 @@
-//! Arguments of a call become an authorized write, or every error in them.
+//! Parses the arguments of a call into an authorized write, or returns every error in them.
 
 use serde_json::{Map, Value as Json};
 use wayleave_model::constraint::{FieldError, FieldErrorCode};
@@ -6,7 +6,7 @@ use wayleave_model::digest::Digest;
 use wayleave_model::mapping::{Action, Datatype};
 
 use super::capability_view::CapabilityView;
-use super::schema::{IDEMPOTENCY_KEY_LENGTH, is_needed};
+use super::schema::{MAX_IDEMPOTENCY_KEY_CHARS, is_needed};
 use super::value::{missing, not_of_datatype};
 use super::{Assignment, AuthorizedWrite, IdempotencyKey, PolicyRefusal, WriteRefusal};
 use super::{reference, value};
@@ -50,8 +50,8 @@ pub(super) fn plan(
 }
 
 impl AuthorizedWrite {
-    /// Refuses, before any store is asked, what the row filter rules out by itself: what happens
-    /// then must not depend on records that the grant hides.
+    /// Refuses what the row filter alone rules out, before any store is queried: the outcome must
+    /// not depend on records that the grant hides.
     fn stays_within_pinned(&self) -> Result<(), PolicyRefusal> {
         for assignment in &self.set {
             let name = assignment.column.label();
@@ -86,7 +86,7 @@ impl Reader<'_> {
         self.capability.action() == Action::Create
     }
 
-    /// The arguments that the call takes.
+    /// The arguments that the call accepts.
     fn allowed(&self) -> Vec<String> {
         let schema = super::input_schema(self.capability.mapping(), self.capability.capability());
         let properties = schema.get("properties").and_then(Json::as_object);
@@ -108,7 +108,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What the caller sets.
+    /// Parses the values that the caller sets.
     fn assignments(&mut self) -> Vec<Assignment> {
         let capability = self.capability;
         let mut set = Vec::new();
@@ -153,7 +153,7 @@ impl Reader<'_> {
                 }
                 return self.cleared(field);
             }
-            // JSON's null and the absence of a value are one.
+            // A JSON null and a missing value are the same.
             Some(Json::Null) if !field.is_required() => return Some(Value::Null),
             Some(Json::Null) => {
                 self.errors.push(missing(field));
@@ -196,7 +196,7 @@ impl Reader<'_> {
                     self.errors.push(missing(field));
                     None
                 }
-                // A key is looked for, so only its datatype matters.
+                // The key is only looked up, so only its datatype matters.
                 Some(given) => {
                     let mut errors = Vec::new();
                     let value = value::read(field, given, &mut errors);
@@ -267,23 +267,25 @@ impl Reader<'_> {
         let (code, constraint) = match length {
             None => (FieldErrorCode::Datatype, Json::from("string")),
             Some(0) => (FieldErrorCode::MinLength, 1.into()),
-            Some(length) if length > IDEMPOTENCY_KEY_LENGTH => {
-                (FieldErrorCode::MaxLength, IDEMPOTENCY_KEY_LENGTH.into())
+            Some(length) if length > MAX_IDEMPOTENCY_KEY_CHARS => {
+                (FieldErrorCode::MaxLength, MAX_IDEMPOTENCY_KEY_CHARS.into())
             }
             Some(_) => {
                 let key = given.as_str().unwrap_or_default();
                 return Some(self.digests(subject, key));
             }
         };
-        let message =
-            format!("`idempotency_key` must be a text of 1 to {IDEMPOTENCY_KEY_LENGTH} characters");
+        let message = format!(
+            "`idempotency_key` must be a text of 1 to {MAX_IDEMPOTENCY_KEY_CHARS} characters"
+        );
         let error = FieldError::new("idempotency_key", code, message);
         self.errors
             .push(error.value(given.clone()).constraint(constraint));
         None
     }
 
-    /// Digests, so that neither what a caller chose nor who it is stands in the source.
+    /// Hashes the key and the arguments, so that the source stores neither the caller's name nor
+    /// the key it chose.
     fn digests(&self, subject: &str, key: &str) -> IdempotencyKey {
         let tool = self.capability.tool();
         let id = serde_json::json!([subject, tool, key]).to_string();
@@ -298,7 +300,8 @@ impl Reader<'_> {
     }
 }
 
-/// A key that is of its datatype and breaks another constraint: no record has it, unless one does.
+/// Parses a key that breaks a constraint but is of its datatype: a stored record may have it
+/// nonetheless.
 fn typed_key(field: &FieldView, given: &Json) -> Option<Value> {
     let text = match given {
         Json::String(text) => text.clone(),

@@ -11,37 +11,38 @@ use crate::view::{FieldView, StreamView};
 
 use super::Assignment;
 
-/// A capability that a grant includes, with all that it needs. Cheap to clone.
+/// A capability that a grant includes, with everything it needs. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct CapabilityView(Arc<Granted>);
+pub struct CapabilityView(Arc<CapabilityInner>);
 
 #[derive(Debug)]
-struct Granted {
+struct CapabilityInner {
     mapping: Arc<Ratified<Mapping>>,
-    /// Where it stands in the mapping.
+    /// The index in the mapping.
     index: usize,
     tool: String,
     stream: StreamView,
     target: Arc<Target>,
     fields: Vec<FieldView>,
-    /// What each field refers to, beside the field.
+    /// The references that these fields determine.
     references: Vec<FieldReference>,
-    /// Columns that the row filter fixes to one value.
+    /// Columns that the row filter pins to one value.
     pinned: Vec<(String, Value)>,
-    /// Where it deletes: a suspended stream whose records may refer to the deleted one.
+    /// For a deletion: a suspended stream whose records may refer to the deleted one.
     suspended_referrer: Option<Arc<str>>,
 }
 
-/// A relation that the fields of a write decide, and where it leads.
+/// A relation that the fields of a write determine, and its target.
 #[derive(Debug, Clone)]
 pub(super) struct FieldReference {
-    /// The fields that join, in the relation's order.
+    /// The joined fields, in the relation's order.
     pub(super) fields: Vec<String>,
     pub(super) relation: Relation,
     pub(super) to: StreamView,
 }
 
-/// That a record collides with another tells that their values are equal, masked ones among them.
+/// Checks that a collision of unique values cannot involve a masked field: it would reveal that two
+/// values are equal.
 fn collides_with_nothing_masked(stream: &StreamView, written: &[FieldView]) -> Result<(), String> {
     for set in &stream.mapped.unique {
         let writes = |name: &str| written.iter().any(|it| it.name() == name);
@@ -56,7 +57,7 @@ fn collides_with_nothing_masked(stream: &StreamView, written: &[FieldView]) -> R
 }
 
 impl CapabilityView {
-    /// The capability of that index under a grant of these streams, or why it is withheld.
+    /// Builds the view of the capability with that index, or returns the reason to withhold it.
     pub(crate) fn new(
         mapping: &Arc<Ratified<Mapping>>,
         index: usize,
@@ -83,7 +84,8 @@ impl CapabilityView {
             let to = seen(&relation.to).filter(|_| stream.relation(&relation.name).is_some());
             let to =
                 to.ok_or_else(|| format!("`{}` leads to what is not granted", relation.name))?;
-            // Where a relation leads is told by all its columns, so all of them must be seen.
+            // All columns of a relation together identify the target, so all of them must be
+            // visible.
             let joined = relation.on.iter().map(|join| {
                 let field = stream.field_of_column(&join.column);
                 let field = field.map(|field| field.name().to_owned());
@@ -102,7 +104,7 @@ impl CapabilityView {
         };
         let is_deletion = *capability.action == Action::Delete;
         let mut referrers = streams.iter().filter(leads_here).filter(|_| is_deletion);
-        let view = Self(Arc::new(Granted {
+        let view = Self(Arc::new(CapabilityInner {
             suspended_referrer: referrers.find_map(|it| it.target.suspended.clone()),
             mapping: Arc::clone(mapping),
             index,
@@ -120,7 +122,8 @@ impl CapabilityView {
         Ok(view)
     }
 
-    /// A suspended stream that a write refers to, or, where it deletes, one that refers to it.
+    /// A suspended stream that a write refers to, or, for a deletion, one that refers to its
+    /// record.
     pub(super) fn suspended(&self, set: &[Assignment]) -> Option<&Arc<str>> {
         let is_set = |name: &String| set.iter().any(|it| it.field == *name);
         let referred = self.0.references.iter();
@@ -129,7 +132,8 @@ impl CapabilityView {
         referred.next().or(self.0.suspended_referrer.as_ref())
     }
 
-    /// A deletion, where the store lets it be, takes along or strands what refers to the record.
+    /// Checks that no record that refers to a deleted one is hidden. If the store allows the
+    /// deletion, it removes such records or leaves them dangling.
     fn referring_streams_are_whole(&self, streams: &[StreamView]) -> Result<(), String> {
         if self.action() != Action::Delete {
             return Ok(());
@@ -146,7 +150,7 @@ impl CapabilityView {
         Ok(())
     }
 
-    /// The to-one relations that lead to the stream, with theirs.
+    /// The to-one relations that lead to the stream, each with its own stream.
     pub(super) fn referring(
         &self,
     ) -> impl Iterator<Item = (&wayleave_model::mapping::Stream, &Relation)> {
@@ -182,7 +186,7 @@ impl CapabilityView {
         &self.0.tool
     }
 
-    /// What it does.
+    /// Its action.
     pub fn action(&self) -> Action {
         self.capability().action.value
     }
@@ -205,7 +209,7 @@ impl CapabilityView {
         &self.0.references
     }
 
-    /// The value that the row filter fixes a column to.
+    /// The value that the row filter pins a column to.
     pub(super) fn pinned(&self, column: &str) -> Option<&Value> {
         let mut pinned = self.0.pinned.iter();
         pinned
@@ -219,7 +223,7 @@ impl CapabilityView {
     }
 }
 
-/// Whether a write decides where a relation leads: it sets one of the joined columns.
+/// Whether a write determines the target of a relation: it sets one of the joined columns.
 fn is_decided(capability: &Capability, stream: &StreamView, relation: &Relation) -> bool {
     relation.on.iter().any(|join| {
         let field = stream.mapped.field_of_column(&join.column);
@@ -227,7 +231,7 @@ fn is_decided(capability: &Capability, stream: &StreamView, relation: &Relation)
     })
 }
 
-/// The columns that a stream's row filter fixes to one value.
+/// The columns that a stream's row filter pins to one value.
 fn pinned(stream: &StreamView) -> Vec<(String, Value)> {
     let parts = match stream.granted_rows() {
         Predicate::Granted(inner) => match *inner {

@@ -1,4 +1,4 @@
-//! What must hold of other records when a record is written.
+//! Checks on other records when a record is written.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::plan::{AuthorizedPlan, Comparison, Predicate, Read, Rows, TARGET, Tar
 use crate::value::Value;
 use crate::view::FieldView;
 
-/// Records that there must be none of.
+/// Records that must not exist.
 #[derive(Debug, Clone)]
 pub struct UniqueCheck {
-    /// Reads one row where there is one.
+    /// Reads one row if such a record exists.
     pub exists: AuthorizedPlan,
-    /// What to answer then.
+    /// The errors in that case.
     pub errors: Vec<FieldError>,
 }
 
 impl AuthorizedWrite {
-    /// Whether all records that a write could collide with, because no two may have the same values
-    /// of these columns, are records that the grant shows.
+    /// Whether the grant shows all records that a write could collide with if these columns are
+    /// unique.
     pub fn is_conflict_visible(&self, columns: &[&str]) -> bool {
         if !self.capability.is_narrowed() {
             return true;
@@ -30,15 +30,15 @@ impl AuthorizedWrite {
         if !columns.iter().any(|it| assigned(it).is_some()) {
             return true;
         }
-        // Records that the grant hides have another value of a column that its filter fixes.
+        // Hidden records differ in a column that the grant's filter pins.
         columns.iter().any(|column| {
             let is_pinned = self.capability.pinned(column).is_some();
             is_pinned && (assigned(column).is_some() || self.action() == Action::Update)
         })
     }
 
-    /// The records that would collide with the record as it would be, by the mapping's own word.
-    /// `before` is the record as it is, of an update.
+    /// Reads for records with the same key, or the same values of a set that the mapping declares
+    /// unique. `before` is the current record, for an update.
     pub fn unique_checks(&self, before: Option<&RecordImage>) -> Vec<UniqueCheck> {
         let stream = &self.stream().mapped;
         let key = (self.action() == Action::Create).then_some(stream.key.as_slice());
@@ -65,7 +65,7 @@ impl AuthorizedWrite {
                 Some(assignment) => assignment.value.clone(),
                 None => before?.value(name)?.clone(),
             };
-            // What is not there is equal to nothing.
+            // A missing value equals nothing.
             if matches!(value, Value::Null | Value::Malformed) {
                 return None;
             }
@@ -92,7 +92,7 @@ impl AuthorizedWrite {
         })
     }
 
-    /// Every record but the one that is written.
+    /// The predicate of every record except the written one.
     fn is_another(&self) -> Predicate {
         let key = self.stream().key_fields().iter().zip(&self.key);
         let differs = key.filter_map(|(field, value)| {
@@ -105,7 +105,7 @@ impl AuthorizedWrite {
         Predicate::any(differs)
     }
 
-    /// The records that refer to the one that is deleted, in streams that the grant shows whole.
+    /// Reads for records that refer to a deleted one, in streams whose records are all visible.
     pub fn referring_checks(&self, before: &RecordImage) -> Vec<UniqueCheck> {
         if self.action() != Action::Delete {
             return Vec::new();
@@ -186,23 +186,23 @@ pub(super) fn rows(
     )
 }
 
-/// A rule of the store's own that a write broke.
+/// A constraint of the store that a write violated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StoreRule {
     /// Two records would have the same values.
     Unique,
-    /// A value refers to nothing, or something refers to the record.
+    /// A value refers to no record, or other records refer to this one.
     Reference,
-    /// A column without a value must have one.
+    /// A required column has no value.
     Required,
-    /// A condition on a record, or a trigger.
+    /// A check constraint, or a trigger.
     Check,
-    /// A value is none that its column can hold.
+    /// A value that its column cannot hold.
     Value,
 }
 
 impl AuthorizedWrite {
-    /// What to answer where there is no such record, or none that the grant shows.
+    /// The refusal if the record does not exist, or the grant does not show it.
     pub fn not_found(&self) -> WriteRefusal {
         let fields = self.stream().key_fields().iter().zip(&self.key);
         let id = self.key().map(|key| self.record_id(&key));
@@ -215,12 +215,12 @@ impl AuthorizedWrite {
         WriteRefusal::Fields(errors.collect())
     }
 
-    /// What to answer where the store refused, by the rules that it has now. Names nothing that the
-    /// caller does not see.
+    /// The refusal of a write that violated a constraint of the store, by the store's current
+    /// rules. Names nothing hidden from the caller.
     pub fn refused_by(&self, rule: StoreRule, rules: &TableRules) -> WriteRefusal {
         let whole =
             |code, message: &str| WriteRefusal::Fields(vec![FieldError::whole(code, message)]);
-        // The rules may be newer than those that the write was checked by.
+        // These rules may be newer than those checked before the write.
         if let Err(refusal) = self.check_rules(rules) {
             return refusal.into();
         }
@@ -251,8 +251,8 @@ impl AuthorizedWrite {
         }
     }
 
-    /// What to answer where other writes were in the way for too long.
-    pub fn overtaken() -> WriteRefusal {
+    /// The refusal if concurrent writes blocked this one for too long.
+    pub fn serialization_conflict() -> WriteRefusal {
         let message = "other writes were in the way; nothing was written, so try again";
         WriteRefusal::Fields(vec![FieldError::whole(
             FieldErrorCode::Serialization,
@@ -260,15 +260,15 @@ impl AuthorizedWrite {
         )])
     }
 
-    /// What to answer where the source has no table for idempotency keys.
-    pub fn keeps_no_keys() -> WriteRefusal {
+    /// The refusal if the source has no table for idempotency keys.
+    pub fn no_idempotency_table() -> WriteRefusal {
         let message = "the source keeps no idempotency keys: its operator must add the table that \
                        `wayleave source prepare` prints";
         let error = FieldError::new("idempotency_key", FieldErrorCode::Check, message);
         WriteRefusal::Fields(vec![error])
     }
 
-    /// What to answer where the key was used for another call.
+    /// The refusal if the idempotency key was used with other arguments.
     pub fn key_is_taken() -> WriteRefusal {
         let message = "this `idempotency_key` was used with other arguments";
         let error = FieldError::new("idempotency_key", FieldErrorCode::Conflict, message);
@@ -277,7 +277,7 @@ impl AuthorizedWrite {
 
     fn collided(&self, rules: &TableRules) -> WriteRefusal {
         let assigned = |column: &String| self.set.iter().find(|it| it.column.label() == column);
-        // Only what the caller set is named; of several sets nobody knows which it was.
+        // Name only columns that the caller set; if several sets may collide, name none.
         let touched = rules
             .unique_columns()
             .filter(|set| set.iter().any(|it| assigned(it).is_some()));

@@ -1,4 +1,4 @@
-//! What models and hosts are told about a capability's tool.
+//! Describes a capability's tool to models and hosts.
 
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::{Action, Capability, Mapping};
@@ -6,22 +6,22 @@ use wayleave_model::mapping::{Action, Capability, Mapping};
 use super::reference;
 use super::schema::updated;
 
-/// What calling a capability's tool may do, as far as the mapping tells.
+/// The possible effects of a capability's tool, as far as the mapping determines them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteHints {
-    /// It overwrites or removes something.
+    /// Overwrites or removes data.
     pub destructive: bool,
-    /// Calling again with the same arguments changes nothing more.
+    /// Repeating a call with the same arguments has no further effect.
     pub idempotent: bool,
 }
 
-/// What a capability's tool may do.
+/// The hints for a capability's tool.
 pub fn hints(mapping: &Mapping, capability: &Capability) -> WriteHints {
     let stream = mapping.stream(&capability.stream);
     match capability.action.value {
         Action::Create => WriteHints {
             destructive: false,
-            // The second record would have the key of the first, which is refused.
+            // With the whole key given, a second call is refused as a duplicate.
             idempotent: stream.is_some_and(|it| it.key.iter().all(|key| capability.writes(key))),
         },
         Action::Update | Action::Delete => WriteHints {
@@ -31,7 +31,7 @@ pub fn hints(mapping: &Mapping, capability: &Capability) -> WriteHints {
     }
 }
 
-/// What `_meta["io.wayleave/tool"]` says of a capability's tool.
+/// The value of `_meta["io.wayleave/tool"]` for a capability's tool.
 pub fn meta(mapping: &Mapping, capability: &Capability) -> Json {
     json!({
         "kind": "runtime",

@@ -14,8 +14,7 @@ use crate::plan::{AuthorizedPlan, Column, Comparison, Predicate, TARGET};
 use crate::value::Value;
 use crate::view::FieldView;
 
-/// The values of a record's stored fields, those that the grant hides among them. Nothing of those
-/// leaves the planner.
+/// The values of a record's stored fields, including hidden ones, which must not leave the planner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordImage {
     fields: Arc<[FieldView]>,
@@ -35,13 +34,13 @@ impl AuthorizedWrite {
         FieldView::all(&self.stream().mapped).collect()
     }
 
-    /// Reads the record of a key, if it is one that the grant shows.
+    /// Plans a read of the record with a key, if the grant shows it.
     pub fn before(&self, key: &[Value]) -> AuthorizedPlan {
         self.image_plan(key, self.stream().base())
     }
 
-    /// Reads the record of a key as it became, if the grant covers it. A capability that may mark
-    /// records as deleted may leave one that reads do not show.
+    /// Plans a read of the written record, if the grant covers it. A capability that may set the
+    /// mark of deletion may leave a record that ordinary reads do not show.
     pub fn after(&self, key: &[Value]) -> AuthorizedPlan {
         let deleted = self.stream().deleted();
         let may_delete = deleted.is_some_and(|it| self.capability.capability().writes(it.name()));
@@ -67,7 +66,7 @@ impl AuthorizedWrite {
         )
     }
 
-    /// The predicate that finds the record of a key.
+    /// The predicate that matches the record with a key.
     pub fn key_predicate(&self, key: &[Value]) -> Predicate {
         let fields = self.stream().key_fields().iter().zip(key);
         Predicate::all(fields.map(|(field, value)| Predicate::Compare {
@@ -77,12 +76,12 @@ impl AuthorizedWrite {
         }))
     }
 
-    /// The predicate that a record must satisfy to be changed: the grant's.
+    /// The grant's predicate, which a record must satisfy to be changed.
     pub fn visible(&self) -> Predicate {
         self.stream().base()
     }
 
-    /// The row of [`before`](Self::before) or [`after`](Self::after).
+    /// Converts the row of [`before`](Self::before) or [`after`](Self::after).
     pub fn image(&self, row: Vec<Value>) -> RecordImage {
         RecordImage {
             fields: self.stored(),
@@ -90,7 +89,7 @@ impl AuthorizedWrite {
         }
     }
 
-    /// Whether the record that was found may be changed, and is as the caller thinks it is.
+    /// Checks that the record is unchanged since the `if_updated` that the caller gave.
     pub fn check_before(&self, before: &RecordImage) -> Result<(), WriteRefusal> {
         let (Some(expected), Some(field)) = (&self.if_updated, self.stream().updated()) else {
             return Ok(());
@@ -108,7 +107,7 @@ impl AuthorizedWrite {
         Err(WriteRefusal::Fields(vec![error]))
     }
 
-    /// Whether the record has all its new values already.
+    /// Whether an update sets only values that the record already has.
     pub fn changes_nothing(&self, before: &RecordImage) -> bool {
         let mut set = self.set.iter();
         self.action() == Action::Update
@@ -119,8 +118,8 @@ impl AuthorizedWrite {
             })
     }
 
-    /// The column that says when a record changed, and its new value, where the store does not
-    /// fill it in and the caller does not set it.
+    /// The column with the time of change and its new value, unless the store fills it in or the
+    /// caller may set it.
     pub fn stamp(&self, before: Option<&RecordImage>) -> Option<(Column, Value)> {
         let stream = &self.stream().mapped;
         let field = super::schema::updated(stream)?;
@@ -130,7 +129,7 @@ impl AuthorizedWrite {
         let column = FieldView::mapped(self.stream(), &field.name)?.stored(TARGET)?;
         let old = before.and_then(|it| it.value(&field.name));
         let value = match (field.datatype.value, old) {
-            // It grows even where the clock does not.
+            // It must grow even if the clock does not.
             (Datatype::Datetime, Some(Value::Datetime(old))) => {
                 Value::Datetime(self.now.max(old.saturating_add(1)))
             }
@@ -142,7 +141,7 @@ impl AuthorizedWrite {
         Some((column, value))
     }
 
-    /// Whether the record may stay as it became. `None` is a record that the grant does not cover.
+    /// Checks the written record. `None` is a record that the grant does not cover.
     pub fn check_after(
         &self,
         before: Option<&RecordImage>,
@@ -188,7 +187,8 @@ impl AuthorizedWrite {
         }
     }
 
-    /// Where a caller relies on `updated`, it has to grow, or the next change would go unnoticed.
+    /// The error if a caller uses `if_updated` and `updated` did not grow: the next change would go
+    /// unnoticed.
     fn stands_still(
         &self,
         before: Option<&RecordImage>,
@@ -213,12 +213,12 @@ impl AuthorizedWrite {
         values.map(|it| it.unwrap_or(Value::Null)).collect()
     }
 
-    /// The id of the record of a key.
+    /// The id of the record with a key.
     pub fn record_id(&self, key: &[Value]) -> String {
         RecordId::text_of(self.stream().connection_id(), self.stream().name(), key)
     }
 
-    /// The values that the caller may see, by field.
+    /// The values visible to the caller, by field.
     pub fn shown(&self, image: &RecordImage) -> Map<String, Json> {
         let fields = self.stream().fields().filter(|field| !field.is_computed());
         let shown = fields.filter_map(|field| {
@@ -233,7 +233,7 @@ impl AuthorizedWrite {
     }
 }
 
-/// Whether two values are one: JSON is, however its members are ordered.
+/// Whether two values are equal. JSON is, regardless of the order of members.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::List(a), Value::List(b)) => {

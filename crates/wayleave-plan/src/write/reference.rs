@@ -15,16 +15,16 @@ use crate::request::address;
 use crate::value::Value;
 use crate::view::FieldView;
 
-/// The keyword that names the type a reference leads to.
+/// The schema keyword with the type of a reference's target.
 pub(super) const TYPE_KEYWORD: &str = "io.wayleave/type";
 
-/// A pattern of the addresses of records of a type. Names of types need no escaping.
+/// The pattern of addresses of a type's records. Type names need no escaping.
 pub(super) fn pattern(type_name: &str) -> String {
     format!("^wayleave://kg/{type_name}/")
 }
 
-/// The stream whose records a field names by their address: where one to-one relation joins on this
-/// field alone, and on the whole key of the other stream.
+/// The stream whose records a field refers to by address: if a to-one relation joins only this
+/// field, to the whole key of that stream.
 pub(super) fn by_iri<'m>(
     mapping: &'m Mapping,
     stream: &Stream,
@@ -39,13 +39,13 @@ pub(super) fn by_iri<'m>(
             return None;
         };
         let is_key = matches!(to.key.as_slice(), [only] if *only == join.field);
-        // A stream's key refers to nothing, though a reverse relation joins on it.
+        // A key does not count as a reference, even if a reverse relation joins on it.
         let is_own_key = stream.key.len() == 1 && stream.key.contains(&field.name);
         (is_key && !is_own_key && !field.many.value).then_some(to)
     })
 }
 
-/// The value of a field whose record is named by its address.
+/// Parses the address of a record into the value of the field that refers to it.
 pub(super) fn value(
     capability: &CapabilityView,
     to: &Stream,
@@ -90,7 +90,7 @@ fn unknown(field: &str, given: &Json, to: &Stream) -> FieldError {
         .constraint(to.type_name.as_str())
 }
 
-/// The records that must exist, for the references all of whose fields the caller sets.
+/// The records that must exist, for references with all fields set by the caller.
 pub(super) fn checks(capability: &CapabilityView, set: &[Assignment]) -> Vec<ReferenceCheck> {
     let references = capability.references().iter();
     let given = references.filter(|it| it.fields.iter().all(|name| assigned(set, name).is_some()));
@@ -105,8 +105,8 @@ fn assigned<'s>(set: &'s [Assignment], field: &str) -> Option<&'s Assignment> {
 }
 
 impl AuthorizedWrite {
-    /// The records that must exist because of what the record became: for references of which the
-    /// caller set one field, and the record, a default or a trigger the others.
+    /// The records that must exist after the write, for references with some fields set by the
+    /// caller, and others by the record, a default or a trigger.
     pub fn reference_checks(&self, after: &RecordImage) -> Vec<ReferenceCheck> {
         let value = |name: &str| after.value(name).cloned();
         self.partly_set()
@@ -114,7 +114,7 @@ impl AuthorizedWrite {
             .collect()
     }
 
-    /// The references of which the caller sets one field and not another.
+    /// The references with some fields set by the caller, but not all.
     fn partly_set(&self) -> impl Iterator<Item = &FieldReference> {
         self.capability.references().iter().filter(|it| {
             let mut fields = it.fields.iter();
@@ -126,9 +126,9 @@ impl AuthorizedWrite {
         })
     }
 
-    /// What to answer where the store misses what a value refers to. All references that the caller
-    /// sets whole were looked for, so it is one of those it set in part: the answer is then the same as
-    /// where the record is there and hidden.
+    /// The refusal if the store finds no target for a reference. References that the caller sets
+    /// completely were checked before, so it is one that it sets in part. The answer is the same as
+    /// for a target that exists but is hidden.
     pub(super) fn refers_to_nothing(&self) -> WriteRefusal {
         let mut partly = self.partly_set();
         if let (Some(one), None) = (partly.next(), partly.next())
@@ -156,7 +156,7 @@ fn check(
     let mut joined = Vec::new();
     for (field, join) in fields.iter().zip(&relation.on) {
         let ours = value(field)?;
-        // What is not there refers to nothing.
+        // A missing value refers to nothing.
         if matches!(ours, Value::Null | Value::Malformed) {
             return None;
         }

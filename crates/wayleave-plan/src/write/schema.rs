@@ -1,7 +1,8 @@
-//! The `inputSchema` of a capability's tool, from the constraints of its fields.
+//! The `inputSchema` of a capability's tool, built from the constraints of its fields.
 //!
-//! Linear and draft-07-shaped: one property an argument, no `$ref`, no combinators. What a keyword
-//! of JSON Schema can say is said here, and means what [`super::value`] checks.
+//! Flat, in the shape of draft-07: one property for each argument, no `$ref`, no combinators.
+//! Constraints that a JSON Schema keyword can express are keywords here, and mean what
+//! [`super::value`] checks.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::constraint::is_portable;
@@ -10,10 +11,10 @@ use wayleave_model::mapping::{Action, Capability, Datatype, ExactNumber, Field, 
 use super::reference;
 use super::value::{number, scalar};
 
-/// The longest idempotency key, in characters.
-pub const IDEMPOTENCY_KEY_LENGTH: usize = 128;
+/// Maximum length of an idempotency key, in characters.
+pub const MAX_IDEMPOTENCY_KEY_CHARS: usize = 128;
 
-/// A decimal: what [`crate::value::decimal_from_text`] reads.
+/// The pattern of the decimals that [`crate::value::decimal_from_text`] parses.
 const DECIMAL: &str = "^-?[0-9]+(?:\\.[0-9]+)?$";
 
 /// The schema of a capability's arguments.
@@ -62,7 +63,7 @@ pub fn input_schema(mapping: &Mapping, capability: &Capability) -> Json {
     })
 }
 
-/// Whether a create must give a field: one that every record has, or that identifies it.
+/// Whether a create must set a field: it is required, or part of the key.
 pub(super) fn is_needed(stream: &Stream, field: &Field) -> bool {
     field.required.value || stream.key.contains(&field.name)
 }
@@ -92,7 +93,7 @@ fn idempotency_key() -> Json {
     json!({
         "type": "string",
         "minLength": 1,
-        "maxLength": IDEMPOTENCY_KEY_LENGTH,
+        "maxLength": MAX_IDEMPOTENCY_KEY_CHARS,
         "description": "A text of your own that makes a repeated call one write.",
     })
 }
@@ -146,7 +147,7 @@ fn of_datatype(datatype: Datatype) -> Map<String, Json> {
     }
 }
 
-/// The schema of one value, with a note for each constraint that no keyword says.
+/// The schema of one value. Adds a note for each constraint that no keyword expresses.
 fn constrained(field: &Field, notes: &mut Vec<String>) -> Map<String, Json> {
     let mut schema = of_datatype(field.datatype.value);
     let mut put = |keyword: &str, value: Json| schema.insert(keyword.to_owned(), value);
@@ -187,7 +188,7 @@ fn constrained(field: &Field, notes: &mut Vec<String>) -> Map<String, Json> {
     schema
 }
 
-/// Lets an argument be null, which clears the field.
+/// Allows null, which clears the field.
 fn make_nullable(schema: &mut Map<String, Json>) {
     if let Some(Json::String(name)) = schema.get("type").cloned() {
         schema.insert("type".to_owned(), json!([name, "null"]));

@@ -1,7 +1,7 @@
-//! Rules of a table's own that would tell a caller about records that it may not see.
+//! Constraints of a table that could reveal hidden records to a caller.
 //!
-//! A store refuses a write that collides with another record, or that refers to none. Where those
-//! records are hidden from the caller, the refusal tells that they are there. So such a write is
+//! A store refuses a write that collides with another record, or that refers to none. If those
+//! records are hidden from the caller, the refusal reveals whether they exist. So such a write is
 //! refused before it is tried, whether or not there is such a record.
 
 use wayleave_model::mapping::{Action, Relation, Stream};
@@ -9,10 +9,10 @@ use wayleave_model::mapping::{Action, Relation, Stream};
 use super::{AuthorizedWrite, PolicyRefusal};
 use crate::value::Value;
 
-/// What a store enforces on a table by itself.
+/// The constraints that a store enforces on a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableRules {
-    /// What no two records may share.
+    /// Unique constraints.
     pub unique: Vec<UniqueRule>,
     /// Foreign keys of the table.
     pub refers: Vec<ForeignKeyRule>,
@@ -20,29 +20,29 @@ pub struct TableRules {
     pub referred: Vec<ForeignKeyRule>,
 }
 
-/// What no two records may share.
+/// A unique constraint or index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UniqueRule {
-    /// The columns, as far as it is about columns.
+    /// Its plain columns.
     pub columns: Vec<String>,
-    /// Those of the columns that the rule compares by code point: what differs to a row filter
-    /// differs to the rule.
+    /// The columns that it compares by code point, so that values that differ to a row filter also
+    /// differ to it.
     pub exact: Vec<String>,
-    /// Whether an expression or a condition takes part, so that other columns may decide, too.
+    /// Whether it involves an expression or a condition, so that other columns may matter too.
     pub is_opaque: bool,
 }
 
 /// A foreign key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ForeignKeyRule {
-    /// The other table; `None` where it is in another schema.
+    /// The other table; `None` if it is in another schema.
     pub other: Option<String>,
-    /// The columns that refer, with those that they refer to.
+    /// The referring columns, each with the column it refers to.
     pub on: Vec<(String, String)>,
 }
 
 impl TableRules {
-    /// The sets of columns of which no two records have the same values.
+    /// The sets of columns that must be unique.
     pub fn unique_columns(&self) -> impl Iterator<Item = &[String]> {
         let plain = self.unique.iter().filter(|it| !it.is_opaque);
         plain.map(|it| it.columns.as_slice())
@@ -50,7 +50,7 @@ impl TableRules {
 }
 
 impl AuthorizedWrite {
-    /// Refuses a write whose outcome could depend on records that the caller may not see.
+    /// Refuses a write whose outcome could depend on hidden records.
     pub fn check_rules(&self, rules: &TableRules) -> Result<(), PolicyRefusal> {
         if !rules.unique.iter().all(|it| self.shows_conflicts_of(it)) {
             return Err(PolicyRefusal::HiddenConflict);
@@ -86,7 +86,7 @@ impl AuthorizedWrite {
         })
     }
 
-    /// Whether the write sets a column of a foreign key to something that no person listed.
+    /// Whether the write sets a column of a foreign key to a value outside the field's closed list.
     fn sets_reference(&self, rule: &ForeignKeyRule) -> bool {
         let stream = &self.stream().mapped;
         self.set.iter().any(|assignment| {
@@ -100,14 +100,14 @@ impl AuthorizedWrite {
         })
     }
 
-    /// Whether what a foreign key demands is checked under the caller's own grant.
+    /// Whether a foreign key is also checked under the caller's grant, as a relation.
     fn checks(&self, rule: &ForeignKeyRule) -> bool {
         let references = self.capability.references().iter();
         let mut references = references.filter(|it| rule.is_to(&it.to.mapped));
         references.any(|it| rule.is_of(&it.relation, &it.to.mapped))
     }
 
-    /// Whether the write takes away what a foreign key refers to.
+    /// Whether the write removes the target of a foreign key.
     fn unties(&self, rule: &ForeignKeyRule) -> bool {
         match self.action() {
             Action::Create => false,
@@ -116,7 +116,7 @@ impl AuthorizedWrite {
         }
     }
 
-    /// Whether the records that refer are looked for before, all of which the caller sees.
+    /// Whether the referring records are checked before, and all of them are visible.
     fn finds_referring(&self, rule: &ForeignKeyRule) -> bool {
         let mut referring = self.capability.referring();
         self.action() == Action::Delete
@@ -129,7 +129,7 @@ impl ForeignKeyRule {
         self.other.as_deref() == Some(stream.table.as_str())
     }
 
-    /// Whether a relation to a stream joins on what the key does.
+    /// Whether a relation to a stream joins the same columns as the key.
     fn is_of(&self, relation: &Relation, to: &Stream) -> bool {
         let is_joined = |(from, target): &(String, String)| {
             relation.on.iter().any(|join| {

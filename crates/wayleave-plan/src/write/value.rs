@@ -1,4 +1,4 @@
-//! Reads one argument as a value of its field, and checks it against every constraint.
+//! Parses an argument as a value of its field, and checks every constraint.
 
 use serde_json::Value as Json;
 use wayleave_model::constraint::{FieldError, FieldErrorCode, TextPattern, is_iri};
@@ -37,7 +37,7 @@ fn one(field: &FieldView, given: &Json, errors: &mut Vec<FieldError>) -> Option<
     (errors.len() == before).then_some(value)
 }
 
-/// Checks a value that is stored, or would be, as if it had been given.
+/// Checks a stored value as if it had been given.
 pub(super) fn check_stored(field: &FieldView, value: &Value, errors: &mut Vec<FieldError>) {
     match value {
         Value::Null if field.is_required() => errors.push(missing(field)),
@@ -52,7 +52,7 @@ pub(super) fn check_stored(field: &FieldView, value: &Value, errors: &mut Vec<Fi
     }
 }
 
-/// The value of a datatype that an argument is, as the schema of the datatype says.
+/// Parses an argument as a value of a datatype, as strictly as the datatype's schema.
 fn typed(datatype: Datatype, given: &Json) -> Option<Value> {
     match (datatype, given) {
         (Datatype::String, Json::String(text)) => storable(text).map(Value::Text),
@@ -66,7 +66,7 @@ fn typed(datatype: Datatype, given: &Json) -> Option<Value> {
         }
         (Datatype::Boolean, Json::Bool(flag)) => Some(Value::Boolean(*flag)),
         (Datatype::Date, Json::String(text)) => date_from_text(text).map(Value::Date),
-        // A day alone, and a space before the clock, are none to clients.
+        // To clients, a date alone, and a space before the time, are not date-times.
         (Datatype::Datetime, Json::String(text))
             if matches!(text.as_bytes().get(10), Some(b'T' | b't')) =>
         {
@@ -77,12 +77,12 @@ fn typed(datatype: Datatype, given: &Json) -> Option<Value> {
     }
 }
 
-/// Text that every store can hold: not all of them hold NUL.
+/// Accepts text that every store can hold: some cannot hold NUL.
 fn storable(text: &str) -> Option<Text> {
     (!text.contains('\0')).then(|| text.into())
 }
 
-/// A whole number of 64 bits, however it is written.
+/// A 64-bit integer, in any notation.
 fn integer(number: &serde_json::Number) -> Option<i128> {
     if let Some(integer) = number.as_i64() {
         return Some(integer.into());
@@ -158,7 +158,7 @@ fn exact(value: &Value) -> Option<ExactNumber> {
 
 fn is_below(value: &Value, bound: &ExactNumber) -> bool {
     match value {
-        // As clients compare it: a bound of a float is a float.
+        // Compare as clients do: as floating-point numbers.
         Value::Number(number) => *number < bound.to_f64(),
         value => exact(value).is_some_and(|it| it < *bound),
     }
@@ -179,7 +179,7 @@ fn is_listed(listed: &Scalar, value: &Value) -> bool {
     }
 }
 
-/// A listed value as JSON has it: decimals are texts.
+/// A listed value as JSON. Decimals become texts.
 pub(super) fn scalar(listed: &Scalar, datatype: Datatype) -> Json {
     match listed {
         Scalar::Text(text) => text.as_str().into(),
@@ -188,7 +188,7 @@ pub(super) fn scalar(listed: &Scalar, datatype: Datatype) -> Json {
     }
 }
 
-/// A bound as JSON has it.
+/// A bound as JSON.
 pub(super) fn number(exact: &ExactNumber) -> Json {
     match exact.to_i64() {
         Some(whole) => whole.into(),
@@ -196,7 +196,7 @@ pub(super) fn number(exact: &ExactNumber) -> Json {
     }
 }
 
-/// What a datatype is called to callers.
+/// The name of a datatype, for callers.
 pub(super) fn noun(datatype: Datatype) -> &'static str {
     match datatype {
         Datatype::String => "a text without NUL",

@@ -12,7 +12,7 @@ use crate::mapping::{Datatype, SourceKind};
 pub struct Catalogue {
     /// The kind of store this was read from.
     pub kind: SourceKind,
-    /// The schema (`public`, a MySQL database); `None` where the store has no such notion.
+    /// The schema (`public`, a MySQL database); `None` if the store has no schemas.
     pub schema: Option<String>,
     /// Tables and views, sorted by name.
     pub tables: Vec<Table>,
@@ -79,8 +79,8 @@ pub struct Column {
     pub many: bool,
     /// Whether it may be NULL.
     pub nullable: bool,
-    /// The closed list of values where the store declares one (an enum type, `ENUM(…)`, or a
-    /// `CHECK (c IN (…))` the adapter could read); empty otherwise.
+    /// The closed list of values, if the store declares one (an enum type, `ENUM(…)`, or a
+    /// constraint `CHECK (c IN (…))` the adapter could read); empty otherwise.
     pub one_of: Vec<String>,
     /// The declared maximum length in characters, for text.
     pub max_length: Option<u32>,

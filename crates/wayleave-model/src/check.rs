@@ -22,9 +22,9 @@ pub fn check(bytes: &[u8], ontology: Option<&Ontology>) -> Result<Mapping, Vec<P
 
 /// A name that several documents claim but that must be unique in a deployment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Clash {
+pub struct NameConflict {
     /// What the name identifies.
-    pub what: Claimed,
+    pub what: UniqueNameKind,
     /// The name.
     pub name: String,
     /// Every document that claims it, at least two.
@@ -34,7 +34,7 @@ pub struct Clash {
 /// Kinds of names that must be unique in a deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Claimed {
+pub enum UniqueNameKind {
     /// A dataset's name.
     Dataset,
     /// A connection's id.
@@ -43,12 +43,12 @@ pub enum Claimed {
     Tool,
 }
 
-impl fmt::Display for Clash {
+impl fmt::Display for NameConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.what {
-            Claimed::Dataset => "dataset",
-            Claimed::Connection => "connection",
-            Claimed::Tool => "tool",
+            UniqueNameKind::Dataset => "dataset",
+            UniqueNameKind::Connection => "connection",
+            UniqueNameKind::Tool => "tool",
         };
         let documents: Vec<_> = self
             .documents
@@ -64,20 +64,23 @@ impl fmt::Display for Clash {
     }
 }
 
-/// The names that more than one of these documents claims. Each document comes with a name for
+/// Finds the names that more than one document claims. Each document is paired with a name for
 /// messages, such as its path.
-pub fn clashes<'a>(documents: impl IntoIterator<Item = (&'a str, &'a Mapping)>) -> Vec<Clash> {
-    let mut claims: BTreeMap<(Claimed, String), Vec<&str>> = BTreeMap::new();
+pub fn clashes<'a>(
+    documents: impl IntoIterator<Item = (&'a str, &'a Mapping)>,
+) -> Vec<NameConflict> {
+    let mut claims: BTreeMap<(UniqueNameKind, String), Vec<&str>> = BTreeMap::new();
     for (document, mapping) in documents {
-        let dataset = std::iter::once((Claimed::Dataset, mapping.dataset.name.value.clone()));
+        let dataset =
+            std::iter::once((UniqueNameKind::Dataset, mapping.dataset.name.value.clone()));
         let connections = mapping
             .connections
             .iter()
-            .map(|entry| (Claimed::Connection, entry.id.value.clone()));
+            .map(|entry| (UniqueNameKind::Connection, entry.id.value.clone()));
         let tools = mapping
             .capabilities
             .iter()
-            .map(|entry| (Claimed::Tool, entry.tool_name(&mapping.dataset)));
+            .map(|entry| (UniqueNameKind::Tool, entry.tool_name(&mapping.dataset)));
         for claim in dataset.chain(connections).chain(tools) {
             claims.entry(claim).or_default().push(document);
         }
@@ -85,7 +88,7 @@ pub fn clashes<'a>(documents: impl IntoIterator<Item = (&'a str, &'a Mapping)>) 
     claims
         .into_iter()
         .filter(|(_, documents)| documents.len() > 1)
-        .map(|((what, name), documents)| Clash {
+        .map(|((what, name), documents)| NameConflict {
             what,
             name,
             documents: documents.into_iter().map(str::to_owned).collect(),

@@ -1,4 +1,4 @@
-//! What a value written by a caller must be, and how it is told that it is not.
+//! Constraints on values that callers write, and the errors that report violations.
 
 mod pattern;
 
@@ -11,21 +11,21 @@ pub use pattern::{TextPattern, is_portable};
 
 use crate::parse;
 
-/// The field of an error that is about the record as a whole. No field has this name.
+/// The field name in errors about the record as a whole. No field has this name.
 pub const WHOLE_RECORD: &str = "*";
 
-/// One thing that is wrong with a write. A call is answered with all of them.
+/// One error in a write. The answer to a call lists all of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FieldError {
     /// The field or argument, or [`WHOLE_RECORD`].
     pub field: String,
     /// The kind of error.
     pub code: FieldErrorCode,
-    /// What is wrong, in words that name the field.
+    /// The message, which names the field.
     pub message: String,
-    /// The value as it was given; null where none was.
+    /// The value given; null if none was.
     pub value: Json,
-    /// What the value breaks: a bound, a list, a pattern; null where that is no value.
+    /// The violated constraint: a bound, a list, a pattern; null if it has no value.
     pub constraint: Json,
 }
 
@@ -46,14 +46,14 @@ impl FieldError {
         Self::new(WHOLE_RECORD, code, message)
     }
 
-    /// Adds the value that was given.
+    /// Sets the value that was given.
     #[must_use]
     pub fn value(mut self, value: Json) -> Self {
         self.value = value;
         self
     }
 
-    /// Adds what the value breaks.
+    /// Sets the violated constraint.
     #[must_use]
     pub fn constraint(mut self, constraint: impl Into<Json>) -> Self {
         self.constraint = constraint.into();

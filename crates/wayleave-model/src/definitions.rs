@@ -9,21 +9,21 @@ pub(crate) use sections::{DOCUMENT, SECTIONS};
 
 use crate::names::NameKind;
 
-/// Largest document in bytes.
+/// Maximum size of a document, in bytes.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
-/// Longest description in characters.
+/// Maximum length of a description, in characters.
 pub(crate) const MAX_DESCRIPTION: usize = 4000;
-/// Longest title or label in characters.
+/// Maximum length of a title or label, in characters.
 pub(crate) const MAX_TITLE: usize = 200;
-/// Longest name of a table or column in characters.
+/// Maximum length of the name of a table or column, in characters.
 pub(crate) const MAX_IDENTIFIER: usize = 255;
-/// Longest pattern in characters.
+/// Maximum length of a pattern, in characters.
 pub(crate) const MAX_PATTERN: usize = 1000;
-/// Largest compiled pattern in bytes.
+/// Maximum size of a compiled pattern, in bytes.
 pub(crate) const MAX_PATTERN_SIZE: usize = 256 * 1024;
-/// Longest IRI in characters.
+/// Maximum length of an IRI, in characters.
 pub(crate) const MAX_IRI: usize = 1000;
-/// Largest number of digits of a number.
+/// Maximum length of a number in quotes, in bytes.
 pub(crate) const MAX_NUMBER: usize = 400;
 
 /// A table of the document.
@@ -31,7 +31,7 @@ pub(crate) const MAX_NUMBER: usize = 400;
 pub(crate) struct Section {
     /// Its header.
     pub(crate) header: &'static str,
-    /// What it is for, in Markdown.
+    /// Its description, in Markdown.
     pub(crate) about: &'static str,
     /// Its keys, in canonical order.
     pub(crate) keys: &'static [Key],
@@ -52,14 +52,14 @@ pub(crate) struct Key {
     /// The shape of its value.
     pub(crate) shape: Shape,
     /// Whether it is required, and what its absence means.
-    pub(crate) absent: Absent,
-    /// What it says, in Markdown.
+    pub(crate) absent: AbsentKey,
+    /// Its description, in Markdown.
     pub(crate) about: &'static str,
 }
 
 /// What the absence of a key means.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Absent {
+pub(crate) enum AbsentKey {
     /// The key is required.
     Refused,
     /// Nothing.
@@ -75,7 +75,7 @@ pub(crate) enum Shape {
     Name(NameKind),
     /// One line of text of at most this many characters.
     Line(usize),
-    /// Text of several lines.
+    /// Multi-line text.
     Prose,
     /// The name of a table or column, as in the store.
     Identifier,
@@ -96,7 +96,7 @@ pub(crate) enum Shape {
     FieldSets,
     /// True or false.
     Flag,
-    /// A whole number from zero.
+    /// A non-negative whole number.
     Count,
     /// A number, as TOML number or as exact text.
     Number,
@@ -106,9 +106,9 @@ pub(crate) enum Shape {
     Pattern,
     /// A mask.
     Mask,
-    /// What a field is computed from.
+    /// An expression.
     Expression,
-    /// Expressions under names of their own.
+    /// Named expressions.
     Measures,
     /// Columns of this stream's table, each with a field of the other stream.
     Joins,
@@ -116,7 +116,7 @@ pub(crate) enum Shape {
     Table(&'static Section),
     /// A list of tables.
     Tables(&'static Section),
-    /// Tables under names of their own.
+    /// Named tables.
     Named(NameKind, &'static Section),
 }
 
@@ -148,7 +148,7 @@ impl Shape {
         }
     }
 
-    /// Largest number of entries of a value of this shape.
+    /// Maximum number of entries in a value of this shape.
     pub(crate) const fn most(self) -> usize {
         match self {
             Self::Named(NameKind::Stream | NameKind::Field, _) => 2000,

@@ -23,7 +23,7 @@ use crate::sensitive;
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// What kind of change it is.
+    /// The kind of change.
     pub kind: ChangeKind,
     /// The entry that changes, such as `streams.people.fields.status`.
     pub path: String,
@@ -33,7 +33,8 @@ pub struct Change {
     pub risks: Vec<Risk>,
 }
 
-/// The changes from an old mapping, or from nothing, to a new one. Empty exactly if both are equal.
+/// The changes from an old mapping, or from nothing, to a new one. Empty exactly if both are equal,
+/// apart from an analyzer without effect.
 pub fn diff(old: Option<&Mapping>, new: &Mapping) -> Vec<Change> {
     let mut changes = Changes::default();
     match old {
@@ -88,7 +89,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", sensitive::redact(&flat))
 }
 
-/// Names in backticks, with commas; `nothing` where there are none.
+/// Names in backticks, with commas; `nothing` if there are none.
 fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
     if names.is_empty() {

@@ -7,9 +7,9 @@
 //! sum(amount) / count_distinct(order_id)
 //! ```
 //!
-//! [`parse`] reads a text into [`Syntax`], which knows where each part stands. [`Formula`] is the
-//! same after typing: every part has a datatype, every conversion is written out, and a leaf is
-//! whatever the reader puts there: the path of a field here, a column of a store in a plan.
+//! [`parse`] turns a text into [`Syntax`], whose nodes carry their spans. [`Formula`] is the typed
+//! form: every node has a datatype, every conversion is explicit, and the type of leaves is a
+//! parameter: the path of a field here, a column of a store in a plan.
 
 mod coerce;
 mod formula;
@@ -22,34 +22,35 @@ mod typing;
 use std::fmt;
 use std::ops::Range;
 
-pub use formula::{Aggregated, Arithmetic, Formula, Literal, Node};
+pub use formula::{AggregateTerm, Arithmetic, Formula, Literal, Node};
 pub use parse::parse;
 pub use typing::{FieldTypes, Path, UnknownPath, type_field, type_measure};
 
 use crate::mapping::{AggregateOp, ExactNumber};
 
-/// The most characters of an expression.
+/// Maximum length of an expression, in characters.
 pub const MAX_EXPRESSION: usize = 1_000;
-/// How deep parts of an expression may be nested.
+/// Maximum nesting depth of an expression.
 pub const MAX_NESTING: usize = 32;
-/// How many digits after the point a quotient keeps, rounded half away from zero.
+/// Decimal places of a quotient, which is rounded half away from zero.
 pub const QUOTIENT_DIGITS: u8 = 6;
-/// The most digits after the point that `round` takes.
+/// Maximum number of decimal places that `round` takes.
 pub const MAX_ROUND_DIGITS: u8 = 12;
-/// The most fields an expression may be computed from, those that are computed themselves included.
+/// Maximum number of field references in an expression, including those in the computed fields it
+/// uses.
 pub(crate) const MAX_LEAVES: usize = 128;
-/// How many computed fields may be computed one from the other.
+/// Maximum length of a chain of computed fields, each computed from the next.
 pub(crate) const MAX_CHAIN: usize = 32;
-/// How deep a formula may be once every computed field in it is replaced. Whoever reads one, and some
-/// stores, take stack for it.
+/// Maximum depth of a formula after its computed fields are expanded. Readers of formulas, and some
+/// stores, recurse to that depth.
 pub(crate) const MAX_DEPTH: usize = 256;
-/// The most relations a path follows.
+/// Maximum number of relations in a path.
 pub const MAX_HOPS: usize = 4;
-/// The most relations that the computed fields and measures of one stream follow together. A plan joins
-/// a table for each, and a caller's own paths come on top.
+/// Maximum number of relations that the computed fields and measures of one stream follow together.
+/// A plan joins a table for each, in addition to those of the caller's own paths.
 pub const MAX_FOLLOWED_RELATIONS: usize = 24;
 
-/// Why a text is no expression, and which bytes of it say so.
+/// Why a text is not a valid expression, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ExpressionError {
@@ -57,7 +58,7 @@ pub struct ExpressionError {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
-    /// The bytes of the text.
+    /// The byte range in the text.
     pub span: Range<usize>,
 }
 
@@ -76,16 +77,16 @@ impl ExpressionError {
     }
 }
 
-/// A part of an expression as it is written.
+/// A node of the syntax tree of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Syntax {
-    /// What it is.
+    /// The kind of node.
     pub kind: SyntaxKind,
-    /// Its bytes in the text.
+    /// Its byte range in the text.
     pub span: Range<usize>,
 }
 
-/// What a part of an expression is.
+/// The kind of a syntax node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SyntaxKind {
     /// `'text'`
@@ -104,30 +105,30 @@ pub enum SyntaxKind {
     Not(Box<Syntax>),
     /// `x is null`, `x is not null`
     IsNull {
-        /// What is looked at.
+        /// The operand.
         value: Box<Syntax>,
-        /// `is not null`.
+        /// Whether it is `is not null`.
         negated: bool,
     },
     /// `a + b`
     Binary {
-        /// What joins the two.
+        /// The operator.
         operator: Operator,
-        /// The left part.
+        /// The left operand.
         left: Box<Syntax>,
-        /// The right part.
+        /// The right operand.
         right: Box<Syntax>,
     },
     /// `round(x, 2)`
     Call {
-        /// What is called.
+        /// The function.
         function: Function,
-        /// The parts it is given.
+        /// The arguments.
         arguments: Vec<Syntax>,
     },
 }
 
-/// What joins two parts of an expression.
+/// A binary operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operator {
     /// `+ - * /`
@@ -154,7 +155,7 @@ impl fmt::Display for Operator {
     }
 }
 
-/// How two values are compared. A comparison with null is false.
+/// A comparison operator. A comparison with null is false.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// Equal.
@@ -172,7 +173,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// How an expression writes it.
+    /// Its spelling in an expression.
     pub const fn symbol(self) -> &'static str {
         match self {
             Self::Eq => "=",
@@ -185,10 +186,10 @@ impl Comparison {
     }
 }
 
-/// What an expression may call.
+/// A function that an expression may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Function {
-    /// `coalesce(a, b, …)`: the first that is not null.
+    /// `coalesce(a, b, …)`: the first value that is not null.
     Coalesce,
     /// `round(x, digits)`: half away from zero.
     Round,

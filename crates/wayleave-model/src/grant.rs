@@ -1,4 +1,4 @@
-//! The vocabulary of authority: kinds of tokens, and scopes beyond reading.
+//! The vocabulary of authority: kinds of tokens, their scopes and claims, and the terms of grants.
 
 mod claims;
 mod secret;
@@ -13,15 +13,15 @@ pub use claims::{Claim, Claims, bind, claim_of, visit_operands};
 pub use secret::{MalformedToken, TokenHash, TokenSecret};
 pub use terms::{NotARowFilter, RowFilter, StreamTerms, Terms};
 
-/// What a token may do besides reading what its grants allow.
+/// A class of operations that a token may perform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// Read, and call granted capabilities.
     Runtime,
-    /// Also connect datasets and run workups.
+    /// Connect datasets and run workups.
     Builder,
-    /// Also author mappings.
+    /// Author mappings.
     Dev,
 }
 
@@ -75,12 +75,12 @@ impl FromStr for Scope {
 pub struct Scopes(u8);
 
 impl Scopes {
-    /// No scope at all.
+    /// The empty set.
     pub const NONE: Self = Self(0);
-    /// Reading alone.
+    /// Only [`Scope::Runtime`].
     pub const RUNTIME: Self = Self(Scope::Runtime.bit());
 
-    /// Whether a scope is among them.
+    /// Whether the set contains a scope.
     pub const fn contains(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
     }
@@ -161,7 +161,7 @@ impl TokenKind {
         }
     }
 
-    /// The kind that a text has by its prefix. The rest of it may still be invalid.
+    /// The kind whose prefix a text has. The rest of the text may still be invalid.
     pub fn from_prefix_of(text: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|kind| text.starts_with(kind.prefix()))

@@ -1,8 +1,8 @@
 //! The mapping: which data of a source may be seen, and under which names.
 //!
-//! These are the types of a mapping document after its defaults are filled in. They are plain
-//! values: holding one proves nothing about who agreed to it. [`crate::parse`] reads them,
-//! [`crate::print`] writes them, and only [`crate::ratify`] can say that one is ratified.
+//! The types of a mapping document, with defaults filled in. They are plain values: holding one
+//! proves nothing about who agreed to it. [`crate::parse`] reads them, [`crate::print`] writes
+//! them, and only [`crate::ratify`] makes one ratified.
 
 mod computed;
 mod exact;
@@ -21,8 +21,8 @@ use crate::mask::Mask;
 
 /// A whole mapping document.
 ///
-/// Streams, fields, relations, connections and capabilities keep the order in which the
-/// document names them: it is the order in which people and agents are shown them.
+/// Streams, fields, relations, connections and capabilities keep the document's order, in which
+/// people and agents see them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
     /// The dataset's name, kind and schema.
@@ -84,27 +84,27 @@ pub struct Dataset {
     pub description: Option<Spanned<String>>,
     /// The kind of store it is read from.
     pub kind: Spanned<SourceKind>,
-    /// The schema its tables are in, where the store has schemas.
+    /// The schema of its tables, if the store has schemas.
     pub schema: Option<Spanned<String>>,
     /// The base of predicate IRIs. Default: `urn:wayleave:<name>#`.
     pub iri: Spanned<String>,
 }
 
 impl Dataset {
-    /// The base of predicate IRIs when the document names none.
+    /// The default base of predicate IRIs.
     pub fn default_iri(name: &str) -> String {
         format!("urn:wayleave:{name}#")
     }
 
     /// The name of the dataset's own work-up tool: `workup_<name>`, with `-` as `_`.
     ///
-    /// Dataset names hold no `_`, so two names never give the same tool.
+    /// Dataset names contain no `_`, so no two datasets share a tool name.
     pub fn workup_tool(&self) -> String {
         workup_tool(&self.name)
     }
 }
 
-/// The tool that works up entities of the dataset of that name.
+/// The name of a dataset's work-up tool.
 pub fn workup_tool(dataset: &str) -> String {
     format!("workup_{}", dataset.replace('-', "_"))
 }
@@ -140,19 +140,19 @@ pub struct Stream {
     pub table: Spanned<String>,
     /// The fields that identify a record, in key order; never empty.
     pub key: Vec<Spanned<String>>,
-    /// The field that names a record for people.
+    /// The field with a record's title for people.
     pub title: Option<Spanned<String>>,
-    /// The field that says when a record's event happened.
+    /// The field with the time of a record's event.
     pub event_time: Option<Spanned<String>>,
     /// The field that increases whenever a record changes.
     pub updated: Option<Spanned<String>>,
     /// The field that marks a record as deleted.
     pub deleted: Option<Spanned<String>>,
-    /// The fields full-text search reads.
+    /// The fields that full-text search covers.
     pub search: Vec<Spanned<String>>,
-    /// How the words of these fields are made; absent means [`SearchAnalyzer::English`].
+    /// The analyzer of these fields; absent means [`SearchAnalyzer::English`].
     pub analyzer: Option<Spanned<SearchAnalyzer>>,
-    /// Sets of fields no two records share, besides the key.
+    /// Sets of fields that are unique across records, besides the key.
     pub unique: Vec<Spanned<Vec<Spanned<String>>>>,
     /// What the stream holds, for people and agents.
     pub description: Option<Spanned<String>>,
@@ -160,12 +160,12 @@ pub struct Stream {
     pub fields: Vec<Arc<Field>>,
     /// The relations.
     pub relations: Vec<Arc<Relation>>,
-    /// What can be measured under a name.
+    /// The named measures.
     pub measures: Vec<Arc<NamedMeasure>>,
 }
 
 impl Stream {
-    /// How the words of its searched fields are made.
+    /// The analyzer of its searched fields, or the default.
     pub fn search_analyzer(&self) -> SearchAnalyzer {
         let declared = self.analyzer.as_ref();
         declared.map_or_else(SearchAnalyzer::default, |it| it.value)
@@ -209,7 +209,7 @@ impl Stream {
 pub struct Field {
     /// The field's name.
     pub name: Spanned<String>,
-    /// The column it is read from, or what it is computed from.
+    /// The column it is read from, or the expression it is computed from.
     pub origin: Origin,
     /// The datatype of its values.
     pub datatype: Spanned<Datatype>,
@@ -227,13 +227,13 @@ pub struct Field {
     pub one_of: Spanned<Vec<Spanned<Scalar>>>,
     /// A regular expression that some part of the text must match.
     pub pattern: Option<Spanned<String>>,
-    /// The least length of text, in characters.
+    /// Minimum length of the text, in characters.
     pub min_length: Option<Spanned<u32>>,
-    /// The greatest length of text, in characters.
+    /// Maximum length of the text, in characters.
     pub max_length: Option<Spanned<u32>>,
-    /// The least value of a number.
+    /// Minimum of a number.
     pub min_value: Option<Spanned<ExactNumber>>,
-    /// The greatest value of a number.
+    /// Maximum of a number.
     pub max_value: Option<Spanned<ExactNumber>>,
     /// Whether filters may name it. Default: true for scalars.
     pub filter: Spanned<bool>,
@@ -241,12 +241,12 @@ pub struct Field {
     pub sort: Spanned<bool>,
     /// The aggregates it offers, in canonical order. Default: all its datatype allows.
     pub aggregate: Spanned<Vec<AggregateOp>>,
-    /// What every grant shows of it at most, in place of its values.
+    /// The mask required of every grant: a grant may only apply one that reveals no more.
     pub mask: Option<Spanned<Mask>>,
 }
 
 impl Field {
-    /// A field of that name and datatype with every default.
+    /// A field with this name and datatype, and defaults for everything else.
     pub fn new(name: Spanned<String>, datatype: Spanned<Datatype>) -> Self {
         let scalar = Self::scalar(datatype.value, false);
         Self {
@@ -279,7 +279,7 @@ impl Field {
         }
     }
 
-    /// What it is computed from, unless it is stored.
+    /// The expression it is computed from, unless it is read from a column.
     pub fn compute(&self) -> Option<&Spanned<Expression>> {
         match &self.origin {
             Origin::Column(_) => None,
@@ -292,13 +292,12 @@ impl Field {
         Self::scalar(self.datatype.value, self.many.value)
     }
 
-    /// Whether values of that shape are single and comparable: the default of `filter` and
-    /// `sort`.
+    /// Whether such a field holds single, comparable values: the default of `filter` and `sort`.
     pub fn scalar(datatype: Datatype, many: bool) -> bool {
         !many && datatype != Datatype::Json
     }
 
-    /// The aggregates a field of that shape offers when the document names none.
+    /// The default aggregates of such a field.
     pub fn default_aggregate(datatype: Datatype, many: bool) -> Vec<AggregateOp> {
         if many {
             Vec::new()
@@ -351,7 +350,7 @@ pub struct Relation {
 }
 
 impl Relation {
-    /// The edge's type when the document names none.
+    /// The default type of an edge.
     pub fn default_type(name: &str) -> String {
         name.to_ascii_uppercase()
     }
@@ -369,25 +368,25 @@ pub struct Join {
 /// `[capabilities.<name>]`: a validated write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capability {
-    /// The capability's name. [`tool_name`](Self::tool_name) makes a tool's of it.
+    /// The capability's name. For its tool's, see [`tool_name`](Self::tool_name).
     pub name: Spanned<String>,
-    /// The connection whose records it writes; `None` where the dataset has only one.
+    /// The connection whose records it writes; `None` means the dataset's only one.
     pub connection: Option<Spanned<String>>,
     /// The stream it writes to.
     pub stream: Spanned<String>,
-    /// What it does.
+    /// The kind of write.
     pub action: Spanned<Action>,
-    /// The fields a caller may give; empty for `delete`.
+    /// The fields a caller may set; empty for `delete`.
     pub fields: Vec<Spanned<String>>,
     /// The source for writes, declared separately from the one that is read.
     pub source: Spanned<String>,
-    /// Whether callers may give an idempotency key, which is kept in the source. Default: false.
+    /// Whether callers may give an idempotency key, which is stored in the source. Default: false.
     pub idempotency: Spanned<bool>,
     /// What it does, for people and agents.
     pub description: Option<Spanned<String>>,
 }
 
-/// Arguments of a capability's tool that are not fields. No field that a caller gives may have one
+/// Arguments of a capability's tool that are not fields. No field that a caller sets may have one
 /// of these names.
 pub const WRITE_OPTIONS: [&str; 3] = ["dry_run", "idempotency_key", "if_updated"];
 
@@ -397,7 +396,7 @@ impl Capability {
         format!("{}_{}", dataset.name.replace('-', "_"), self.name)
     }
 
-    /// Whether a caller may give a value of that field.
+    /// Whether a caller may set this field.
     pub fn writes(&self, field: &str) -> bool {
         self.fields.iter().any(|name| name.as_str() == field)
     }

@@ -1,6 +1,6 @@
-//! Masks: how a field is shown to whoever may know that it is there, and not what it holds.
+//! Masks: what is shown of a field to callers who may know that it exists, but not its values.
 //!
-//! Only the words are here. What a mask makes of a value is the planner's.
+//! Defines only the vocabulary; the planner applies masks to values.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -25,41 +25,41 @@ use crate::mapping::Datatype;
 pub enum Mask {
     /// Nothing of the value, not even whether there is one.
     Redact,
-    /// The last four characters of a text or number of more than eight.
+    /// The last four characters of a text or number with more than eight.
     Last4,
     /// The year of a date or datetime, in UTC.
     Year,
-    /// The range of that width which a number is in.
+    /// The range of this width that contains the number.
     Bucket(NonZeroU64),
-    /// A pseudonym: the same for the same value, and nothing else about it.
+    /// A pseudonym: equal for equal values, and reveals nothing else about them.
     Token(TokenScope),
 }
 
-/// Where two tokens of one value are the same.
+/// The scope within which equal values have equal tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TokenScope {
-    /// Under one grant.
+    /// One grant.
     Grant,
-    /// Under every grant of the project that asks for this.
+    /// Every grant of the project that uses this scope.
     Project,
 }
 
-/// A text that is no mask.
+/// The text is not a mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a mask is {MASKS}")]
 pub struct NotAMask;
 
-/// The masks, as a sentence lists them.
+/// The list of masks, for messages.
 pub const MASKS: &str =
     "`redact`, `last4`, `year`, `bucket:WIDTH` with a whole number, `token` or `token:project`";
-/// The pattern of all masks.
+/// The pattern that every mask matches.
 pub(crate) const PATTERN: &str =
     "^(redact|last4|year|bucket:[1-9][0-9]{0,17}|token|token:project)$";
-/// The greatest width of a bucket.
+/// Maximum width of a bucket.
 const MAX_WIDTH: u64 = 999_999_999_999_999_999;
 
 impl Mask {
-    /// Whether values of a datatype can be shown so.
+    /// Whether the mask applies to values of a datatype.
     pub const fn fits(self, datatype: Datatype) -> bool {
         match self {
             Self::Redact => true,
@@ -76,7 +76,7 @@ impl Mask {
         }
     }
 
-    /// The datatypes it is for, in words.
+    /// The datatypes it applies to, in words.
     pub const fn suits(self) -> &'static str {
         match self {
             Self::Redact => "every datatype",
@@ -99,7 +99,7 @@ impl Mask {
         }
     }
 
-    /// Whether it tells no more than another: it is the same, shows nothing at all, or is a token
+    /// Whether it reveals no more than another mask: it is equal, reveals nothing, or is a token
     /// that fewer grants share.
     pub fn is_within(self, other: Self) -> bool {
         self == other
@@ -138,7 +138,7 @@ impl FromStr for Mask {
             "token:project" => Self::Token(TokenScope::Project),
             _ => {
                 let width = text.strip_prefix("bucket:").ok_or(NotAMask)?;
-                // One spelling a width, so that two documents that say the same are the same.
+                // Accept one spelling per width, so that equal masks have equal text.
                 let plain = width.bytes().all(|it| it.is_ascii_digit()) && !width.starts_with('0');
                 let width = width.parse().ok().filter(|it| *it <= MAX_WIDTH && plain);
                 Self::Bucket(width.and_then(NonZeroU64::new).ok_or(NotAMask)?)

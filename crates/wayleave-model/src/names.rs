@@ -101,7 +101,7 @@ impl NameKind {
             })
     }
 
-    /// Why no capability may have a tool of that name, if none may.
+    /// Why a capability's tool cannot have this name; `None` if it can.
     pub fn reserved_tool(name: &str) -> Option<&'static str> {
         if TOOLS.contains(&name) {
             Some("a tool of Wayleave has that name")

@@ -1,9 +1,9 @@
-//! Finds the name that a mistyped one probably means.
+//! Finds the name that was probably meant by a mistyped one.
 
-/// The candidate nearest to a name, if one is near enough to be a typing mistake.
+/// Returns the candidate closest to a name, if the difference could be a typing mistake.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = name.to_lowercase().chars().collect();
-    // A third of the name may differ, at least one character.
+    // A third of the characters may differ: at least one, at most four.
     let allowed = (wanted.len() / 3).clamp(1, 4);
     candidates
         .into_iter()

@@ -3,7 +3,7 @@
 //! It knows types, and nothing about tables. A relation with an unmapped end is left to the
 //! structural rules, so that one mistake is one problem.
 
-use crate::definitions::{Absent, Key, Section, Shape};
+use crate::definitions::{AbsentKey, Key, Section, Shape};
 use crate::mapping::{Mapping, Relation, Spanned, Stream};
 use crate::names::NameKind;
 use crate::nearest::nearest;
@@ -48,13 +48,13 @@ pub(crate) static ONTOLOGY: Section = Section {
         Key {
             name: "entity_types",
             shape: Shape::Tables(&ENTITY_TYPE),
-            absent: Absent::Refused,
+            absent: AbsentKey::Refused,
             about: "The classes a stream may have as `type`.",
         },
         Key {
             name: "relation_types",
             shape: Shape::Tables(&RELATION_TYPE),
-            absent: Absent::Means("no relation is allowed"),
+            absent: AbsentKey::Means("no relation is allowed"),
             about: "The types a relation may have.",
         },
     ],
@@ -67,13 +67,13 @@ pub(crate) static ENTITY_TYPE: Section = Section {
         Key {
             name: "name",
             shape: Shape::Name(NameKind::Type),
-            absent: Absent::Refused,
+            absent: AbsentKey::Refused,
             about: "Its name.",
         },
         Key {
             name: "description",
             shape: Shape::Prose,
-            absent: Absent::Nothing,
+            absent: AbsentKey::Nothing,
             about: "What it means.",
         },
     ],
@@ -86,25 +86,25 @@ pub(crate) static RELATION_TYPE: Section = Section {
         Key {
             name: "name",
             shape: Shape::Name(NameKind::Type),
-            absent: Absent::Refused,
+            absent: AbsentKey::Refused,
             about: "Its name.",
         },
         Key {
             name: "domain",
             shape: Shape::Name(NameKind::Type),
-            absent: Absent::Refused,
+            absent: AbsentKey::Refused,
             about: "The entity type it starts at.",
         },
         Key {
             name: "range",
             shape: Shape::Name(NameKind::Type),
-            absent: Absent::Refused,
+            absent: AbsentKey::Refused,
             about: "The entity type it leads to.",
         },
         Key {
             name: "description",
             shape: Shape::Prose,
-            absent: Absent::Nothing,
+            absent: AbsentKey::Nothing,
             about: "What it means.",
         },
     ],
@@ -163,7 +163,7 @@ impl Ontology {
             .find(|relation| relation.name == name)
     }
 
-    /// The problems of the ontology itself.
+    /// Checks the ontology itself.
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let entities: Vec<_> = self
@@ -205,7 +205,7 @@ impl Ontology {
             .at(name.span.clone())
     }
 
-    /// The problems of a mapping under this ontology.
+    /// Checks a mapping against this ontology.
     pub fn enforce(&self, mapping: &Mapping) -> Vec<Problem> {
         let mut problems = Vec::new();
         for stream in &mapping.streams {

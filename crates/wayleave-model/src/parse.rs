@@ -86,15 +86,15 @@ pub(crate) fn shapes<'a>(
     }
 }
 
-/// Entries that exist and could not be read.
+/// Entries that exist but could not be read.
 #[derive(Debug, Default)]
-struct Broken {
+struct UnreadableEntries {
     streams: BTreeSet<String>,
     fields: BTreeSet<(String, String)>,
     relations: BTreeSet<(String, String)>,
 }
 
-/// The start of the line of a problem.
+/// Offset of the line in which a problem starts.
 fn line_of(source: &str, problem: &Problem) -> Option<usize> {
     let Range { start, .. } = problem.span.clone()?;
     let before = source.get(..start.min(source.len()))?;

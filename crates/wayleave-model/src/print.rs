@@ -1,4 +1,4 @@
-//! The canonical text of a mapping: what [`crate::parse`] reads back as the same mapping.
+//! Prints a mapping as canonical text, which [`crate::parse`] reads back as an equal mapping.
 //!
 //! Omits keys with their default value. Comments are not part of a mapping, so they are not
 //! printed.

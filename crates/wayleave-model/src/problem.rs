@@ -18,9 +18,9 @@ use crate::sensitive;
 /// One thing wrong with a document, or between a document and a live source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What kind of problem it is.
+    /// The kind of problem.
     pub code: ProblemCode,
-    /// What is wrong: lower-case, names in backticks.
+    /// The message: lower-case, names in backticks.
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
@@ -144,13 +144,13 @@ pub fn any_errors(problems: &[Problem]) -> bool {
 
 /// Formats foreign text for a message: in backticks, on one line, short, and never a secret.
 pub fn shown(text: &str) -> String {
-    const LONGEST: usize = 64;
+    const MAX_SHOWN_CHARS: usize = 64;
     if sensitive::looks_like_dsn(text) {
         return "(withheld: it looks like a connection string)".to_owned();
     }
     let plain: String = text
         .chars()
-        .take(LONGEST)
+        .take(MAX_SHOWN_CHARS)
         .map(|c| {
             if c.is_control() || sensitive::is_hidden(c) || c == '`' {
                 '\u{fffd}'
@@ -159,7 +159,7 @@ pub fn shown(text: &str) -> String {
             }
         })
         .collect();
-    let dots = if text.chars().nth(LONGEST).is_some() {
+    let dots = if text.chars().nth(MAX_SHOWN_CHARS).is_some() {
         "…"
     } else {
         ""

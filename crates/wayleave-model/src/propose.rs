@@ -49,7 +49,7 @@ pub struct ProposeOptions {
     pub label: Option<String>,
     /// The declared source the connection reads.
     pub source: String,
-    /// Values of its columns, where the operator asked for them to be read.
+    /// Sampled values of its columns, if the operator requested them.
     pub samples: Samples,
 }
 
@@ -78,26 +78,26 @@ pub struct Proposal {
     /// The draft, as TOML.
     pub text: String,
     /// The parts of the source that are not in it, and why.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<Omission>,
     /// Notes for the human about the draft as a whole.
     pub notes: Vec<Note>,
 }
 
 /// A table, or a column of one, that a draft leaves out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
+pub struct Omission {
     /// The table, exactly as in the store.
     pub table: String,
     /// The column; `None` if the whole table is left out.
     pub column: Option<String>,
     /// Why.
-    pub reason: Why,
+    pub reason: OmissionReason,
 }
 
 /// Why something is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum OmissionReason {
     /// The column's name says its values are secret.
     Secret(sensitive::Reason),
     /// The column holds bytes, for which there is no datatype.
@@ -117,7 +117,7 @@ pub enum Why {
     NoFields,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for OmissionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Secret(reason) => reason.fmt(f),
@@ -145,7 +145,7 @@ pub enum Note {
     NoStreams,
     /// The draft is larger than a mapping may be.
     TooLarge {
-        /// Its bytes.
+        /// Its size in bytes.
         bytes: usize,
         /// The largest allowed size.
         most: usize,
@@ -166,9 +166,13 @@ impl fmt::Display for Note {
     }
 }
 
-/// Writes a draft over a catalogue.
+/// Proposes a mapping of a catalogue.
 pub fn propose(catalogue: &Catalogue, options: &ProposeOptions) -> Proposal {
-    let draft = choose::draft(catalogue, &naming::Given::default(), &options.samples);
+    let draft = choose::draft(
+        catalogue,
+        &naming::ExistingNames::default(),
+        &options.samples,
+    );
     let text = render::document(&draft, catalogue, options);
     let mut notes = Vec::new();
     if !draft.streams.iter().any(draft::Stream::is_served) {

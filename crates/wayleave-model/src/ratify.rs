@@ -1,13 +1,12 @@
 //! The life of a mapping as types: `Draft` → `Proposed` → `Ratified`.
 //!
-//! **The invariant.** A [`Ratified`] value exists only if, in this process, the digest of the
-//! exact bytes was compared with a [`Ratification`] and those bytes were parsed without a
-//! problem. Its fields are private to this module, it has no `Default`, `Clone`, `Deserialize`
-//! or mutable access, and the two functions that build one, [`ratify`] and [`verify`], both
-//! make that comparison. Whatever serves records asks for a `Ratified<Mapping>`, so nothing
-//! else can be served.
+//! **The invariant.** A [`Ratified`] value exists only if, in this process, the digest of the exact
+//! bytes was compared with a [`Ratification`] and those bytes were parsed without a problem. Its
+//! fields are private to this module, it has no `Default`, `Clone`, `Deserialize` or mutable
+//! access, and the two functions that build one, [`ratify`] and [`verify`], both make that
+//! comparison. Code that serves records takes a `Ratified<Mapping>`, so nothing else can be served.
 //!
-//! This module does not know where bytes or ratifications are kept, nor what time it is: the
+//! This module does not know where bytes or ratifications are stored, nor what time it is: the
 //! ledger and the caller do.
 
 use std::ops::Deref;
@@ -40,14 +39,14 @@ impl Draft {
     }
 
     /// Checks the draft; a draft with problems stays a draft.
-    pub fn propose(self, ontology: Option<&Ontology>) -> Result<Proposed, Rejected> {
+    pub fn propose(self, ontology: Option<&Ontology>) -> Result<Proposed, RejectedDraft> {
         match check::check(&self.bytes, ontology) {
             Ok(mapping) => Ok(Proposed {
                 digest: Digest::from_bytes(&self.bytes),
                 mapping,
                 bytes: self.bytes,
             }),
-            Err(problems) => Err(Rejected {
+            Err(problems) => Err(RejectedDraft {
                 draft: self,
                 problems,
             }),
@@ -55,17 +54,17 @@ impl Draft {
     }
 }
 
-/// A draft that does not check.
+/// A draft that failed the check.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the mapping has {} problem(s)", problems.len())]
-pub struct Rejected {
+pub struct RejectedDraft {
     /// The draft, unchanged.
     pub draft: Draft,
-    /// What is wrong with it; never empty.
+    /// Its problems; never empty.
     pub problems: Vec<Problem>,
 }
 
-/// A mapping that checks and waits for a human.
+/// A mapping that passed the check and waits for a human's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proposed {
     bytes: Vec<u8>,
@@ -90,15 +89,15 @@ impl Proposed {
     }
 }
 
-/// A human's act: this dataset is these bytes. A value without power of its own; it becomes
-/// binding in the ledger, whose entry says when.
+/// A human's agreement that these bytes define the dataset. The value alone has no effect: it
+/// becomes binding in the ledger, whose entry has the time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ratification {
     /// The dataset's name.
     pub dataset: String,
     /// The digest of the bytes the human read.
     pub digest: Digest,
-    /// The digest it replaces; none for a dataset's first ratification.
+    /// The digest it replaces; `None` for a dataset's first ratification.
     pub replaces: Option<Digest>,
     /// Who ratified.
     pub who: String,
@@ -125,7 +124,7 @@ pub struct Ratified<T> {
 }
 
 impl<T> Ratified<T> {
-    /// The act that made it so.
+    /// The ratification of the value.
     pub fn ratification(&self) -> &Ratification {
         &self.ratification
     }
@@ -149,34 +148,34 @@ impl<T> Deref for Ratified<T> {
     }
 }
 
-/// Bytes that cannot be served.
+/// Why bytes cannot be served.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
     /// The bytes are not the ones that were ratified.
     #[error("the bytes are {found}, and {expected} was ratified")]
     Digest {
-        /// What was ratified.
+        /// The ratified digest.
         expected: Digest,
-        /// What is there.
+        /// The digest of the bytes.
         found: Digest,
     },
     /// The bytes name another dataset than the ratification.
     #[error("the mapping names dataset `{found}`, and `{expected}` was ratified")]
     Dataset {
-        /// What was ratified.
+        /// The ratified dataset.
         expected: String,
-        /// What the bytes say.
+        /// The dataset that the bytes name.
         found: String,
     },
     /// The bytes are the ratified ones, yet this version does not accept them.
     #[error("the ratified mapping has {} problem(s)", problems.len())]
     Problems {
-        /// What is wrong with them; never empty.
+        /// The problems; never empty.
         problems: Vec<Problem>,
     },
 }
 
-/// Ratifies what a human has read: the act must name the proposal's digest and dataset.
+/// Ratifies a proposal that a human has read: the ratification must name its digest and dataset.
 pub fn ratify(
     proposed: Proposed,
     ratification: Ratification,
@@ -186,10 +185,10 @@ pub fn ratify(
     verify_owned(proposed.bytes, ratification)
 }
 
-/// Reads frozen bytes back as what was ratified: compares the digest and parses, every time.
+/// Verifies frozen bytes against their ratification: compares the digest and parses, every time.
 ///
-/// The ontology is not asked: it is a drafting aid, and what was ratified under an older one
-/// stays ratified.
+/// Ignores the ontology: it is a drafting aid, and a mapping ratified under an older one stays
+/// ratified.
 pub fn verify(bytes: &[u8], ratification: &Ratification) -> Result<Ratified<Mapping>, VerifyError> {
     verify_owned(bytes.to_vec(), ratification.clone())
 }

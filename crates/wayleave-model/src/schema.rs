@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 pub use reference::{EXAMPLE, mapping_reference_markdown};
 
 use crate::definitions::{
-    Absent, DOCUMENT, MAX_DESCRIPTION, MAX_IDENTIFIER, MAX_IRI, MAX_PATTERN, Section, Shape,
+    AbsentKey, DOCUMENT, MAX_DESCRIPTION, MAX_IDENTIFIER, MAX_IRI, MAX_PATTERN, Section, Shape,
 };
 use crate::expression::MAX_EXPRESSION;
 use crate::names::NameKind;
@@ -33,8 +33,8 @@ fn section(section: &Section) -> Value {
         let mut schema = shape(key.shape);
         if let Some(schema) = schema.as_object_mut() {
             let absent = match key.absent {
-                Absent::Means(means) => format!(" Default: {means}."),
-                Absent::Refused | Absent::Nothing => String::new(),
+                AbsentKey::Means(means) => format!(" Default: {means}."),
+                AbsentKey::Refused | AbsentKey::Nothing => String::new(),
             };
             schema.insert(
                 "description".into(),
@@ -42,7 +42,7 @@ fn section(section: &Section) -> Value {
             );
         }
         properties.insert(key.name.to_owned(), schema);
-        if matches!(key.absent, Absent::Refused) {
+        if matches!(key.absent, AbsentKey::Refused) {
             required.push(json!(key.name));
         }
     }

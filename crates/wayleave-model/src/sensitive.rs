@@ -38,7 +38,7 @@ const UNQUOTED: &str = r#"(?i)\b(?:[a-z]+[_-])?(?:password|passwd|pwd)=[^\s;&"']
 /// `password: …`, `token = "…"`: redacted in foreign text, but not refused.
 const LABELLED: &str = r#"(?i)\b(?:[a-z]+[_-])?(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|authorization)["']?\s*[=:]\s*(?:"[^"]*"|'[^']*'|(?:bearer |basic )?[^\s;,&"'{}\[\]]+)"#;
 
-/// A label followed by the name of the variable that holds the secret, or by yes or no, as in a
+/// A label followed by a reference to the variable that holds the secret, or by a boolean, as in a
 /// client's settings.
 const REFERENCE: &str = r#"(?i)^[^=:]*[=:]\s*(?:true\b|false\b|["'](?:bearer |basic )?\$\{(?:(?:env|input):)?[a-z_][\w-]*\}["']|(?:bearer |basic )?\$\{(?:(?:env|input):)?[a-z_][\w-]*\}(?:["',;)}\]\s]|$))"#;
 
@@ -59,7 +59,7 @@ struct Patterns {
 }
 
 impl Patterns {
-    /// The ranges that match `pattern` and are no person's address.
+    /// The ranges that match `pattern` and are not a person's address.
     fn places(&self, pattern: &Regex, text: &str) -> impl Iterator<Item = Range<usize>> {
         pattern
             .find_iter(text)
@@ -79,7 +79,7 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     })
 });
 
-/// Whether a text looks like a connection string, or holds a password.
+/// Whether a text looks like a connection string, or contains a password.
 pub fn looks_like_dsn(text: &str) -> bool {
     // Without patterns the guard fails closed.
     PATTERNS
@@ -87,8 +87,8 @@ pub fn looks_like_dsn(text: &str) -> bool {
         .is_none_or(|patterns| patterns.places(&patterns.text, text).next().is_some())
 }
 
-/// Whether a raw document, comments included, holds what looks like a connection string.
-pub fn holds_dsn(document: &str) -> bool {
+/// Whether a raw document, comments included, contains text that looks like a connection string.
+pub fn contains_dsn(document: &str) -> bool {
     !dsn_places(document).is_empty()
 }
 

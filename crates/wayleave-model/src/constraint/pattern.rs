@@ -1,14 +1,14 @@
-//! Patterns of texts, matched in linear time as JSON Schema means them.
+//! Regular expressions for texts, matched in linear time with the semantics of JSON Schema.
 //!
-//! Mappings are checked with Rust's syntax; clients read the same text as an ECMA pattern. Where the
-//! two differ in what a class such as `\d` holds, the narrower reading of ECMA decides.
+//! Mappings are checked with Rust's syntax; clients read the same text as an ECMA pattern. Where
+//! the two disagree on the members of a class such as `\d`, ECMA's narrower class applies.
 
 use regex::{Regex, RegexBuilder};
 
 use crate::definitions::MAX_PATTERN_SIZE;
 
-/// The largest compiled pattern, in bytes. Narrower classes take less than those that mappings are
-/// checked with.
+/// Maximum size of a compiled pattern, in bytes. Narrower classes take less than those that
+/// mappings are checked with.
 const MAX_COMPILED_BYTES: usize = 2 * MAX_PATTERN_SIZE;
 
 /// A compiled pattern.
@@ -16,7 +16,7 @@ const MAX_COMPILED_BYTES: usize = 2 * MAX_PATTERN_SIZE;
 pub struct TextPattern(Regex);
 
 impl TextPattern {
-    /// Compiles a pattern of a checked mapping; `None` where it does not compile.
+    /// Compiles a pattern of a checked mapping; `None` if it does not compile.
     pub fn new(pattern: &str) -> Option<Self> {
         let compile = |pattern: &str| {
             let mut builder = RegexBuilder::new(pattern);
@@ -33,7 +33,7 @@ impl TextPattern {
     }
 }
 
-/// Replaces the classes that hold more in Rust than in ECMA.
+/// Replaces the classes that match more characters in Rust than in ECMA.
 fn with_ascii_classes(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern.chars();
@@ -55,7 +55,7 @@ fn with_ascii_classes(pattern: &str) -> String {
     out
 }
 
-/// Whether a pattern means the same to an ECMA engine, so that a client may be shown it.
+/// Whether a pattern means the same to an ECMA engine, so that clients may be given it.
 pub fn is_portable(pattern: &str) -> bool {
     let mut previous = ' ';
     let mut escaped = false;
@@ -65,7 +65,7 @@ pub fn is_portable(pattern: &str) -> bool {
         let next = characters.get(place + 1).copied().unwrap_or(' ');
         if escaped {
             escaped = false;
-            // Escapes that only one of the two knows, or that they read differently.
+            // Escapes that only one engine supports, or that they interpret differently.
             if c.is_ascii_alphanumeric()
                 && !matches!(c, 'd' | 'D' | 'w' | 'W' | 'n' | 'r' | 't' | 'b')
             {
@@ -79,7 +79,7 @@ pub fn is_portable(pattern: &str) -> bool {
         }
         match c {
             '\\' => escaped = true,
-            // Only groups that do not capture are spelled alike.
+            // Of the groups that begin with `(?`, only non-capturing ones have the same syntax.
             '(' if !in_class && next == '?' && characters.get(place + 2) != Some(&':') => {
                 return false;
             }

@@ -1,6 +1,6 @@
 //! The sections of a mapping and their keys.
 
-use super::{Absent, Key, MAX_TITLE, Section, Shape};
+use super::{AbsentKey, Key, MAX_TITLE, Section, Shape};
 use crate::mapping::{Action, AggregateOp, Datatype, SearchAnalyzer, SourceKind};
 use crate::names::NameKind;
 
@@ -29,7 +29,7 @@ const fn must(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key {
         name,
         shape,
-        absent: Absent::Refused,
+        absent: AbsentKey::Refused,
         about,
     }
 }
@@ -39,7 +39,7 @@ const fn may(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key {
         name,
         shape,
-        absent: Absent::Nothing,
+        absent: AbsentKey::Nothing,
         about,
     }
 }
@@ -54,7 +54,7 @@ const fn default(
     Key {
         name,
         shape,
-        absent: Absent::Means(means),
+        absent: AbsentKey::Means(means),
         about,
     }
 }

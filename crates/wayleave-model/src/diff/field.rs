@@ -29,7 +29,7 @@ pub(super) fn added(changes: &mut Changes, stream: &Stream, new: &Field) {
     described(changes, &path, &what, None, new.description.as_ref());
 }
 
-/// Where values come from, in words.
+/// The origin of values, in words.
 fn from_words(origin: &Origin) -> String {
     match origin {
         Origin::Column(column) => format!("read from column `{column}`"),
@@ -37,7 +37,7 @@ fn from_words(origin: &Origin) -> String {
     }
 }
 
-/// A column that looks secret, read as it is or computed with.
+/// The risk of reading a column that looks secret, directly or in an expression.
 fn origin_secret(origin: &Origin) -> Option<Risk> {
     match origin {
         Origin::Column(column) => Risk::secret([column.as_str()]),
@@ -54,7 +54,7 @@ fn kind_of(field: &Field) -> String {
     format!("{many}{}", field.datatype)
 }
 
-/// What is being compared.
+/// The field being compared.
 struct FieldPath<'c> {
     changes: &'c mut Changes,
     path: String,
@@ -115,25 +115,25 @@ pub(super) fn changed(changes: &mut Changes, stream: &Stream, old: &Field, new: 
         "min_length",
         old.min_length.as_ref(),
         min_length.as_ref(),
-        Side::Least,
+        RangeEnd::Least,
     );
     place.bound(
         "max_length",
         old.max_length.as_ref(),
         max_length.as_ref(),
-        Side::Greatest,
+        RangeEnd::Greatest,
     );
     place.bound(
         "min_value",
         old.min_value.as_ref(),
         min_value.as_ref(),
-        Side::Least,
+        RangeEnd::Least,
     );
     place.bound(
         "max_value",
         old.max_value.as_ref(),
         max_value.as_ref(),
-        Side::Greatest,
+        RangeEnd::Greatest,
     );
     place.used("filter", "filters name", old.filter.value, filter.value);
     place.used("sort", "sorting use", old.sort.value, sort.value);
@@ -143,7 +143,7 @@ pub(super) fn changed(changes: &mut Changes, stream: &Stream, old: &Field, new: 
 
 /// The end of a range that a bound limits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum RangeEnd {
     Least,
     Greatest,
 }
@@ -322,7 +322,7 @@ impl FieldPath<'_> {
         key: &str,
         old: Option<&Spanned<T>>,
         new: Option<&Spanned<T>>,
-        side: Side,
+        side: RangeEnd,
     ) {
         let what = &self.what;
         let lost = vec![Risk::LostConstraint];
@@ -332,7 +332,7 @@ impl FieldPath<'_> {
             (Some(old), Some(new)) if old != new => {
                 let raised = new.value > old.value;
                 let verb = if raised { "raises" } else { "lowers" };
-                let looser = raised == (side == Side::Greatest);
+                let looser = raised == (side == RangeEnd::Greatest);
                 let words = format!("{verb} `{key}` of {what} from {old} to {new}");
                 (words, if looser { lost } else { Vec::new() })
             }

@@ -9,7 +9,7 @@ use crate::sensitive::Reason;
 /// Declares the kinds and the list of all.
 macro_rules! kinds {
     ($($variant:ident => $word:literal: $meaning:literal,)+) => {
-        /// What kind of change it is.
+        /// The kind of a change.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ChangeKind {
             $(#[doc = $meaning] $variant,)+
@@ -111,7 +111,7 @@ pub enum Risk {
     DeletedShown,
     /// The values of an unmapped column can be inferred from the records it joins.
     HiddenJoin,
-    /// What was masked may be shown.
+    /// Values that were masked may be shown.
     Unmasked,
 }
 

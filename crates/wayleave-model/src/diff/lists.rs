@@ -1,7 +1,7 @@
 //! Pairs the named entries of two lists.
 
 /// Two lists of named entries, paired by name.
-pub(super) struct Paired<'a, T> {
+pub(super) struct PairedEntries<'a, T> {
     /// Entries only in the new list.
     pub(super) added: Vec<&'a T>,
     /// Entries only in the old list.
@@ -13,7 +13,11 @@ pub(super) struct Paired<'a, T> {
 }
 
 /// Pairs entries by name; names are unique within a list.
-pub(super) fn pair<'a, T>(old: &'a [T], new: &'a [T], name: fn(&T) -> &str) -> Paired<'a, T> {
+pub(super) fn pair<'a, T>(
+    old: &'a [T],
+    new: &'a [T],
+    name: fn(&T) -> &str,
+) -> PairedEntries<'a, T> {
     let place = |list: &'a [T], wanted: &str| list.iter().position(|entry| name(entry) == wanted);
     let mut kept = Vec::new();
     let mut added = Vec::new();
@@ -27,7 +31,7 @@ pub(super) fn pair<'a, T>(old: &'a [T], new: &'a [T], name: fn(&T) -> &str) -> P
             None => added.push(entry),
         }
     }
-    Paired {
+    PairedEntries {
         added,
         removed: old
             .iter()

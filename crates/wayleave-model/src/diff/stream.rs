@@ -89,7 +89,7 @@ pub(super) fn changed(changes: &mut Changes, old: &Stream, new: &Stream) {
     measures_changed(changes, &path, old, new);
 }
 
-/// Describes a change of how searched words are compared. Spelling the default out changes nothing.
+/// Describes a change of the search analyzer. Spelling the default out changes nothing.
 fn analyzer_changed(changes: &mut Changes, path: &str, old: &Stream, new: &Stream) {
     let (before, after) = (old.search_analyzer(), new.search_analyzer());
     if before == after || new.search.is_empty() {

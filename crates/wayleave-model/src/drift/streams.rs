@@ -1,13 +1,13 @@
-//! Which streams a source no longer fits.
+//! Finds the streams that no longer fit their source.
 
 use std::collections::BTreeMap;
 
 use crate::mapping::Mapping;
 use crate::problem::{Problem, Severity};
 
-/// The streams of a mapping that cannot be served with these differences of its source, each with
-/// the differences that forbid it. One that names no stream, such as a source of another kind, forbids
-/// all of them. Warnings forbid nothing.
+/// Returns the streams that cannot be served because of these differences, each with the
+/// differences that break it. A difference that names no stream, such as a source of another kind,
+/// breaks all of them. Warnings break none.
 pub fn broken_streams(mapping: &Mapping, problems: &[Problem]) -> BTreeMap<String, Vec<Problem>> {
     let mut broken: BTreeMap<String, Vec<Problem>> = BTreeMap::new();
     for problem in problems {

@@ -1,11 +1,11 @@
-//! Foreign keys that a capability meets and no relation of the mapping describes: such calls are
-//! refused, so whoever ratifies should know before.
+//! Finds foreign keys that a capability affects but no relation of the mapping describes. Such
+//! calls are refused, so the ratifier should know beforehand.
 
 use crate::catalogue::{Catalogue, ForeignKey};
 use crate::mapping::{Action, Capability, Mapping, Relation, Stream};
 use crate::problem::{Problem, ProblemCode, shown};
 
-/// A warning for each such foreign key.
+/// Returns a warning for each such foreign key.
 pub(super) fn unmapped_references(mapping: &Mapping, catalogue: &Catalogue) -> Vec<Problem> {
     let mut problems = Vec::new();
     for capability in &mapping.capabilities {
@@ -52,7 +52,7 @@ pub(super) fn unmapped_references(mapping: &Mapping, catalogue: &Catalogue) -> V
     problems
 }
 
-/// Whether a capability sets a column of a key to something that no person listed.
+/// Whether a capability sets a column of a key by a field without a closed list of values.
 fn sets(capability: &Capability, stream: &Stream, key: &ForeignKey) -> bool {
     key.columns.iter().any(|column| {
         let field = stream.field_of_column(column);
@@ -60,7 +60,7 @@ fn sets(capability: &Capability, stream: &Stream, key: &ForeignKey) -> bool {
     })
 }
 
-/// Whether a relation from a stream of the table joins on what the key does.
+/// Whether a relation of a stream over the table joins the same columns as the key.
 fn is_described(mapping: &Mapping, table: &str, key: &ForeignKey) -> bool {
     let from = mapping.streams.iter().filter(|it| it.table == *table);
     let mut relations = from.flat_map(|it| it.relations.iter());

@@ -1,4 +1,4 @@
-//! Which datatypes become which, and what several share.
+//! Conversions between datatypes, and the common datatype of several formulas.
 
 use super::formula::{Formula, Literal, Node};
 use super::literal::is_time;
@@ -12,7 +12,7 @@ pub(super) fn literal<L>(datatype: Datatype, literal: Literal) -> Formula<L> {
     }
 }
 
-/// The datatype that both numbers fit.
+/// The common datatype of two numeric datatypes.
 pub(super) fn wider(one: Datatype, other: Datatype) -> Datatype {
     if one == Datatype::Number || other == Datatype::Number {
         Datatype::Number
@@ -23,7 +23,7 @@ pub(super) fn wider(one: Datatype, other: Datatype) -> Datatype {
     }
 }
 
-/// The datatype that both can be compared in.
+/// The datatype in which both formulas can be compared.
 pub(super) fn common<L>(one: &Formula<L>, other: &Formula<L>) -> Option<Datatype> {
     if matches!(one.node, Node::Literal(_)) {
         common_with(other.datatype, one)
@@ -32,7 +32,7 @@ pub(super) fn common<L>(one: &Formula<L>, other: &Formula<L>) -> Option<Datatype
     }
 }
 
-/// The datatype that values of `datatype` and of the formula share.
+/// The common datatype of `datatype` and a formula.
 pub(super) fn common_with<L>(datatype: Datatype, formula: &Formula<L>) -> Option<Datatype> {
     let other = formula.datatype;
     if datatype == other {
@@ -50,7 +50,7 @@ pub(super) fn common_with<L>(datatype: Datatype, formula: &Formula<L>) -> Option
     }
 }
 
-/// The formula as another datatype, where that is possible.
+/// Converts a formula to another datatype; `None` if that is impossible.
 pub(super) fn coerce<L>(formula: Formula<L>, to: Datatype) -> Option<Formula<L>> {
     let from = formula.datatype;
     if from == to {
@@ -70,7 +70,7 @@ pub(super) fn coerce<L>(formula: Formula<L>, to: Datatype) -> Option<Formula<L>>
         _ => {}
     }
     let converts = match (from, to) {
-        // An IRI is a text already; a text may be none.
+        // Every IRI is a text, but not every text is an IRI.
         (Datatype::Iri, Datatype::String) => {
             return Some(Formula {
                 datatype: to,

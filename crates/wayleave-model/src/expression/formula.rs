@@ -1,4 +1,4 @@
-//! Expressions after typing.
+//! Typed expressions.
 
 use super::Comparison;
 use crate::mapping::{AggregateOp, Datatype, ExactNumber};
@@ -6,38 +6,37 @@ use crate::mapping::{AggregateOp, Datatype, ExactNumber};
 /// A typed expression. Its value is null or of its datatype.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Formula<L> {
-    /// What its values are.
+    /// The datatype of its values.
     pub datatype: Datatype,
-    /// How they are computed.
+    /// The computation.
     pub node: Node<L>,
 }
 
-/// How a value is computed. Where a part is null the whole is null, unless it says otherwise.
+/// A computation. Its value is null if an operand is null, except where a variant says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Node<L> {
-    /// What the reader of the formula gives it: a field, a column, an aggregate.
+    /// A value that the reader of the formula supplies: a field, a column, an aggregate.
     Leaf(L),
     /// A constant of the formula's datatype.
     Literal(Literal),
-    /// A value as another datatype: integer as decimal, integer or decimal as number, integer as
-    /// string.
+    /// Converts a value: integer to decimal, integer or decimal to number, integer to string.
     Convert(Box<Formula<L>>),
-    /// Arithmetic on two values of the formula's own datatype. Exact on integers and decimals, but
-    /// for a quotient, which keeps [`QUOTIENT_DIGITS`](super::QUOTIENT_DIGITS). A quotient by zero
-    /// is null.
+    /// Arithmetic on two values of the formula's own datatype. Exact on integers and decimals,
+    /// except for a quotient, which has [`QUOTIENT_DIGITS`](super::QUOTIENT_DIGITS) decimal places.
+    /// Division by zero gives null.
     Arithmetic {
-        /// Which.
+        /// The operation.
         op: Arithmetic,
         /// The left operand.
         left: Box<Formula<L>>,
         /// The right operand.
         right: Box<Formula<L>>,
     },
-    /// Texts one after the other.
+    /// Concatenated texts.
     Concat(Vec<Formula<L>>),
-    /// Compares two values of one datatype. False, never null, where one is null.
+    /// Compares two values of one datatype. False, never null, if one is null.
     Compare {
-        /// How.
+        /// The comparison operator.
         comparison: Comparison,
         /// The left value.
         left: Box<Formula<L>>,
@@ -46,7 +45,7 @@ pub enum Node<L> {
     },
     /// All conditions hold. A condition that is null does not hold.
     All(Vec<Formula<L>>),
-    /// One of the conditions holds.
+    /// At least one of the conditions holds.
     Any(Vec<Formula<L>>),
     /// The condition does not hold, or is null.
     Not(Box<Formula<L>>),
@@ -54,20 +53,20 @@ pub enum Node<L> {
     IsNull(Box<Formula<L>>),
     /// The first value that is not null.
     Coalesce(Vec<Formula<L>>),
-    /// An integer or decimal, rounded half away from zero to so many digits after the point.
+    /// An integer or decimal, rounded half away from zero to a number of decimal places.
     Round {
         /// The value.
         value: Box<Formula<L>>,
-        /// How many digits.
+        /// Number of decimal places.
         digits: u8,
     },
-    /// `then` where the condition holds, else `otherwise`.
+    /// `then` if the condition holds, else `otherwise`.
     If {
         /// The condition; null is false.
         condition: Box<Formula<L>>,
-        /// Where it holds.
+        /// The value if it holds.
         then: Box<Formula<L>>,
-        /// Where it does not.
+        /// The value if it does not.
         otherwise: Box<Formula<L>>,
     },
 }
@@ -79,13 +78,13 @@ pub enum Literal {
     Null,
     /// True or false.
     Boolean(bool),
-    /// Of an integer, a decimal or a number.
+    /// An integer, a decimal or a number.
     Number(ExactNumber),
-    /// Of a text, a date (`2026-01-31`) or a datetime (RFC 3339 in UTC).
+    /// A text, a date (`2026-01-31`) or a datetime (RFC 3339 in UTC).
     Text(String),
 }
 
-/// Which arithmetic.
+/// An arithmetic operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Arithmetic {
     /// `+`
@@ -99,7 +98,7 @@ pub enum Arithmetic {
 }
 
 impl Arithmetic {
-    /// How an expression writes it.
+    /// Its spelling in an expression.
     pub const fn symbol(self) -> &'static str {
         match self {
             Self::Add => "+",
@@ -110,18 +109,18 @@ impl Arithmetic {
     }
 }
 
-/// A leaf of a measure: an aggregate over what a formula gives for each record.
+/// A leaf of a measure: an aggregate over a formula's values for each record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Aggregated<L> {
-    /// Which aggregate.
+pub struct AggregateTerm<L> {
+    /// The aggregate.
     pub op: AggregateOp,
-    /// Over what; `None` counts records.
+    /// The aggregated formula; `None` counts records.
     pub over: Option<Formula<L>>,
 }
 
-impl<L> Aggregated<L> {
-    /// What the aggregate gives: a count is a whole number, a mean is no whole number, the others
-    /// are of what they are over.
+impl<L> AggregateTerm<L> {
+    /// The datatype of the result: integer for counts, decimal for the mean of integers, else the
+    /// datatype of the aggregated formula.
     pub fn datatype(&self) -> Datatype {
         match (self.op, &self.over) {
             (AggregateOp::Avg, Some(over)) if over.datatype == Datatype::Integer => {
@@ -175,7 +174,7 @@ impl<L> Formula<L> {
         }
     }
 
-    /// How deep its parts are nested.
+    /// The nesting depth.
     pub(super) fn depth(&self) -> usize {
         let most = |parts: &[Self]| parts.iter().map(Self::depth).max().unwrap_or(0);
         let inner = match &self.node {
@@ -199,7 +198,7 @@ impl<L> Formula<L> {
         inner + 1
     }
 
-    /// The same formula with other leaves, of the same datatypes.
+    /// Replaces every leaf by another of the same datatype.
     pub fn map<M>(&self, leaf: &mut impl FnMut(&L) -> M) -> Formula<M> {
         let replaced = self.try_map(&mut |datatype, one: &L| {
             Ok::<_, std::convert::Infallible>(Formula::leaf(datatype, leaf(one)))
@@ -210,7 +209,7 @@ impl<L> Formula<L> {
         }
     }
 
-    /// The same formula with every leaf replaced by a formula of the same datatype.
+    /// Replaces every leaf by a formula of the same datatype.
     pub fn try_replace<M, E>(
         &self,
         replace: &mut impl FnMut(&L) -> Result<Formula<M>, E>,

@@ -1,11 +1,11 @@
-//! An expression as words and signs.
+//! Splits an expression into tokens.
 
 use std::ops::Range;
 
 use super::{ExpressionError, MAX_EXPRESSION};
 use crate::mapping::ExactNumber;
 
-/// A word or sign, and its bytes in the text.
+/// A token, and its byte range in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
@@ -14,7 +14,7 @@ pub(super) struct Token {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// A name, or a word of the language.
+    /// A name or a keyword.
     Word(String),
     Text(String),
     Number(ExactNumber),
@@ -22,7 +22,7 @@ pub(super) enum TokenKind {
     Sign(&'static str),
 }
 
-/// Every sign, the longer ones first.
+/// Operators and punctuation, longer ones first.
 const SIGNS: &[&str] = &[
     "||", "<=", ">=", "<>", "!=", "+", "-", "*", "/", "(", ")", ",", ".", "=", "<", ">",
 ];
@@ -93,7 +93,7 @@ fn number(text: &str, start: usize) -> Result<(TokenKind, &str), ExpressionError
     }
 }
 
-/// `'it''s'`: a quote inside is doubled.
+/// Reads a text literal. A quote inside is doubled: `'it''s'`.
 fn quoted(text: &str, start: usize) -> Result<(TokenKind, &str), ExpressionError> {
     let mut value = String::new();
     let mut rest = text.strip_prefix('\'').unwrap_or(text);
@@ -109,7 +109,7 @@ fn quoted(text: &str, start: usize) -> Result<(TokenKind, &str), ExpressionError
             rest = more;
             continue;
         }
-        // No store has U+0000 in its texts, or all would have to.
+        // Not every store can hold U+0000 in a text, so no literal may.
         if value.contains('\0') {
             let span = start..start + text.len() - after.len();
             return Err(ExpressionError::new("a text cannot hold U+0000", span));

@@ -1,8 +1,8 @@
-//! Dates and times as an expression writes them.
+//! Date and time literals of expressions.
 
 use crate::mapping::Datatype;
 
-/// Whether a text is a value of a date or datetime: `2026-01-31`, `2026-01-31T09:30:00Z`.
+/// Whether a text is a valid date or datetime: `2026-01-31`, `2026-01-31T09:30:00Z`.
 pub(super) fn is_time(datatype: Datatype, text: &str) -> bool {
     match datatype {
         Datatype::Date => is_date(text),

@@ -1,7 +1,7 @@
-//! Reads an expression.
+//! Parses expressions.
 //!
-//! From what binds least to what binds most: `or`, `and`, `not`, comparisons and `is null`, `||`,
-//! `+ -`, `* /`, unary `-`.
+//! Precedence, lowest first: `or`, `and`, `not`, comparisons and `is null`, `||`, `+ -`, `* /`,
+//! unary `-`.
 
 use std::ops::Range;
 
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::nearest::nearest;
 
-/// Words that are no names.
+/// Reserved words, which cannot be names.
 const WORDS: &[&str] = &["and", "or", "not", "is", "null", "true", "false"];
 
-/// Reads an expression.
+/// Parses an expression.
 pub fn parse(text: &str) -> Result<Syntax, ExpressionError> {
     let tokens = tokens(text)?;
     let mut parser = Parser {
@@ -35,7 +35,7 @@ struct Parser<'t> {
     tokens: &'t [Token],
     at: usize,
     depth: usize,
-    /// Where the text ends.
+    /// Length of the text, in bytes.
     end: usize,
 }
 
@@ -83,7 +83,7 @@ impl<'t> Parser<'t> {
         ExpressionError::new(format!("{what} is missing here"), span)
     }
 
-    /// Counts how deep the parts are nested, so that no text can exhaust the stack.
+    /// Limits the nesting depth, so that no text can exhaust the stack.
     fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, ExpressionError>,
@@ -100,8 +100,8 @@ impl<'t> Parser<'t> {
         result
     }
 
-    /// Parts of one precedence, joined from the left. Their number counts as depth: the tree is as
-    /// deep as the chain is long.
+    /// Parses operands of one precedence, joined from the left. Limits their number, because the
+    /// tree is as deep as the chain is long.
     fn chain(
         &mut self,
         operator: impl Fn(&mut Self) -> Option<Operator>,

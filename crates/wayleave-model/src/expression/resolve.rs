@@ -1,13 +1,13 @@
-//! Expressions of a mapping: their paths lead through its streams.
+//! Types the expressions of a mapping, whose paths lead through its streams.
 
 use super::typing::{FieldTypes, Path, UnknownPath, type_field, type_measure};
-use super::{Aggregated, ExpressionError, Formula, MAX_CHAIN, MAX_DEPTH, MAX_HOPS, MAX_LEAVES};
+use super::{AggregateTerm, ExpressionError, Formula, MAX_CHAIN, MAX_DEPTH, MAX_HOPS, MAX_LEAVES};
 use crate::mapping::{Datatype, Field, Mapping, NamedMeasure, Origin, Relation, Stream};
 use crate::nearest::nearest;
 
 impl Mapping {
-    /// Whether a relation leads from each record of its stream to at most one other: what it joins
-    /// on holds the other stream's key, or a set of its fields that is declared unique.
+    /// Whether a relation leads from each record to at most one other: it joins on all fields of
+    /// the other stream's key, or of a set declared unique.
     pub fn is_to_one(&self, relation: &Relation) -> bool {
         let Some(target) = self.stream(&relation.to) else {
             return false;
@@ -18,8 +18,7 @@ impl Mapping {
         sets.any(|set| !set.is_empty() && set.iter().all(|name| joined(name)))
     }
 
-    /// The formula of a computed field over fields that are stored; `None` for a field that is
-    /// stored itself.
+    /// The formula of a computed field over stored fields; `None` for a stored field.
     pub fn formula(
         &self,
         stream: &Stream,
@@ -28,37 +27,37 @@ impl Mapping {
         Expander::new(self).computed(stream, field)
     }
 
-    /// The formula of a measure as it is written, computed fields by their names.
+    /// The formula of a measure as written, with computed fields as leaves.
     pub fn written_measure(
         &self,
         stream: &Stream,
         measure: &NamedMeasure,
-    ) -> Result<Formula<Aggregated<Path>>, ExpressionError> {
+    ) -> Result<Formula<AggregateTerm<Path>>, ExpressionError> {
         let fields = StreamFields::new(self, stream);
         type_measure(measure.expression.syntax(), &fields)
     }
 
-    /// The formula of a measure over fields that are stored.
+    /// The formula of a measure over stored fields.
     pub fn measure_formula(
         &self,
         stream: &Stream,
         measure: &NamedMeasure,
-    ) -> Result<Formula<Aggregated<Path>>, ExpressionError> {
+    ) -> Result<Formula<AggregateTerm<Path>>, ExpressionError> {
         let syntax = measure.expression.syntax();
         let typed = self.written_measure(stream, measure)?;
         let mut expander = Expander::new(self);
         let whole = || syntax.span.clone();
-        typed.try_replace(&mut |leaf: &Aggregated<Path>| {
+        typed.try_replace(&mut |leaf: &AggregateTerm<Path>| {
             let over = leaf.over.as_ref();
             let over = over.map(|it| expander.expanded(stream, it)).transpose();
             let over = over.map_err(|message| ExpressionError::new(message, whole()))?;
             let datatype = leaf.datatype();
-            Ok(Formula::leaf(datatype, Aggregated { op: leaf.op, over }))
+            Ok(Formula::leaf(datatype, AggregateTerm { op: leaf.op, over }))
         })
     }
 }
 
-/// The fields of a stream and those its paths lead to.
+/// The fields of a stream, and the fields that its paths lead to.
 struct StreamFields<'m> {
     mapping: &'m Mapping,
     stream: &'m Stream,
@@ -69,7 +68,7 @@ impl<'m> StreamFields<'m> {
         Self { mapping, stream }
     }
 
-    /// The stream that a path ends in, and the field there.
+    /// Follows a path to its last stream, and the field there.
     fn end(&self, path: &Path) -> Result<(&'m Stream, &'m Field), UnknownPath> {
         let Some((name, relations)) = path.0.split_last() else {
             return Err(unknown("a path names a field".to_owned(), None));
@@ -130,7 +129,7 @@ impl FieldTypes for StreamFields<'_> {
     }
 }
 
-/// Puts the formulas of computed fields in the place of their names.
+/// Replaces references to computed fields by their formulas.
 struct Expander<'m> {
     mapping: &'m Mapping,
     /// The computed fields being expanded: `stream.field`.

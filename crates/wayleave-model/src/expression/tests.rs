@@ -1,7 +1,7 @@
 use super::*;
 use crate::mapping::Datatype;
 
-/// Fields named after their datatypes, and one hop to an `owner` that has them too.
+/// Fields of every datatype, and one hop to an `owner` with the same fields.
 struct Fields;
 
 impl FieldTypes for Fields {

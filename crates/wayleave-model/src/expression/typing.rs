@@ -1,10 +1,10 @@
-//! Gives every part of an expression its datatype.
+//! Infers the datatype of every node of an expression.
 
 use std::fmt;
 use std::ops::Range;
 
 use super::coerce::{coerce, common, common_with, literal, wider};
-use super::formula::{Aggregated, Arithmetic, Formula, Literal, Node};
+use super::formula::{AggregateTerm, Arithmetic, Formula, Literal, Node};
 use super::{
     Comparison, ExpressionError, Function, MAX_ROUND_DIGITS, Operator, Syntax, SyntaxKind,
 };
@@ -20,7 +20,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// Why a path leads nowhere.
+/// Why a path cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownPath {
     /// What is wrong.
@@ -29,24 +29,24 @@ pub struct UnknownPath {
     pub hint: Option<String>,
 }
 
-/// What the fields of a stream, and those its paths lead to, hold.
+/// The datatypes of a stream's fields, and of the fields that its paths lead to.
 pub trait FieldTypes {
     /// The datatype of the field at the end of a path.
     fn datatype(&self, path: &Path) -> Result<Datatype, UnknownPath>;
 }
 
-/// Types the expression of a computed field of that datatype.
+/// Types the expression of a computed field with the declared datatype.
 pub fn type_field(
     syntax: &Syntax,
     fields: &dyn FieldTypes,
     datatype: Datatype,
 ) -> Result<Formula<Path>, ExpressionError> {
     let span = || syntax.span.clone();
-    let formula = match Typer(&RowLeaves(fields)).infer(syntax)? {
-        Inferred::Null => {
+    let formula = match TypeChecker(&RowLeaves(fields)).infer(syntax)? {
+        TypedOperand::Null => {
             return Err(ExpressionError::new("this is always null", span()));
         }
-        Inferred::Known(formula) => formula,
+        TypedOperand::Known(formula) => formula,
     };
     let mut reads = false;
     formula.for_each_leaf(&mut |_| reads = true);
@@ -68,12 +68,12 @@ pub fn type_field(
 pub fn type_measure(
     syntax: &Syntax,
     fields: &dyn FieldTypes,
-) -> Result<Formula<Aggregated<Path>>, ExpressionError> {
+) -> Result<Formula<AggregateTerm<Path>>, ExpressionError> {
     let constant = || {
         ExpressionError::new("a measure aggregates something", syntax.span.clone())
             .hint("such as `sum(amount)` or `count()`")
     };
-    let Inferred::Known(formula) = Typer(&GroupLeaves(fields)).infer(syntax)? else {
+    let TypedOperand::Known(formula) = TypeChecker(&GroupLeaves(fields)).infer(syntax)? else {
         return Err(constant());
     };
     let mut reads = false;
@@ -81,7 +81,7 @@ pub fn type_measure(
     if reads { Ok(formula) } else { Err(constant()) }
 }
 
-/// What leaves are where an expression is typed.
+/// Types the leaves of an expression.
 trait Leaves {
     type Leaf;
 
@@ -134,7 +134,7 @@ impl Leaves for RowLeaves<'_> {
 struct GroupLeaves<'f>(&'f dyn FieldTypes);
 
 impl Leaves for GroupLeaves<'_> {
-    type Leaf = Aggregated<Path>;
+    type Leaf = AggregateTerm<Path>;
 
     fn path(
         &self,
@@ -155,9 +155,9 @@ impl Leaves for GroupLeaves<'_> {
         let wrong = |message: String| Err(ExpressionError::new(message, span.clone()));
         let over = match arguments {
             [] if op == AggregateOp::Count => None,
-            [one] => match Typer(&RowLeaves(self.0)).infer(one)? {
-                Inferred::Known(formula) => Some(formula),
-                Inferred::Null => return wrong(format!("`{op}` of null is nothing")),
+            [one] => match TypeChecker(&RowLeaves(self.0)).infer(one)? {
+                TypedOperand::Known(formula) => Some(formula),
+                TypedOperand::Null => return wrong(format!("`{op}` of null is nothing")),
             },
             _ => return wrong(format!("`{op}` takes one value")),
         };
@@ -168,24 +168,24 @@ impl Leaves for GroupLeaves<'_> {
             Some(of) if of.aggregates().contains(&op) => {}
             Some(of) => return wrong(format!("there is no `{op}` of `{of}`")),
         }
-        let leaf = Aggregated { op, over };
+        let leaf = AggregateTerm { op, over };
         Ok(Formula::leaf(leaf.datatype(), leaf))
     }
 }
 
-/// A part whose datatype is known, or `null`, which fits any.
-enum Inferred<L> {
+/// A typed formula, or `null`, which fits any datatype.
+enum TypedOperand<L> {
     Null,
     Known(Formula<L>),
 }
 
-struct Typer<'l, T: Leaves>(&'l T);
+struct TypeChecker<'l, T: Leaves>(&'l T);
 
-impl<T: Leaves> Typer<'_, T> {
-    fn infer(&self, syntax: &Syntax) -> Result<Inferred<T::Leaf>, ExpressionError> {
+impl<T: Leaves> TypeChecker<'_, T> {
+    fn infer(&self, syntax: &Syntax) -> Result<TypedOperand<T::Leaf>, ExpressionError> {
         let span = &syntax.span;
         let formula = match &syntax.kind {
-            SyntaxKind::Null => return Ok(Inferred::Null),
+            SyntaxKind::Null => return Ok(TypedOperand::Null),
             SyntaxKind::Text(text) => literal(Datatype::String, Literal::Text(text.clone())),
             SyntaxKind::Boolean(value) => literal(Datatype::Boolean, Literal::Boolean(*value)),
             SyntaxKind::Number(number) => {
@@ -230,14 +230,14 @@ impl<T: Leaves> Typer<'_, T> {
                 arguments,
             } => return self.call(*function, arguments, span),
         };
-        Ok(Inferred::Known(formula))
+        Ok(TypedOperand::Known(formula))
     }
 
-    /// A part that is not the bare word `null`.
+    /// Types an operand, and refuses a bare `null`.
     fn value(&self, syntax: &Syntax) -> Result<Formula<T::Leaf>, ExpressionError> {
         match self.infer(syntax)? {
-            Inferred::Known(formula) => Ok(formula),
-            Inferred::Null => Err(ExpressionError::new(
+            TypedOperand::Known(formula) => Ok(formula),
+            TypedOperand::Null => Err(ExpressionError::new(
                 "null alone has no datatype",
                 syntax.span.clone(),
             )
@@ -370,11 +370,11 @@ impl<T: Leaves> Typer<'_, T> {
         function: Function,
         arguments: &[Syntax],
         span: &Range<usize>,
-    ) -> Result<Inferred<T::Leaf>, ExpressionError> {
+    ) -> Result<TypedOperand<T::Leaf>, ExpressionError> {
         let wrong = |message: &str| Err(ExpressionError::new(message, span.clone()));
         match (function, arguments) {
             (Function::Round, [value, rest @ ..]) if rest.len() < 2 => {
-                self.round(value, rest.first()).map(Inferred::Known)
+                self.round(value, rest.first()).map(TypedOperand::Known)
             }
             (Function::Round, _) => wrong("`round` takes a number and how many digits to keep"),
             (Function::If, [condition, then, otherwise]) => {
@@ -384,7 +384,7 @@ impl<T: Leaves> Typer<'_, T> {
                 };
                 let mut branches = branches.into_iter().map(Box::new);
                 match (branches.next(), branches.next()) {
-                    (Some(then), Some(otherwise)) => Ok(Inferred::Known(Formula {
+                    (Some(then), Some(otherwise)) => Ok(TypedOperand::Known(Formula {
                         datatype,
                         node: Node::If {
                             condition,
@@ -400,7 +400,7 @@ impl<T: Leaves> Typer<'_, T> {
                 let arguments: Vec<&Syntax> = arguments.iter().collect();
                 match self.unified(&arguments, span)? {
                     None => wrong("all of these are null"),
-                    Some((datatype, parts)) => Ok(Inferred::Known(Formula {
+                    Some((datatype, parts)) => Ok(TypedOperand::Known(Formula {
                         datatype,
                         node: Node::Coalesce(parts),
                     })),
@@ -442,22 +442,22 @@ impl<T: Leaves> Typer<'_, T> {
         })
     }
 
-    /// These parts in one datatype that fits all; `None` where all are null.
+    /// Converts operands to their common datatype; `None` if all are null.
     #[expect(clippy::type_complexity, reason = "a datatype and the parts in it")]
     fn unified(
         &self,
         parts: &[&Syntax],
         span: &Range<usize>,
     ) -> Result<Option<(Datatype, Vec<Formula<T::Leaf>>)>, ExpressionError> {
-        let parts: Vec<Inferred<T::Leaf>> = parts
+        let parts: Vec<TypedOperand<T::Leaf>> = parts
             .iter()
             .map(|part| self.infer(part))
             .collect::<Result<_, _>>()?;
         let mut datatype: Option<Datatype> = None;
-        // What is no constant decides whether a text is a date.
+        // Operands that are not literals come first: they decide whether a text is a date.
         for want_literals in [false, true] {
             for part in &parts {
-                let Inferred::Known(part) = part else {
+                let TypedOperand::Known(part) = part else {
                     continue;
                 };
                 let is_literal = matches!(part.node, Node::Literal(_));
@@ -483,8 +483,8 @@ impl<T: Leaves> Typer<'_, T> {
             return Ok(None);
         };
         let parts = parts.into_iter().map(|part| match part {
-            Inferred::Null => Some(literal(datatype, Literal::Null)),
-            Inferred::Known(part) => coerce(part, datatype),
+            TypedOperand::Null => Some(literal(datatype, Literal::Null)),
+            TypedOperand::Known(part) => coerce(part, datatype),
         });
         let parts = parts.collect::<Option<Vec<_>>>();
         parts.map(|parts| Some((datatype, parts))).ok_or_else(|| {

@@ -15,9 +15,9 @@ use super::TokenKind;
 use crate::digest::Digest;
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// Base-62 digits of 256 bits.
+/// Number of base-62 digits for 256 bits.
 const BODY: usize = 43;
-/// Base-62 digits of the 32-bit checksum.
+/// Number of base-62 digits for the 32-bit checksum.
 const CHECK: usize = 6;
 
 /// Domain separator: keeps these hashes distinct from every other use of SHA-256.

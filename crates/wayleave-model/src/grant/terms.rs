@@ -11,8 +11,8 @@ use serde_json::{Map, Value as Json};
 use crate::digest::Digest;
 use crate::mask::Mask;
 
-/// What may be read of one connection of one dataset. Terms with a part that is not known here are not
-/// read: it may narrow them.
+/// What may be read of one connection of one dataset. Terms with an unknown part are rejected: the
+/// part may narrow them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
@@ -20,7 +20,7 @@ pub struct Terms {
     pub dataset: String,
     /// The connection.
     pub connection: String,
-    /// The mapping these terms were checked against.
+    /// Digest of the mapping that these terms were checked against.
     pub mapping: Digest,
     /// The streams that may be read, by name.
     pub streams: BTreeMap<String, StreamTerms>,
@@ -37,10 +37,10 @@ pub struct StreamTerms {
     /// The relations that may be followed, if the joined stream is granted too. Named explicitly,
     /// because a relation may join by a column that is not a field.
     pub relations: BTreeSet<String>,
-    /// Restricts the rows to those for which this holds.
+    /// Predicate that restricts the rows; `None` allows all.
     pub rows: Option<RowFilter>,
-    /// The fields that are shown masked, by name. Entries from before there were masks have none. One
-    /// that names an unknown mask is refused as a whole: what it says must not be guessed.
+    /// Masks, by field name. Ledger entries from before masks existed have none. Terms that name an
+    /// unknown mask are rejected as a whole: its meaning must not be guessed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub masks: BTreeMap<String, Mask>,
 }
@@ -60,7 +60,7 @@ pub struct StreamTerms {
 #[serde(transparent)]
 pub struct RowFilter(String);
 
-/// The member of a filter that lists alternatives. All other members hold together.
+/// The member of a filter that lists alternatives. All other members must hold.
 const ANY: &str = "any";
 
 /// A text that is not a row filter.
@@ -85,8 +85,8 @@ impl RowFilter {
         asked
     }
 
-    /// The filter that holds where both hold, with both texts as they were written. `None` where
-    /// the language cannot say it: both restrict the same field, and this one has an `any` already.
+    /// The conjunction of both filters, with both texts as written. `None` if the language cannot
+    /// express it: the filters have a member in common, and this one already has an `any`.
     ///
     /// ```
     /// use wayleave_model::grant::RowFilter;
@@ -117,8 +117,8 @@ impl RowFilter {
         text.parse().ok()
     }
 
-    /// Whether whatever this admits, the other admits too, judged by its parts alone: it has every
-    /// member of the other, as the other has it.
+    /// Whether the other filter admits every row that this one admits, judged by structure alone:
+    /// this filter has every member of the other, unchanged.
     fn is_within(&self, wider: &Self) -> bool {
         let (Some(mine), Some(theirs)) = (self.to_map(), wider.to_map()) else {
             return false;
@@ -127,7 +127,7 @@ impl RowFilter {
         members.all(|(name, wanted)| mine.get(name) == Some(wanted))
     }
 
-    /// The filter.
+    /// Parses the filter as a JSON object.
     pub fn to_map(&self) -> Option<Map<String, Json>> {
         serde_json::from_str(&self.0).ok()
     }
@@ -150,8 +150,8 @@ impl Terms {
         filters.flat_map(RowFilter::claims).collect()
     }
 
-    /// Whether these terms allow nothing that the others do not, of the same connection and as
-    /// checked against the same mapping.
+    /// Whether these terms allow nothing beyond the other terms. Both must name the same
+    /// connection, and be checked against the same mapping.
     pub fn is_within(&self, wider: &Self) -> bool {
         let Self {
             dataset,
@@ -173,9 +173,9 @@ impl Terms {
 }
 
 impl StreamTerms {
-    /// Whether these terms allow nothing that the others do not.
+    /// Whether these terms allow nothing beyond the other terms.
     fn is_within(&self, wider: &Self) -> bool {
-        // Named one by one: a part that is added must be judged here.
+        // Destructured exhaustively: a new field must be compared here.
         let Self {
             fields,
             relations,

@@ -1,18 +1,18 @@
-//! What a mapping computes: fields from fields, measures from records.
+//! The computed parts of a mapping: fields computed from fields, measures from records.
 
 use super::Spanned;
 use crate::expression::{self, ExpressionError, Syntax};
 
-/// Where a field's values come from.
+/// The origin of a field's values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// A column, exactly as the store has it. Default: of the field's name.
+    /// A column, by its exact name in the store. Default: the field's name.
     Column(Spanned<String>),
-    /// The record's other fields, and those its to-one relations lead to.
+    /// An expression over the record's other fields, and fields that its to-one relations lead to.
     Computed(Spanned<Expression>),
 }
 
-/// An expression: its text, and what the text says.
+/// An expression: its text and its syntax tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expression {
     text: String,
@@ -20,29 +20,29 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Reads an expression.
+    /// Parses an expression.
     pub fn parse(text: impl Into<String>) -> Result<Self, ExpressionError> {
         let text = text.into();
         let syntax = expression::parse(&text)?;
         Ok(Self { text, syntax })
     }
 
-    /// As it is written.
+    /// The text as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What it says.
+    /// The syntax tree.
     pub fn syntax(&self) -> &Syntax {
         &self.syntax
     }
 }
 
-/// An entry of `[streams.<stream>.measures]`: something to measure, under a name.
+/// An entry of `[streams.<stream>.measures]`: a named expression over aggregates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedMeasure {
     /// The measure's name.
     pub name: Spanned<String>,
-    /// What is measured.
+    /// The expression.
     pub expression: Spanned<Expression>,
 }

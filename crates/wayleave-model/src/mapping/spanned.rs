@@ -23,7 +23,7 @@ impl<T> Spanned<T> {
     }
 
     /// A value that comes from no document.
-    pub fn unplaced(value: T) -> Self {
+    pub fn without_span(value: T) -> Self {
         Self { value, span: 0..0 }
     }
 
@@ -38,13 +38,13 @@ impl<T> Spanned<T> {
 
 impl<T> From<T> for Spanned<T> {
     fn from(value: T) -> Self {
-        Self::unplaced(value)
+        Self::without_span(value)
     }
 }
 
 impl From<&str> for Spanned<String> {
     fn from(value: &str) -> Self {
-        Self::unplaced(value.to_owned())
+        Self::without_span(value.to_owned())
     }
 }
 

@@ -1,6 +1,7 @@
-//! The closed vocabularies of a mapping: kinds of store, datatypes, aggregates, actions.
+//! The closed vocabularies of a mapping: kinds of store, datatypes, aggregates, search analyzers,
+//! actions.
 //!
-//! Each knows its words on the wire, and nothing about documents.
+//! Each defines its words on the wire, and knows nothing about documents.
 
 use std::fmt;
 
@@ -20,7 +21,7 @@ macro_rules! vocabulary {
                 }
             }
 
-            /// The value that word names.
+            /// The value with this word.
             pub fn from_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$variant),)+
@@ -128,7 +129,7 @@ impl Datatype {
         )
     }
 
-    /// The aggregates a field of it can offer, in canonical order.
+    /// The aggregates that a field of this datatype can offer, in canonical order.
     pub const fn aggregates(self) -> &'static [AggregateOp] {
         use AggregateOp::{Avg, Count, CountDistinct, GroupBy, GroupByTime, Max, Min, Sum};
         match self {
@@ -155,9 +156,9 @@ pub enum AggregateOp {
     Sum,
     /// The mean.
     Avg,
-    /// The least value.
+    /// The minimum.
     Min,
-    /// The greatest value.
+    /// The maximum.
     Max,
     /// One group per value.
     GroupBy,
@@ -176,20 +177,20 @@ vocabulary!(AggregateOp {
     GroupByTime => "group_by_time",
 });
 
-/// How the words of a stream's searched fields are made.
+/// The analyzer that normalizes the words of a stream's searched fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SearchAnalyzer {
-    /// By their English stem.
+    /// Reduces words to their English stem.
     #[default]
     English,
-    /// By their German stem.
+    /// Reduces words to their German stem.
     German,
-    /// By their French stem.
+    /// Reduces words to their French stem.
     French,
-    /// By their Spanish stem.
+    /// Reduces words to their Spanish stem.
     Spanish,
-    /// As they are written, but for case and accents.
+    /// Keeps words as written, except for case and accents.
     None,
 }
 

@@ -5,7 +5,7 @@
 use toml::de::{DeTable, DeValue};
 
 use super::shape::in_order;
-use super::{Broken, value};
+use super::{UnreadableEntries, value};
 use std::sync::Arc;
 
 use crate::mapping::{
@@ -14,7 +14,7 @@ use crate::mapping::{
 };
 use crate::mask::{Mask, NotAMask};
 
-/// A table of the document under its name.
+/// A table of the document, with its name.
 pub(crate) struct Entry<'t, 'a> {
     pub(crate) name: Spanned<String>,
     pub(crate) table: &'t DeTable<'a>,
@@ -37,7 +37,7 @@ impl<'t, 'a> Entry<'t, 'a> {
         self.name.with(value)
     }
 
-    /// A string.
+    /// The string under `key`.
     pub(crate) fn text(&self, key: &str) -> Option<Spanned<String>> {
         text(self.get(key)?)
     }
@@ -137,9 +137,9 @@ fn text(value: &toml::Spanned<DeValue<'_>>) -> Option<Spanned<String>> {
 }
 
 /// As much of the mapping as can be read, and the entries that cannot.
-pub(super) fn mapping(table: &DeTable<'_>) -> (Mapping, Broken) {
+pub(super) fn mapping(table: &DeTable<'_>) -> (Mapping, UnreadableEntries) {
     let root = Entry::root(table);
-    let mut broken = Broken::default();
+    let mut broken = UnreadableEntries::default();
     let none = DeTable::new();
     let dataset = match root.get("dataset").map(toml::Spanned::get_ref) {
         Some(DeValue::Table(table)) => dataset(&Entry::root(table)),
@@ -198,7 +198,7 @@ fn connection(entry: &Entry<'_, '_>) -> Option<Connection> {
     })
 }
 
-fn stream(entry: &Entry<'_, '_>, broken: &mut Broken) -> Stream {
+fn stream(entry: &Entry<'_, '_>, broken: &mut UnreadableEntries) -> Stream {
     let name = entry.name.clone();
     let mut fields = Vec::new();
     for (field_name, entry) in entry.named("fields") {
@@ -281,7 +281,7 @@ fn field(entry: &Entry<'_, '_>) -> Option<Field> {
     })
 }
 
-/// What every grant shows of it at most. A field whose mask cannot be read is no field.
+/// The required mask. A field with an unreadable mask is omitted.
 fn mask(entry: &Entry<'_, '_>) -> Result<Option<Spanned<Mask>>, NotAMask> {
     if entry.get("mask").is_none() {
         return Ok(None);
@@ -291,7 +291,7 @@ fn mask(entry: &Entry<'_, '_>) -> Result<Option<Spanned<Mask>>, NotAMask> {
     Ok(Some(Spanned::new(mask, word.span)))
 }
 
-/// Where the values come from; `None` where that cannot be read.
+/// The origin of the values; `None` if it is unreadable.
 fn origin(entry: &Entry<'_, '_>, name: &Spanned<String>) -> Option<Origin> {
     match entry.text("compute") {
         Some(text) => Some(Origin::Computed(expression(text)?)),
@@ -321,7 +321,7 @@ fn measures(entry: &Entry<'_, '_>) -> Vec<Arc<NamedMeasure>> {
         .collect()
 }
 
-/// A value of `one_of`. In numeric fields a number in quotes is exact.
+/// A value of `one_of`. In `decimal` fields a number in quotes is exact.
 fn listed(value: &toml::Spanned<DeValue<'_>>, datatype: Datatype) -> Option<Spanned<Scalar>> {
     let number = || value::number_of(value.get_ref()).map(Scalar::Number);
     let scalar = match value.get_ref() {

@@ -10,14 +10,14 @@ mod stream;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::Broken;
+use super::UnreadableEntries;
 use crate::mapping::{Field, Mapping, Spanned, Stream};
 use crate::names::NameKind;
 use crate::nearest::nearest;
 use crate::problem::{Problem, ProblemCode, shown};
 
-/// Every rule over the whole mapping.
-pub(super) fn check(mapping: &Mapping, broken: &Broken, source: &str) -> Vec<Problem> {
+/// Checks every rule over the whole mapping.
+pub(super) fn check(mapping: &Mapping, broken: &UnreadableEntries, source: &str) -> Vec<Problem> {
     let mut rules = Rules {
         mapping,
         broken,
@@ -48,13 +48,13 @@ pub(super) fn check(mapping: &Mapping, broken: &Broken, source: &str) -> Vec<Pro
 
 struct Rules<'m> {
     mapping: &'m Mapping,
-    broken: &'m Broken,
+    broken: &'m UnreadableEntries,
     source: &'m str,
     problems: Vec<Problem>,
 }
 
 /// The result of resolving a name.
-enum Referred<T> {
+enum NameLookup<T> {
     /// The entry exists.
     Found(T),
     /// The entry exists but could not be read, or the name itself was rejected.
@@ -89,31 +89,31 @@ impl<'m> Rules<'m> {
         }
     }
 
-    fn stream_called(&self, name: &str) -> Referred<&'m Stream> {
+    fn stream_called(&self, name: &str) -> NameLookup<&'m Stream> {
         match self.mapping.stream(name) {
-            Some(stream) => Referred::Found(stream),
-            None if self.broken.streams.contains(name) => Referred::Unclear,
-            None if !NameKind::Stream.accepts(name) => Referred::Unclear,
-            None => Referred::Missing,
+            Some(stream) => NameLookup::Found(stream),
+            None if self.broken.streams.contains(name) => NameLookup::Unclear,
+            None if !NameKind::Stream.accepts(name) => NameLookup::Unclear,
+            None => NameLookup::Missing,
         }
     }
 
-    fn field_called(&self, stream: &'m Stream, name: &str) -> Referred<&'m Field> {
+    fn field_called(&self, stream: &'m Stream, name: &str) -> NameLookup<&'m Field> {
         let broken = || (stream.name.value.clone(), name.to_owned());
         match stream.field(name) {
-            Some(field) => Referred::Found(field),
-            None if self.broken.fields.contains(&broken()) => Referred::Unclear,
-            None if !NameKind::Field.accepts(name) => Referred::Unclear,
-            None => Referred::Missing,
+            Some(field) => NameLookup::Found(field),
+            None if self.broken.fields.contains(&broken()) => NameLookup::Unclear,
+            None if !NameKind::Field.accepts(name) => NameLookup::Unclear,
+            None => NameLookup::Missing,
         }
     }
 
     /// Resolves a stream by name, and reports if there is none.
     fn find_stream(&mut self, name: &Spanned<String>, path: &str) -> Option<&'m Stream> {
         match self.stream_called(name) {
-            Referred::Found(stream) => Some(stream),
-            Referred::Unclear => None,
-            Referred::Missing => {
+            NameLookup::Found(stream) => Some(stream),
+            NameLookup::Unclear => None,
+            NameLookup::Missing => {
                 let streams = self
                     .mapping
                     .streams
@@ -137,9 +137,9 @@ impl<'m> Rules<'m> {
         path: &str,
     ) -> Option<&'m Field> {
         match self.field_called(stream, name) {
-            Referred::Found(field) => Some(field),
-            Referred::Unclear => None,
-            Referred::Missing => {
+            NameLookup::Found(field) => Some(field),
+            NameLookup::Unclear => None,
+            NameLookup::Missing => {
                 let by_column = stream.field_of_column(name);
                 let hint = match by_column {
                     Some(field) => Some(format!(

@@ -8,14 +8,14 @@ use std::ops::Range;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use super::value;
-use crate::definitions::{Absent, Key, Section, Shape};
+use crate::definitions::{AbsentKey, Key, Section, Shape};
 use crate::names::NameKind;
 use crate::nearest::nearest;
 use crate::problem::{Problem, ProblemCode, shown};
 
 /// Reports everything in the table that does not follow the section's definition.
 pub(super) fn walk(section: &'static Section, table: &DeTable<'_>, source: &str) -> Vec<Problem> {
-    let mut walk = Walk {
+    let mut walk = ShapeChecker {
         source,
         path: Vec::new(),
         problems: Vec::new(),
@@ -38,13 +38,13 @@ pub(super) fn in_order<'t, 'a>(
     entries
 }
 
-pub(super) struct Walk<'s> {
+pub(super) struct ShapeChecker<'s> {
     pub(super) source: &'s str,
     path: Vec<String>,
     problems: Vec<Problem>,
 }
 
-impl Walk<'_> {
+impl ShapeChecker<'_> {
     /// Records a problem of the current entry.
     pub(super) fn report(&mut self, problem: Problem) {
         self.problems.push(problem.path(self.path.join(".")));
@@ -69,7 +69,7 @@ impl Walk<'_> {
         }
         self.one_origin(table);
         for key in section.keys {
-            if matches!(key.absent, Absent::Refused) && !table.contains_key(key.name) {
+            if matches!(key.absent, AbsentKey::Refused) && !table.contains_key(key.name) {
                 let of = if self.path.is_empty() {
                     String::new()
                 } else {

@@ -6,7 +6,7 @@ use regex::RegexBuilder;
 use toml::de::DeValue;
 
 use super::document;
-use super::shape::Walk;
+use super::shape::ShapeChecker;
 use crate::definitions::{
     MAX_DESCRIPTION, MAX_IDENTIFIER, MAX_IRI, MAX_NUMBER, MAX_PATTERN, MAX_PATTERN_SIZE, Shape,
 };
@@ -19,7 +19,7 @@ use crate::sensitive;
 
 /// Reports a value of the wrong TOML type.
 pub(super) fn wrong_type(
-    walk: &mut Walk<'_>,
+    walk: &mut ShapeChecker<'_>,
     name: &str,
     expected: &str,
     value: &toml::Spanned<DeValue<'_>>,
@@ -39,7 +39,7 @@ pub(super) fn wrong_type(
 
 /// Checks a value that is not a list or table.
 pub(super) fn single(
-    walk: &mut Walk<'_>,
+    walk: &mut ShapeChecker<'_>,
     shape: Shape,
     key: &str,
     value: &toml::Spanned<DeValue<'_>>,
@@ -70,9 +70,9 @@ pub(super) fn single(
     }
 }
 
-/// Reports connection strings and invisible characters, which no text may hold. Returns whether the
-/// text is fit for further checks.
-fn decent(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) -> bool {
+/// Reports connection strings and invisible characters, which no text may contain. Returns whether
+/// the text is fit for further checks.
+fn decent(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) -> bool {
     // If the raw document shows the same, it is reported once, for the document.
     let raw = walk.source.get(span.clone()).unwrap_or("");
     if sensitive::looks_like_dsn(text) {
@@ -91,7 +91,7 @@ fn decent(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) -> bool {
 }
 
 /// Checks a mask.
-fn mask(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
+fn mask(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
     if decent(walk, text, span) && text.parse::<Mask>().is_err() {
         let message = format!("{} is not a mask", shown(text));
         let problem = Problem::new(ProblemCode::UnknownWord, message);
@@ -100,7 +100,7 @@ fn mask(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
 }
 
 /// Checks a name.
-pub(super) fn name(walk: &mut Walk<'_>, kind: NameKind, text: &str, span: &Range<usize>) {
+pub(super) fn name(walk: &mut ShapeChecker<'_>, kind: NameKind, text: &str, span: &Range<usize>) {
     if !decent(walk, text, span) {
         return;
     }
@@ -123,7 +123,7 @@ pub(super) fn name(walk: &mut Walk<'_>, kind: NameKind, text: &str, span: &Range
 }
 
 /// Checks a text for people and agents.
-fn prose(walk: &mut Walk<'_>, text: &str, most: usize, lines: bool, span: &Range<usize>) {
+fn prose(walk: &mut ShapeChecker<'_>, text: &str, most: usize, lines: bool, span: &Range<usize>) {
     if !decent(walk, text, span) {
         return;
     }
@@ -144,7 +144,7 @@ fn prose(walk: &mut Walk<'_>, text: &str, most: usize, lines: bool, span: &Range
 }
 
 /// Checks the name of a table or column.
-pub(super) fn identifier(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
+pub(super) fn identifier(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
     prose(walk, text, MAX_IDENTIFIER, false, span);
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn is_iri(text: &str) -> bool {
         && iri_characters(text)
 }
 
-fn iri_base(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
+fn iri_base(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
     if !decent(walk, text, span) {
         return;
     }
@@ -193,7 +193,7 @@ fn iri_base(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
     walk.report(problem.at(span.clone()));
 }
 
-fn predicate(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
+fn predicate(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
     if !decent(walk, text, span) {
         return;
     }
@@ -217,7 +217,7 @@ fn predicate(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
 
 /// Checks one word of a closed vocabulary.
 pub(super) fn word(
-    walk: &mut Walk<'_>,
+    walk: &mut ShapeChecker<'_>,
     words: &'static [&'static str],
     text: &str,
     span: &Range<usize>,
@@ -238,7 +238,7 @@ pub(super) fn word(
     );
 }
 
-fn pattern(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
+fn pattern(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
     if !decent(walk, text, span) {
         return;
     }
@@ -265,7 +265,7 @@ fn pattern(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
     }
 }
 
-fn expression(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
+fn expression(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
     if !decent(walk, text, span) {
         return;
     }
@@ -277,8 +277,8 @@ fn expression(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
     }
 }
 
-/// The bytes of the document that some bytes of one of its strings stand at; the whole string where
-/// it is written with escapes.
+/// Maps a byte range in a string to the document; gives the whole string if it is written with
+/// escapes.
 pub(super) fn within_text(
     source: &str,
     text: &str,
@@ -302,7 +302,7 @@ pub(super) fn compile(pattern: &str) -> Result<regex::Regex, regex::Error> {
         .build()
 }
 
-fn number(walk: &mut Walk<'_>, key: &str, value: &toml::Spanned<DeValue<'_>>) {
+fn number(walk: &mut ShapeChecker<'_>, key: &str, value: &toml::Spanned<DeValue<'_>>) {
     if let DeValue::String(text) = value.get_ref()
         && !decent(walk, text, &value.span())
     {
@@ -318,7 +318,7 @@ fn number(walk: &mut Walk<'_>, key: &str, value: &toml::Spanned<DeValue<'_>>) {
 
 /// Checks one value of `one_of`.
 pub(super) fn scalar(
-    walk: &mut Walk<'_>,
+    walk: &mut ShapeChecker<'_>,
     shape: Shape,
     key: &str,
     value: &toml::Spanned<DeValue<'_>>,

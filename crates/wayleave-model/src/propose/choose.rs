@@ -3,27 +3,27 @@
 use super::comment;
 use super::draft::{Draft, Entry, Field, Guess, Stream};
 use super::guess::{self, Candidate};
-use super::naming::{self, Given};
+use super::naming::{self, ExistingNames};
 use super::person;
 use super::personal;
 use super::relate;
 use super::samples::Samples;
-use super::{LeftOut, Why};
+use super::{Omission, OmissionReason};
 use crate::catalogue::{Catalogue, Column, Table, TableKind};
 use crate::definitions::MAX_IDENTIFIER;
 use crate::mapping::SourceKind;
 use crate::sensitive;
 
-/// Largest number of `unique` sets.
+/// Maximum number of `unique` sets.
 const MAX_UNIQUE: usize = 16;
-/// Largest number of `one_of` values.
+/// Maximum number of `one_of` values.
 const MAX_VALUES: usize = 1000;
 
-/// Marks a list of values as read, not declared.
+/// The note on a list of values that were sampled, not declared.
 pub(super) const SAMPLED: &str = "guess: sampled, not declared; filters refuse any other value";
 
-/// The draft of a catalogue, with the names already given.
-pub(super) fn draft(catalogue: &Catalogue, given: &Given, samples: &Samples) -> Draft {
+/// Drafts a mapping of a catalogue, and keeps the names already given.
+pub(super) fn draft(catalogue: &Catalogue, given: &ExistingNames, samples: &Samples) -> Draft {
     let names = naming::streams(&catalogue.tables, given);
     let types = naming::types(&catalogue.tables);
     let mut draft = Draft {
@@ -32,7 +32,9 @@ pub(super) fn draft(catalogue: &Catalogue, given: &Given, samples: &Samples) -> 
     };
     for ((table, name), type_name) in catalogue.tables.iter().zip(names).zip(types) {
         if !is_writable(&table.name) {
-            draft.left_out.push(table_left_out(table, Why::Unnameable));
+            draft
+                .left_out
+                .push(table_left_out(table, OmissionReason::Unnameable));
             continue;
         }
         let mut stream = stream(catalogue.kind, table, name, type_name, given);
@@ -42,7 +44,7 @@ pub(super) fn draft(catalogue: &Catalogue, given: &Given, samples: &Samples) -> 
             if let Entry::LeftOut { column, why } = entry {
                 let column = Some(column.clone());
                 let table = table.name.clone();
-                draft.left_out.push(LeftOut {
+                draft.left_out.push(Omission {
                     table,
                     column,
                     reason: why.clone(),
@@ -58,8 +60,8 @@ pub(super) fn draft(catalogue: &Catalogue, given: &Given, samples: &Samples) -> 
     draft
 }
 
-fn table_left_out(table: &Table, reason: Why) -> LeftOut {
-    LeftOut {
+fn table_left_out(table: &Table, reason: OmissionReason) -> Omission {
+    Omission {
         table: table.name.clone(),
         column: None,
         reason,
@@ -71,7 +73,7 @@ fn stream(
     table: &Table,
     name: String,
     type_name: String,
-    given: &Given,
+    given: &ExistingNames,
 ) -> Stream {
     let names = naming::fields(table, given);
     let fields: Vec<Entry> = table
@@ -115,10 +117,10 @@ fn entry(kind: SourceKind, table: &Table, column: &Column, name: String) -> Entr
         why,
     };
     if !is_writable(&column.name) {
-        return left_out(Why::Unnameable);
+        return left_out(OmissionReason::Unnameable);
     }
     if let Some(reason) = sensitive::looks_secret(&column.name) {
-        return left_out(Why::Secret(reason));
+        return left_out(OmissionReason::Secret(reason));
     }
     if let Some(why) = unserved_type(kind, &column.native_type) {
         return left_out(why);
@@ -160,7 +162,7 @@ pub(super) fn is_listable(value: &str) -> bool {
         && !sensitive::looks_like_dsn(value)
 }
 
-/// Lists the values of the fields that were sampled.
+/// Lists the sampled values of fields as `one_of`.
 fn list_samples(stream: &mut Stream, kind: SourceKind, table: &Table, samples: &Samples) {
     for entry in &mut stream.fields {
         let Entry::Field(field) = entry else {
@@ -181,7 +183,7 @@ fn list_samples(stream: &mut Stream, kind: SourceKind, table: &Table, samples: &
     clippy::expect_used,
     reason = "a split has a first part, if an empty one"
 )]
-pub(super) fn unserved_type(kind: SourceKind, native_type: &str) -> Option<Why> {
+pub(super) fn unserved_type(kind: SourceKind, native_type: &str) -> Option<OmissionReason> {
     let native = native_type.to_ascii_lowercase();
     let name = native.split(['(', ' ', '[']).next().expect("a first part");
     let shapes = [
@@ -192,11 +194,11 @@ pub(super) fn unserved_type(kind: SourceKind, native_type: &str) -> Option<Why> 
         "geometrycollection",
     ];
     match name {
-        "tsvector" => Some(Why::SearchIndex),
-        "bytea" | "binary" | "varbinary" => Some(Why::Bytes),
-        _ if name.ends_with("blob") => Some(Why::Bytes),
+        "tsvector" => Some(OmissionReason::SearchIndex),
+        "bytea" | "binary" | "varbinary" => Some(OmissionReason::Bytes),
+        _ if name.ends_with("blob") => Some(OmissionReason::Bytes),
         _ if kind == SourceKind::Mysql && shapes.iter().any(|it| name.ends_with(it)) => {
-            Some(Why::Bytes)
+            Some(OmissionReason::Bytes)
         }
         _ => None,
     }
@@ -212,10 +214,10 @@ fn key_fields(stream: &Stream, columns: &[String]) -> Option<Vec<String>> {
         .collect()
 }
 
-/// The primary key, else the first unique columns that are never NULL.
+/// Chooses the primary key, else the first unique columns that are never NULL.
 fn choose_key(stream: &mut Stream, table: &Table) {
     if !stream.fields.iter().any(|it| matches!(it, Entry::Field(_))) {
-        stream.unserved = Some(Why::NoFields);
+        stream.unserved = Some(OmissionReason::NoFields);
         return;
     }
     let never_null = |columns: &&Vec<String>| {
@@ -250,10 +252,10 @@ fn choose_key(stream: &mut Stream, table: &Table) {
         .iter()
         .find(|it| stream.field_of(it).is_none());
     stream.unserved = Some(match missing {
-        Some(column) => Why::KeyLeftOut {
+        Some(column) => OmissionReason::KeyLeftOut {
             column: column.clone(),
         },
-        None => Why::NoKey,
+        None => OmissionReason::NoKey,
     });
     let (key, note) = likely_key(stream, table);
     stream.key = key;
@@ -287,7 +289,7 @@ fn likely_key(stream: &Stream, table: &Table) -> (Vec<String>, &'static str) {
     }
 }
 
-fn choose_parts(stream: &mut Stream, table: &Table, given: &Given) {
+fn choose_parts(stream: &mut Stream, table: &Table, given: &ExistingNames) {
     let refers = |name: &String| {
         table
             .foreign_keys

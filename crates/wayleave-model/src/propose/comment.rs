@@ -6,7 +6,7 @@
 use crate::sensitive;
 
 /// Longest shown remark of the store in characters.
-const LONGEST: usize = 200;
+const MAX_REMARK_CHARS: usize = 200;
 
 /// Text of the store on one line, without invisible characters or anything like a credential.
 pub(super) fn words(text: &str) -> String {
@@ -20,7 +20,7 @@ pub(super) fn words(text: &str) -> String {
     let one_line: String = text.chars().map(plain).collect();
     let one_line = one_line.split_whitespace().collect::<Vec<_>>().join(" ");
     let shown = sensitive::redact(&one_line);
-    let mut short: String = shown.chars().take(LONGEST).collect();
+    let mut short: String = shown.chars().take(MAX_REMARK_CHARS).collect();
     if short.len() < shown.len() {
         short.push('…');
     }

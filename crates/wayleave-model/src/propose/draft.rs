@@ -1,6 +1,6 @@
 //! A draft before it is rendered.
 
-use super::{LeftOut, Why};
+use super::{Omission, OmissionReason};
 use crate::mapping::Datatype;
 
 /// The content of a draft.
@@ -8,7 +8,7 @@ use crate::mapping::Datatype;
 pub(super) struct Draft {
     /// One per table whose name a mapping can hold, in the catalogue's order.
     pub(super) streams: Vec<Stream>,
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<Omission>,
 }
 
 /// A table as a stream.
@@ -18,7 +18,7 @@ pub(super) struct Stream {
     pub(super) type_name: String,
     pub(super) table: String,
     /// Why it can only appear commented out, if so.
-    pub(super) unserved: Option<Why>,
+    pub(super) unserved: Option<OmissionReason>,
     pub(super) key: Vec<String>,
     /// A remark on the key for the human.
     pub(super) key_note: Option<String>,
@@ -71,7 +71,7 @@ pub(super) struct Guess {
 pub(super) enum Entry {
     Field(Field),
     Computed(ComputedField),
-    LeftOut { column: String, why: Why },
+    LeftOut { column: String, why: OmissionReason },
 }
 
 /// A column as a field.
@@ -96,22 +96,22 @@ pub(super) struct Field {
 pub(super) struct ComputedField {
     pub(super) name: String,
     pub(super) expression: String,
-    /// What it is computed from.
+    /// A remark that says what it is computed from.
     pub(super) note: &'static str,
 }
 
-/// A foreign key as a relation, or the way back along one.
+/// A relation along a foreign key, or the reverse of one.
 #[derive(Debug, Clone)]
 pub(super) struct Relation {
     pub(super) name: String,
     pub(super) to: String,
     /// Columns of this table, each with a field of the other stream.
     pub(super) on: Vec<(String, String)>,
-    /// The foreign key it leads back along; `None` where it follows one of its own table.
+    /// The relation it reverses; `None` if it follows a foreign key of its own table.
     pub(super) reverse_of: Option<ForwardRelation>,
 }
 
-/// The relation that a foreign key of another table makes.
+/// The relation along a foreign key of another table, which a reverse relation reverses.
 #[derive(Debug, Clone)]
 pub(super) struct ForwardRelation {
     /// Its stream.

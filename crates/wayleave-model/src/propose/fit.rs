@@ -1,9 +1,9 @@
-//! Makes a mapping fit a changed source: a draft for a human to read and ratify.
+//! Edits a mapping to fit a changed source: a draft for a human to read and ratify.
 //!
-//! Follows what [`drift`](crate::drift::drift) reports. What the source no longer has is taken out,
-//! with all that depends on it; what is declared differently is declared so. A column that looks
-//! renamed is followed, and the change says that it is a guess. What cannot be mended stays, and
-//! `check` reports it. Everything else stays as it was written, byte for byte.
+//! Resolves what [`drift`](crate::drift::drift) reports. Removes entries that the source no longer
+//! has, with everything that depends on them, and updates changed declarations. Follows a column
+//! that looks renamed, and the change says that it is a guess. Differences that cannot be resolved
+//! stay, and `check` reports them. Everything else stays as written, byte for byte.
 
 use toml_edit::{Array, DocumentMut, Item, Value};
 
@@ -15,17 +15,17 @@ use crate::parse;
 use crate::problem::{Problem, ProblemCode, Severity};
 use crate::sensitive;
 
-/// More rounds than entries can depend on each other in a row.
+/// Maximum number of rounds: more than the longest chain of dependent entries.
 const MAX_ROUNDS: usize = 16;
 
-/// The mapping, edited until it fits the catalogue or nothing more can be mended.
+/// Edits the mapping until it fits the catalogue or nothing more can be resolved.
 pub fn fit(existing: &str, catalogue: &Catalogue) -> Result<Merge, MergeError> {
     let mut document: DocumentMut = existing.parse().map_err(|error: toml_edit::TomlError| {
         let reason = sensitive::redact(error.message()).into_owned();
         MergeError::Syntax { reason }
     })?;
     let mut changes = Vec::new();
-    // Only what an edit of ours breaks is taken out; a person's own mistake is theirs to mend.
+    // Remove only entries that our own edits break; a person's mistakes are theirs to correct.
     let is_sound = parse::parse(existing.as_bytes()).is_ok();
     let rounds = if is_sound { MAX_ROUNDS } else { 0 };
     for _ in 0..rounds {
@@ -70,7 +70,7 @@ fn fitted(entry: &str, what: impl Into<String>) -> Option<Change> {
     })
 }
 
-/// Mends one difference of the source.
+/// Resolves one difference between the source and the mapping.
 fn mend(
     document: &mut DocumentMut,
     mapping: &Mapping,
@@ -128,7 +128,7 @@ fn retype(document: &mut DocumentMut, path: &str, field: &Field, now: &Column) -
         let datatype = now.datatype.to_string();
         set(document, path, "datatype", datatype.as_str().into())?;
         changed.push(format!("is `{datatype}`, as its column"));
-        // What was said of the values was said of another datatype.
+        // These constraints were written for the old datatype.
         for said in [
             "one_of",
             "pattern",
@@ -168,7 +168,7 @@ fn list_values(
     fitted(path, "lists the values that its column allows now")
 }
 
-/// Another key that the source keeps unique, of fields that are mapped.
+/// Sets another key of mapped fields that the source keeps unique.
 fn choose_key(document: &mut DocumentMut, stream: &Stream, table: &Table) -> Option<Change> {
     let sets = std::iter::once(&table.primary_key).chain(&table.unique);
     let named = |columns: &Vec<String>| -> Option<Vec<String>> {
@@ -189,7 +189,7 @@ fn choose_key(document: &mut DocumentMut, stream: &Stream, table: &Table) -> Opt
     )
 }
 
-/// Takes out the entry that a problem is about; of a list, the names that are not fields.
+/// Removes the entry that a problem is about; from a list, the names that are not fields.
 fn take_out(document: &mut DocumentMut, path: &str, why: &str) -> Option<Change> {
     let parts: Vec<&str> = path.split('.').collect();
     match parts.as_slice() {
@@ -235,7 +235,7 @@ fn take_out(document: &mut DocumentMut, path: &str, why: &str) -> Option<Change>
                 "names only fields that are left",
             )
         }
-        // Without its key or its table a stream is none.
+        // A stream cannot exist without its key or its table.
         ["streams", stream, ..] => {
             remove(document, "streams", stream)?;
             fitted(&format!("streams.{stream}"), format!("is taken out: {why}"))
@@ -270,7 +270,7 @@ fn remove(document: &mut DocumentMut, path: &str, name: &str) -> Option<Item> {
     entry.as_table_like_mut()?.remove(name)
 }
 
-/// Sets a value and keeps how the entry is written.
+/// Sets a value, and keeps the syntax of the entry.
 fn set(document: &mut DocumentMut, path: &str, name: &str, value: Value) -> Option<()> {
     let entry = item(document, path)?;
     if let Item::Value(Value::InlineTable(table)) = entry {

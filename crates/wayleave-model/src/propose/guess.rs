@@ -74,7 +74,7 @@ const DELETED: &[&str] = &[
     "date_deleted",
 ];
 
-/// Parts of names of times that are not those of an event.
+/// Words in names of times that are not event times.
 const NO_EVENT: &[&str] = &[
     "birth",
     "born",
@@ -132,9 +132,9 @@ const NOT_SEARCHED: &[&str] = &[
 ];
 
 /// Text shorter than this is more often a code than prose.
-const SHORTEST_SEARCHED: u32 = 20;
+const MIN_SEARCHED_CHARS: u32 = 20;
 
-/// The inputs of these guesses: the words of a column's name, and its field.
+/// A column that may have a role, and its field.
 pub(super) struct Candidate<'a> {
     pub(super) column: &'a Column,
     pub(super) field: &'a str,
@@ -161,7 +161,7 @@ impl Candidate<'_> {
     }
 }
 
-/// The field that names a record for people.
+/// The field with a record's title for people.
 pub(super) fn title(table: &Table, all: &[Candidate<'_>]) -> Option<Guess> {
     let of_table = |suffix: &str| naming::snake(&format!("{}_{suffix}", naming::one(&table.name)));
     let own = [of_table("name"), of_table("title")];
@@ -180,7 +180,7 @@ pub(super) fn title(table: &Table, all: &[Candidate<'_>]) -> Option<Guess> {
     Some(guess(found, "guess: by its name"))
 }
 
-/// The field that says when a record's event happened.
+/// The field with the time of a record's event.
 pub(super) fn event_time(all: &[Candidate<'_>]) -> Option<Guess> {
     let fits = |it: &Candidate<'_>| it.is_time() && !is_other_time(&it.snake());
     let happened = |it: &&Candidate<'_>| {
@@ -234,7 +234,7 @@ pub(super) fn deleted(all: &[Candidate<'_>]) -> Option<Guess> {
     ))
 }
 
-/// The fields full-text search reads.
+/// The fields that full-text search covers.
 pub(super) fn search(all: &[Candidate<'_>]) -> Vec<String> {
     let worth = |it: &&Candidate<'_>| {
         let words = naming::words(&it.column.name);
@@ -245,7 +245,7 @@ pub(super) fn search(all: &[Candidate<'_>]) -> Vec<String> {
             && it
                 .column
                 .max_length
-                .is_none_or(|it| it >= SHORTEST_SEARCHED)
+                .is_none_or(|it| it >= MIN_SEARCHED_CHARS)
     };
     all.iter()
         .filter(worth)

@@ -1,8 +1,8 @@
 //! Updates a draft that a person has edited.
 //!
-//! The person's text stays unchanged, comments and layout included. What the source has gained is
-//! added; what it has lost is marked, never removed. What a person removed stays out. Merging the
-//! same catalogue twice gives the same bytes.
+//! The person's text stays unchanged, comments and layout included. Parts that the source has
+//! gained are added; parts that it has lost are marked, never removed. Entries that a person
+//! removed stay out. Merging the same catalogue twice gives the same bytes.
 
 mod apply;
 mod change;
@@ -15,9 +15,9 @@ use toml_edit::{DocumentMut, Item};
 pub use change::Change;
 
 use super::draft::{Draft, ForwardRelation, Stream};
-use super::naming::{Given, GivenRelation};
+use super::naming::{ExistingNames, ExistingRelation};
 use super::seen::{self, SeenColumns};
-use super::{LeftOut, Note, ProposeOptions, choose, comment, propose, render};
+use super::{Note, Omission, ProposeOptions, choose, comment, propose, render};
 use crate::catalogue::Catalogue;
 use crate::sensitive;
 
@@ -29,7 +29,7 @@ pub struct Merge {
     /// The changes of the source since the draft was made, in the catalogue's order.
     pub changes: Vec<Change>,
     /// The new parts of the source that were left out, and why.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<Omission>,
     /// Notes for the human about the draft as a whole.
     pub notes: Vec<Note>,
 }
@@ -68,7 +68,7 @@ pub fn repropose(
     })?;
     let given = given(&document);
     let draft = choose::draft(catalogue, &given, &options.samples);
-    let news = News {
+    let news = MergeContext {
         catalogue,
         seen: seen.as_ref(),
         given: &given,
@@ -107,8 +107,8 @@ pub fn repropose(
 
 /// The names given by a person or an earlier proposal. If two streams read one table, new columns
 /// go to the first.
-fn given(document: &DocumentMut) -> Given {
-    let mut given = Given::default();
+fn given(document: &DocumentMut) -> ExistingNames {
+    let mut given = ExistingNames::default();
     for (stream, item) in entries(document.get("streams")) {
         let table = text(item, "table", stream);
         let relations = entries(item.get("relations"));
@@ -150,9 +150,9 @@ fn given(document: &DocumentMut) -> Given {
     given
 }
 
-fn given_relation(name: &str, item: &Item) -> GivenRelation {
+fn given_relation(name: &str, item: &Item) -> ExistingRelation {
     let pair = |(ours, theirs): (&str, &Item)| Some((ours.to_owned(), theirs.as_str()?.to_owned()));
-    GivenRelation {
+    ExistingRelation {
         name: name.to_owned(),
         to: text(item, "to", "").to_owned(),
         on: entries(item.get("on"))
@@ -162,7 +162,7 @@ fn given_relation(name: &str, item: &Item) -> GivenRelation {
     }
 }
 
-/// Whether a field reads no column.
+/// Whether a field is computed, and so reads no column.
 fn is_computed(field: &Item) -> bool {
     field.get("compute").is_some()
 }
@@ -179,20 +179,20 @@ fn text<'a>(item: &'a Item, key: &str, otherwise: &'a str) -> &'a str {
 }
 
 /// The inputs of a merge.
-pub(super) struct News<'a> {
+pub(super) struct MergeContext<'a> {
     pub(super) catalogue: &'a Catalogue,
     seen: Option<&'a SeenColumns>,
-    pub(super) given: &'a Given,
+    pub(super) given: &'a ExistingNames,
     pub(super) draft: &'a Draft,
 }
 
-impl<'a> News<'a> {
+impl<'a> MergeContext<'a> {
     /// The tables that are new since the draft was made, in the catalogue's order.
     fn tables(&self) -> Vec<&'a String> {
         let new = |table: &&String| {
             self.seen.is_some_and(|seen| !seen.tables.contains_key(*table))
                 && !self.given.streams.contains_key(*table)
-                // Such a name is not recorded, so it would be new every time.
+                // No stream can read such a table, and it may not be recorded as seen.
                 && choose::is_writable(table)
         };
         self.catalogue
@@ -259,7 +259,7 @@ impl<'a> News<'a> {
             || forward.columns.iter().any(|column| new.contains(&column))
     }
 
-    /// A new stream's text, without relations to what a person took out.
+    /// A new stream's text, without relations to entries that a person removed.
     fn block(&self, stream: &Stream) -> String {
         let is_known = |forward: &ForwardRelation| {
             let known = self.given.relations.get(&forward.table);
@@ -287,7 +287,7 @@ impl<'a> News<'a> {
     }
 
     /// Whether something left out is new since the draft was made.
-    fn is_new(&self, left_out: &LeftOut) -> bool {
+    fn is_new(&self, left_out: &Omission) -> bool {
         match &left_out.column {
             Some(column) if self.given.streams.contains_key(&left_out.table) => {
                 self.columns(&left_out.table).contains(&column)

@@ -10,28 +10,28 @@ use crate::names::NameKind;
 
 /// Names given by a person or an earlier proposal.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct ExistingNames {
     /// The stream of each table.
     pub(super) streams: BTreeMap<String, String>,
     /// The field of each table and column.
     pub(super) fields: BTreeMap<(String, String), String>,
-    /// All other names in use: of streams, and of relations by stream.
+    /// The names of all streams.
     pub(super) taken_streams: BTreeSet<String>,
     /// Names of relations, computed fields and measures, by table.
     pub(super) other_names: BTreeMap<String, BTreeSet<String>>,
     /// The relations of each table's stream.
-    pub(super) relations: BTreeMap<String, Vec<GivenRelation>>,
+    pub(super) relations: BTreeMap<String, Vec<ExistingRelation>>,
 }
 
-impl Given {
-    /// The name of the relation of a table that joins these.
+impl ExistingNames {
+    /// The name of the existing relation of a table with this target and these joins.
     pub(super) fn relation(
         &self,
         table: &str,
         to: &str,
         on: &[(String, String)],
     ) -> Option<&String> {
-        let same = |it: &&GivenRelation| {
+        let same = |it: &&ExistingRelation| {
             it.to == to && it.on.len() == on.len() && on.iter().all(|pair| it.on.contains(pair))
         };
         let found = self.relations.get(table)?.iter().find(same);
@@ -41,7 +41,7 @@ impl Given {
 
 /// A relation already in the document.
 #[derive(Debug)]
-pub(super) struct GivenRelation {
+pub(super) struct ExistingRelation {
     pub(super) name: String,
     pub(super) to: String,
     /// Our columns and their fields.
@@ -50,9 +50,9 @@ pub(super) struct GivenRelation {
 
 /// Names in use, compared without case.
 #[derive(Debug, Default)]
-pub(super) struct Taken(BTreeSet<String>);
+pub(super) struct UsedNames(BTreeSet<String>);
 
-impl Taken {
+impl UsedNames {
     /// Marks a name as used. Returns whether it was free.
     pub(super) fn take(&mut self, name: &str) -> bool {
         self.0.insert(name.to_ascii_lowercase())
@@ -63,7 +63,7 @@ impl Taken {
         !self.0.contains(&name.to_ascii_lowercase())
     }
 
-    /// The wanted name if it is valid and free, else a similar one.
+    /// Takes the wanted name if it is valid and free, else a similar one.
     pub(super) fn claim(&mut self, kind: NameKind, wish: &str) -> String {
         let fit = |name: &str| kind.accepts(name);
         if fit(wish) && self.take(wish) {
@@ -84,8 +84,8 @@ impl Taken {
 }
 
 /// The stream name of each table, in the tables' order.
-pub(super) fn streams(tables: &[Table], given: &Given) -> Vec<String> {
-    let mut taken = Taken::default();
+pub(super) fn streams(tables: &[Table], given: &ExistingNames) -> Vec<String> {
+    let mut taken = UsedNames::default();
     for name in given.streams.values().chain(&given.taken_streams) {
         taken.take(name);
     }
@@ -111,8 +111,8 @@ pub(super) fn streams(tables: &[Table], given: &Given) -> Vec<String> {
 ///
 /// The exact name of a column is never used for another column's field: a reader of `on` would
 /// confuse the two.
-pub(super) fn fields(table: &Table, given: &Given) -> Vec<String> {
-    let mut taken = Taken::default();
+pub(super) fn fields(table: &Table, given: &ExistingNames) -> Vec<String> {
+    let mut taken = UsedNames::default();
     let set = |column: &str| given.fields.get(&(table.name.clone(), column.to_owned()));
     for column in &table.columns {
         if let Some(name) = set(&column.name) {
@@ -146,7 +146,7 @@ pub(super) fn fields(table: &Table, given: &Given) -> Vec<String> {
 
 /// The type of each stream's records: `order_lines` holds an `OrderLine`.
 pub(super) fn types(tables: &[Table]) -> Vec<String> {
-    let mut taken = Taken::default();
+    let mut taken = UsedNames::default();
     tables
         .iter()
         .map(|table| taken.claim(NameKind::Type, &type_name(&table.name)))
@@ -224,7 +224,7 @@ pub(super) fn singular(word: &str) -> String {
     }
 }
 
-/// A word for many of one: each `category` is one of the `categories`.
+/// The plural of a word: `categories` for `category`.
 pub(super) fn plural(word: &str) -> String {
     match word {
         "person" => return "people".to_owned(),
@@ -251,12 +251,12 @@ pub(super) fn plural(word: &str) -> String {
     }
 }
 
-/// The name with its last word for one: `order_lines` are each an `order_line`.
+/// The name in snake case, its last word in the singular: `order_line` for `order_lines`.
 pub(super) fn one(name: &str) -> String {
     ending_as(name, singular)
 }
 
-/// The name with its last word for many: `OrderLine` is one of the `order_lines`.
+/// The name in snake case, its last word in the plural: `order_lines` for `OrderLine`.
 pub(super) fn many(name: &str) -> String {
     ending_as(name, |word| plural(&singular(word)))
 }
@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_taken_or_unfit_name_is_numbered() {
-        let mut taken = Taken::default();
+        let mut taken = UsedNames::default();
         assert_eq!(taken.claim(NameKind::Field, "name"), "name");
         assert_eq!(taken.claim(NameKind::Field, "NAME"), "NAME_2");
         assert_eq!(taken.claim(NameKind::Field, "name"), "name_3");

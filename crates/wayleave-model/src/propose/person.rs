@@ -1,12 +1,12 @@
-//! Tables of people: the columns that hold a first and a last name.
+//! Detects tables of people, and their columns with first and last names.
 
 use super::draft::ComputedField;
 use super::guess::Candidate;
-use super::naming::{self, Taken};
+use super::naming::{self, UsedNames};
 use crate::catalogue::Table;
 use crate::names::NameKind;
 
-/// Names of a first name, in the words of several languages, without `_`.
+/// Column names for a first name, in several languages, without `_`.
 const FIRST_NAMES: &[&str] = &[
     "firstname",
     "givenname",
@@ -20,10 +20,10 @@ const FIRST_NAMES: &[&str] = &[
     "imie",
 ];
 
-/// Names that mean a first name only beside a last name.
+/// Column names that mean a first name only beside a last name.
 const FIRST_NAMES_IN_A_PAIR: &[&str] = &["nombre", "nombres", "nome", "jmeno", "name"];
 
-/// Names of a last name.
+/// Column names for a last name.
 const LAST_NAMES: &[&str] = &[
     "lastname",
     "familyname",
@@ -44,13 +44,13 @@ const LAST_NAMES: &[&str] = &[
     "nomdefamille",
 ];
 
-/// Names that mean a last name only beside a first name.
+/// Column names that mean a last name only beside a first name.
 const LAST_NAMES_IN_A_PAIR: &[&str] = &["nom"];
 
-/// Names of a column that holds the whole name already.
+/// Column names for a full name.
 const FULL_NAMES: &[&str] = &["fullname", "displayname"];
 
-/// Titles that people bear, not names of records.
+/// Column names for titles of people, which are not titles of records.
 const PERSONAL_TITLES: &[&str] = &[
     "jobtitle",
     "worktitle",
@@ -80,19 +80,19 @@ pub(super) fn is_name(table: &Table, column: &str) -> bool {
         .any(|names| prefix(table, column, names).is_some())
 }
 
-/// Whether a column holds a title that a person bears, such as a job's.
+/// Whether a column holds a person's title, such as a job title.
 pub(super) fn is_personal_title(table: &Table, column: &str) -> bool {
     let words = naming::words(column);
     PERSONAL_TITLES.contains(&words.concat().as_str())
         || (words.last().is_some_and(|it| it == "title") && is_person(table))
 }
 
-/// The whole name of a person, where first and last name stand in columns of their own and no
+/// A computed field with a person's full name, if first and last name have separate columns and no
 /// column holds both.
 pub(super) fn full_name(
     table: &Table,
     all: &[Candidate<'_>],
-    taken: &mut Taken,
+    taken: &mut UsedNames,
 ) -> Option<ComputedField> {
     let texts = || all.iter().filter(|it| it.is_free_text());
     let whole = |it: &Candidate<'_>| prefix(table, &it.column.name, FULL_NAMES).is_some();
@@ -122,7 +122,7 @@ pub(super) fn full_name(
     })
 }
 
-/// Both names, or the one that is there.
+/// An expression for both names, or for the one that is not null.
 fn joined(first: &Candidate<'_>, last: &Candidate<'_>) -> String {
     let (a, b) = (first.field, last.field);
     let both = format!("{a} || ' ' || {b}");
@@ -134,8 +134,8 @@ fn joined(first: &Candidate<'_>, last: &Candidate<'_>) -> String {
     }
 }
 
-/// What a column's name has before one of some names: nothing, or the beginning of the table's
-/// name, as in `emp_first_name` of `employees`. `None` where it has none of them.
+/// The prefix of a column's name before one of `names`: empty, or the beginning of the table's
+/// name, as in `emp_first_name` of `employees`. `None` if the name ends with none of them.
 fn prefix(table: &Table, column: &str, names: &[&str]) -> Option<String> {
     let words = naming::words(column);
     let of_table = naming::words(&table.name).concat();

@@ -1,14 +1,14 @@
-//! Columns that hold personal data, and the mask to weigh for each.
+//! Detects columns that probably hold personal data, and suggests a mask for each.
 //!
-//! A proposal only says so: whether a field is served plain, masked or not at all is for the human.
-//! Numbers of identity papers, cards and accounts are left out before this is asked.
+//! A proposal only comments: the human decides whether a field is served plain, masked or not at
+//! all. Numbers of identity papers, cards and accounts are left out before this module is called.
 
 use super::naming;
 use super::person;
 use crate::catalogue::{Column, Table};
 use crate::mapping::Datatype;
 
-/// What a column tells of a person, by its name.
+/// The kind of personal data in a column, judged by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Personal {
     Name,
@@ -18,7 +18,8 @@ enum Personal {
     Address,
 }
 
-/// Words of names, without `_`, in several languages; a word or two neighbours make one.
+/// Words of column names, in several languages. A word, or two adjacent words joined, matches an
+/// entry.
 const WORDS: &[(Personal, &[&str])] = &[
     (
         Personal::Mail,
@@ -81,15 +82,15 @@ const WORDS: &[(Personal, &[&str])] = &[
     ),
 ];
 
-/// Words beside which a word says something of a thing, not of a person.
-const OF_THINGS: &[&str] = &[
+/// Words that make a name describe a thing, not a person.
+const THING_WORDS: &[&str] = &[
     "id", "ip", "mac", "count", "type", "kind", "status", "verified", "at",
 ];
 
-/// The remark on a column that holds personal data.
+/// The note on a column that probably holds personal data.
 pub(super) fn note(table: &Table, column: &Column) -> Option<&'static str> {
     let words = naming::words(&column.name);
-    let is_thing = words.iter().any(|it| OF_THINGS.contains(&it.as_str()));
+    let is_thing = words.iter().any(|it| THING_WORDS.contains(&it.as_str()));
     if is_thing || column.datatype == Datatype::Boolean || column.datatype == Datatype::Json {
         return None;
     }

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use super::comment;
 use super::draft::{ComputedField, Draft, Entry, Field, Relation, Stream};
-use super::naming::{self, Given, Taken};
+use super::naming::{self, ExistingNames, UsedNames};
 use super::reverse;
 use crate::catalogue::{Catalogue, ForeignKey, Table};
 use crate::names::NameKind;
 
-/// Largest number of `on` pairs.
+/// Maximum number of `on` pairs.
 const MAX_PAIRS: usize = 16;
 
 /// Adds to each stream the relations of its table's foreign keys.
-pub(super) fn relate(draft: &mut Draft, catalogue: &Catalogue, given: &Given) {
-    let mut taken: BTreeMap<String, Taken> = BTreeMap::new();
+pub(super) fn relate(draft: &mut Draft, catalogue: &Catalogue, given: &ExistingNames) {
+    let mut taken: BTreeMap<String, UsedNames> = BTreeMap::new();
     let mut found: BTreeMap<String, StreamRelations> = BTreeMap::new();
     for stream in &draft.streams {
         let Some(table) = catalogue.table(&stream.table) else {
@@ -56,8 +56,8 @@ struct StreamRelations {
 }
 
 /// The names no relation of a stream can take.
-pub(super) fn names_in_use(stream: &Stream, table: &Table, given: &Given) -> Taken {
-    let mut taken = Taken::default();
+pub(super) fn names_in_use(stream: &Stream, table: &Table, given: &ExistingNames) -> UsedNames {
+    let mut taken = UsedNames::default();
     for column in &table.columns {
         taken.take(&column.name);
     }
@@ -123,7 +123,7 @@ pub(super) fn can_meet(a: &Field, b: &Field) -> bool {
 }
 
 /// A name for the relation: the column without its `_id`, or the column and the target.
-fn name(key: &ForeignKey, taken: &mut Taken) -> String {
+fn name(key: &ForeignKey, taken: &mut UsedNames) -> String {
     let one = naming::one(&key.to_table);
     let wishes = match (key.columns.as_slice(), key.to_columns.as_slice()) {
         ([column], [to_column]) => {
@@ -144,8 +144,8 @@ fn name(key: &ForeignKey, taken: &mut Taken) -> String {
     claim_first(&wishes, taken)
 }
 
-/// The first wish that is fit and free, else a name close to the last.
-pub(super) fn claim_first(wishes: &[String], taken: &mut Taken) -> String {
+/// Takes the first wish that is valid and free, else a name similar to the last.
+pub(super) fn claim_first(wishes: &[String], taken: &mut UsedNames) -> String {
     let fit = |wish: &&String| NameKind::Relation.accepts(wish) && taken.is_free(wish);
     let wish = wishes.iter().find(fit).or(wishes.last());
     let wish = wish

@@ -15,7 +15,10 @@ pub(super) fn document(draft: &Draft, catalogue: &Catalogue, options: &ProposeOp
         if let Some(stream) = draft.streams.iter().find(|it| it.table == table.name) {
             text.push_str(&block(stream));
         } else {
-            let (name, why) = (comment::name(&table.name), super::Why::Unnameable);
+            let (name, why) = (
+                comment::name(&table.name),
+                super::OmissionReason::Unnameable,
+            );
             push(&mut text, format_args!("\n# left out: {name} {why}"));
         }
     }
@@ -70,7 +73,7 @@ pub(super) fn block(stream: &Stream) -> String {
         &mut text,
         format_args!("# left out: {} {why}.", comment::name(&stream.table)),
     );
-    if *why == super::Why::NoFields {
+    if *why == super::OmissionReason::NoFields {
         return text;
     }
     text.push_str(
@@ -221,7 +224,7 @@ fn computed_value(field: &ComputedField) -> String {
     )
 }
 
-/// Says which relation another leads back along.
+/// The comment on a reverse relation, which names the relation it reverses.
 pub(super) fn reverse_note(forward: &ForwardRelation) -> String {
     format!("the reverse of {}.{}", forward.stream, forward.relation)
 }

@@ -1,16 +1,20 @@
-//! The ways back along foreign keys: from a record to those that refer to it.
+//! Reverse relations along foreign keys: from a record to those that refer to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::draft::{Draft, ForwardRelation, Relation, Stream};
-use super::naming::{self, Given, Taken};
+use super::naming::{self, ExistingNames, UsedNames};
 use super::relate::{can_meet, claim_first};
 
-/// The most characters of a relation's name.
+/// Maximum length of a relation's name, in characters.
 const MAX_NAME: usize = 64;
 
 /// Adds the reverse of every relation to the stream it leads to.
-pub(super) fn add(draft: &mut Draft, taken: &mut BTreeMap<String, Taken>, given: &Given) {
+pub(super) fn add(
+    draft: &mut Draft,
+    taken: &mut BTreeMap<String, UsedNames>,
+    given: &ExistingNames,
+) {
     let places: BTreeMap<&str, usize> = draft
         .streams
         .iter()
@@ -60,7 +64,8 @@ pub(super) fn add(draft: &mut Draft, taken: &mut BTreeMap<String, Taken>, given:
     }
 }
 
-/// The target's columns and the fields that refer to them, where every one is served.
+/// The target's columns, each with the field that refers to it; `None` if one of them is not
+/// served.
 fn joined(from: &Stream, target: &Stream, relation: &Relation) -> Option<Vec<(String, String)>> {
     let pair = |(ours, theirs): &(String, String)| {
         let near = target.field_called(theirs)?;
@@ -69,12 +74,12 @@ fn joined(from: &Stream, target: &Stream, relation: &Relation) -> Option<Vec<(St
     };
     let on: Vec<(String, String)> = relation.on.iter().map(pair).collect::<Option<_>>()?;
     let columns: BTreeSet<&String> = on.iter().map(|(column, _)| column).collect();
-    // `on` names a column of ours once.
+    // `on` may name each of our columns only once.
     (columns.len() == on.len()).then_some(on)
 }
 
-/// Names for the way back, best first: the referring stream for many, or for one where no two
-/// of its records refer to the same record.
+/// Names for the reverse relation, best first: the referring stream in the plural, or in the
+/// singular if no two of its records refer to the same record.
 fn wishes(
     from: &Stream,
     target: &Stream,

@@ -1,7 +1,7 @@
-//! Closed lists guessed from the values that columns hold.
+//! Guesses closed lists from sampled values of columns.
 //!
-//! A catalogue holds no rows. Where the operator asks for it, an adapter reads the distinct
-//! values of [`columns_to_sample`] into [`Samples`], and a draft lists them as `one_of`.
+//! A catalogue holds no rows. If the operator requests it, an adapter reads the distinct values of
+//! [`columns_to_sample`] into [`Samples`], and a draft lists them as `one_of`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,16 @@ use crate::catalogue::{Catalogue, Column, Table, TableKind};
 use crate::mapping::{Datatype, SourceKind};
 use crate::sensitive;
 
-/// The most distinct values of a column that is listed. A reader stops after one more.
+/// Maximum number of distinct values in a closed list. A reader stops after one more.
 pub const MAX_SAMPLED_VALUES: usize = 12;
-/// The fewest rows with a value that make a list of values believable. A reader stops counting
-/// there.
+/// Minimum number of rows with a value for a credible closed list. A reader stops counting there.
 pub const MIN_SAMPLED_ROWS: u64 = 100;
-/// The most characters of a value that is a word for something and not a text.
+/// Maximum length of a value in a closed list, in characters. Longer values are prose.
 const MAX_VALUE_CHARS: usize = 40;
-/// The most words of such a value.
+/// Maximum number of words in such a value.
 const MAX_VALUE_WORDS: usize = 4;
 
-/// Last words of names whose values are texts, or belong to one record.
+/// Last words of names of columns that hold prose, or values specific to one record.
 const NOT_LISTED: &[&str] = &[
     "name",
     "names",
@@ -82,18 +81,18 @@ const NOT_LISTED: &[&str] = &[
     "owner",
 ];
 
-/// What was read of some columns.
+/// The samples of several columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Samples {
     columns: BTreeMap<(String, String), ColumnSample>,
 }
 
-/// What was read of one column.
+/// The sample of one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnSample {
     /// Its distinct values without NULL: all of them, or more than [`MAX_SAMPLED_VALUES`].
     pub values: Vec<String>,
-    /// How many rows have a value; counted up to [`MIN_SAMPLED_ROWS`] at least.
+    /// Number of rows with a value; counted up to [`MIN_SAMPLED_ROWS`] at least.
     pub rows: u64,
 }
 
@@ -107,7 +106,7 @@ pub struct SampledColumn {
 }
 
 impl Samples {
-    /// Adds what was read of a column. More values than can be listed are not kept.
+    /// Adds the sample of a column, unless it has more values than can be listed.
     pub fn insert(&mut self, table: &str, column: &str, sample: ColumnSample) {
         if sample.values.len() <= MAX_SAMPLED_VALUES {
             let place = (table.to_owned(), column.to_owned());
@@ -115,7 +114,7 @@ impl Samples {
         }
     }
 
-    /// The values of a column, sorted, where they look like a closed list.
+    /// The values of a column, sorted, if they look like a closed list; else nothing.
     pub(super) fn listed(&self, kind: SourceKind, table: &Table, column: &Column) -> Vec<String> {
         let place = (table.name.clone(), column.name.clone());
         let sample = self.columns.get(&place);
@@ -174,7 +173,7 @@ fn may_be_listed(kind: SourceKind, table: &Table, column: &Column) -> bool {
         && !person::is_name(table, name)
 }
 
-/// Whether a value is a word for something, and can stand in a mapping.
+/// Whether a value looks like a code or a term, and a mapping can hold it.
 fn is_word(value: &str) -> bool {
     let words = value.split_whitespace().count();
     (1..=MAX_VALUE_WORDS).contains(&words)

@@ -330,7 +330,7 @@ proptest! {
         }
         let merge = repropose(&proposal.text, &catalogue, &options()).unwrap();
         prop_assert_eq!(&merge.text, &proposal.text);
-        // What a source gains later is joined to what is there, and to nothing that is not.
+        // Parts that a source gains later are joined to existing parts, and to no others.
         let mut before = catalogue.clone();
         before.tables.truncate(tables.len().div_ceil(2));
         for table in &mut before.tables {

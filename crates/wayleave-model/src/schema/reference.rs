@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::definitions::{Absent, Key, MAX_BYTES, SECTIONS, Section, Shape};
+use crate::definitions::{AbsentKey, Key, MAX_BYTES, SECTIONS, Section, Shape};
 use crate::mapping::{Datatype, Field};
 use crate::names::NameKind;
 use crate::ontology::{ENTITY_TYPE, RELATION_TYPE};
@@ -11,9 +11,9 @@ use crate::problem::ProblemCode;
 /// A complete mapping that uses every key. A test parses it without a problem.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
-/// How computed fields and measures are written.
+/// The section on expressions.
 const EXPRESSIONS: &str = include_str!("expressions.md");
-/// What `propose --samples` reads and lists.
+/// The section on `propose --samples`.
 const SAMPLES: &str = include_str!("samples.md");
 
 /// The reference page: every section and key, names, datatypes, problem codes, an example.
@@ -68,9 +68,9 @@ fn write_section(out: &mut String, section: &Section) -> fmt::Result {
             key.name,
             value_of(key),
             match key.absent {
-                Absent::Refused => "refused",
-                Absent::Nothing => "",
-                Absent::Means(means) => means,
+                AbsentKey::Refused => "refused",
+                AbsentKey::Nothing => "",
+                AbsentKey::Means(means) => means,
             },
             key.about
         )?;

@@ -172,7 +172,7 @@ const STEMS: &[(Reason, &[&str])] = &[
 /// First words that turn the rest into a yes-or-no question.
 const QUESTIONS: &[&str] = &["is", "has", "needs", "requires", "must", "can", "should"];
 
-/// Last words that turn it into a fact about the secret.
+/// Last words that turn the name into a fact about the secret.
 const FACTS: &[&str] = &[
     "at",
     "on",

@@ -7,7 +7,7 @@ use crate::mapping::{Action, Capability, Field, Stream, WRITE_OPTIONS};
 use crate::names::NameKind;
 use crate::problem::{Problem, ProblemCode, shown};
 
-/// The longest name of a tool that every known host takes.
+/// Maximum length of a tool's name that every known host accepts, in characters.
 const MAX_TOOL_NAME: usize = 64;
 
 impl<'m> Rules<'m> {
@@ -148,13 +148,13 @@ impl<'m> Rules<'m> {
         }
     }
 
-    /// Whether a relation of another stream, or of this one, ends in a field.
+    /// Whether a to-one relation, of this stream or another, joins on the field.
     fn is_referred_to(&self, stream: &Stream, field: &Field) -> bool {
         let relations = self.mapping.streams.iter().flat_map(|from| {
             let leads_here = from.relations.iter().filter(|it| it.to == stream.name);
             leads_here.map(move |relation| (from, relation))
         });
-        // A reverse relation ends in the column that refers, not in what is referred to.
+        // A reverse relation ends in the referring column, not in the referenced one.
         let mut referring = relations.filter(|(_, it)| self.mapping.is_to_one(it));
         referring.any(|(_, it)| it.on.iter().any(|join| join.field == field.name))
     }

@@ -1,4 +1,5 @@
-//! Rules of what is computed: expressions that can be typed, and keys that fit them.
+//! Rules of computed fields and measures: expressions that can be typed, and keys that apply to
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use crate::mapping::{AggregateOp, Expression, Field, NamedMeasure, Spanned, Stre
 use crate::problem::{Problem, ProblemCode};
 
 impl<'m> Rules<'m> {
-    /// Holds a computed field to its expression.
+    /// Checks a computed field and its expression.
     pub(super) fn computed(&mut self, stream: &'m Stream, field: &'m Field, path: &str) {
         let Some(expression) = field.compute() else {
             return;
@@ -31,7 +32,7 @@ impl<'m> Rules<'m> {
         }
     }
 
-    /// Holds a measure to its expression.
+    /// Checks a measure's name and expression.
     pub(super) fn measure(&mut self, stream: &'m Stream, measure: &'m NamedMeasure) {
         let path = format!("streams.{}.measures.{}", stream.name, measure.name);
         if AggregateOp::from_word(&measure.name).is_some() {
@@ -45,7 +46,7 @@ impl<'m> Rules<'m> {
         }
     }
 
-    /// Bounds the relations that a stream's computed fields and measures follow, so that every one of
+    /// Limits the relations that a stream's computed fields and measures follow, so that each of
     /// them can be read, and all of the fields at once.
     pub(super) fn followed_relations(&mut self, stream: &'m Stream) {
         let mut followed: BTreeSet<Vec<String>> = BTreeSet::new();
@@ -86,8 +87,7 @@ impl<'m> Rules<'m> {
         self.expression(path, written, error);
     }
 
-    /// Reports what is wrong with an expression, unless it may come from an entry that is wrong
-    /// itself.
+    /// Reports an error in an expression, unless a broken entry may have caused it.
     fn expression(&mut self, path: &str, written: &Spanned<Expression>, error: ExpressionError) {
         let broken = self.broken;
         let mut relations = self.mapping.streams.iter().flat_map(|it| &it.relations);

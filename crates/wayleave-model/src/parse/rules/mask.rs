@@ -1,5 +1,5 @@
-//! Rules of required masks: what every grant hides plays no part in what a record is known, found or
-//! written by.
+//! Rules of required masks: a field that every grant masks is not in the key, and is not searched,
+//! computed with or written.
 
 use super::Rules;
 use crate::expression::{Formula, Path};
@@ -7,7 +7,7 @@ use crate::mapping::{Capability, Field, Mapping, NamedMeasure, Stream};
 use crate::problem::{Problem, ProblemCode};
 
 impl<'m> Rules<'m> {
-    /// Holds a required mask to its field.
+    /// Checks that a required mask applies to its field.
     pub(super) fn mask(&mut self, stream: &'m Stream, field: &'m Field, path: &str) {
         self.computed_from_masked(stream, field, path);
         let Some(mask) = &field.mask else {
@@ -42,7 +42,7 @@ impl<'m> Rules<'m> {
         self.report(&path, &mask.span, problem);
     }
 
-    /// Nobody would see a field that is computed from one which is masked for everyone.
+    /// Refuses a field computed from one that is masked for everyone: nobody would see it.
     fn computed_from_masked(&mut self, stream: &'m Stream, field: &'m Field, path: &str) {
         let Some(written) = field.compute() else {
             return;
@@ -58,7 +58,7 @@ impl<'m> Rules<'m> {
         }
     }
 
-    /// Nobody would see a measure of a field that is masked for everyone.
+    /// Refuses a measure of a field that is masked for everyone: nobody would see it.
     pub(super) fn measure_of_masked(&mut self, stream: &'m Stream, measure: &'m NamedMeasure) {
         let Ok(formula) = self.mapping.measure_formula(stream, measure) else {
             return;
@@ -77,7 +77,7 @@ impl<'m> Rules<'m> {
         }
     }
 
-    /// A capability cannot write what no grant shows: its refusals would tell of it.
+    /// Refuses a capability that writes a masked field: its refusals would reveal values.
     pub(super) fn writes_masked(
         &mut self,
         capability: &'m Capability,

@@ -1,6 +1,6 @@
 //! Rules of a relation: both ends exist, and their values can be equal.
 
-use super::{Referred, Rules};
+use super::{NameLookup, Rules};
 use crate::mapping::{Datatype, Field, Join, Relation, Stream};
 use crate::problem::{Problem, ProblemCode, shown};
 
@@ -33,7 +33,7 @@ impl<'m> Rules<'m> {
             self.single(stream, field, path, &column.span);
             return Some(field);
         }
-        if let Referred::Found(field) = self.field_called(stream, column)
+        if let NameLookup::Found(field) = self.field_called(stream, column)
             && let Some(read) = field.column()
         {
             let message = format!(

@@ -5,7 +5,7 @@ use crate::mapping::{Datatype, Field, SourceKind, Spanned, Stream};
 use crate::problem::{Problem, ProblemCode, shown};
 
 /// A role of a field in its stream.
-struct Part {
+struct FieldRole {
     key: &'static str,
     /// Whether a computed field can play it.
     computed: bool,
@@ -13,19 +13,19 @@ struct Part {
     needs: &'static str,
 }
 
-const KEY: Part = Part {
+const KEY: FieldRole = FieldRole {
     key: "key",
     computed: false,
     fits: |field| field.datatype.can_be_key() && !field.many.value,
     needs: "a key field holds one value, of any datatype but `number` and `json`",
 };
-const TITLE: Part = Part {
+const TITLE: FieldRole = FieldRole {
     key: "title",
     computed: true,
     fits: Field::is_scalar,
     needs: "a title holds one value, of any datatype but `json`",
 };
-const EVENT_TIME: Part = Part {
+const EVENT_TIME: FieldRole = FieldRole {
     key: "event_time",
     computed: false,
     fits: |field| {
@@ -33,7 +33,7 @@ const EVENT_TIME: Part = Part {
     },
     needs: "`event_time` is one `date` or `datetime`",
 };
-const UPDATED: Part = Part {
+const UPDATED: FieldRole = FieldRole {
     key: "updated",
     computed: false,
     fits: |field| {
@@ -41,7 +41,7 @@ const UPDATED: Part = Part {
     },
     needs: "`updated` is one `datetime` or `integer`",
 };
-const DELETED: Part = Part {
+const DELETED: FieldRole = FieldRole {
     key: "deleted",
     computed: false,
     fits: |field| {
@@ -52,13 +52,13 @@ const DELETED: Part = Part {
     },
     needs: "`deleted` is one `date`, `datetime` or `boolean`",
 };
-const SEARCH: Part = Part {
+const SEARCH: FieldRole = FieldRole {
     key: "search",
     computed: true,
     fits: |field| field.datatype.value == Datatype::String,
     needs: "search reads `string` fields",
 };
-const UNIQUE: Part = Part {
+const UNIQUE: FieldRole = FieldRole {
     key: "unique",
     computed: false,
     fits: |field| field.datatype.can_be_key() && !field.many.value,
@@ -91,7 +91,13 @@ impl<'m> Rules<'m> {
         }
     }
 
-    fn part(&mut self, stream: &'m Stream, path: &str, part: &Part, name: &'m Spanned<String>) {
+    fn part(
+        &mut self,
+        stream: &'m Stream,
+        path: &str,
+        part: &FieldRole,
+        name: &'m Spanned<String>,
+    ) {
         let path = format!("{path}.{}", part.key);
         let Some(field) = self.find_field(stream, name, &path) else {
             return;
@@ -112,7 +118,7 @@ impl<'m> Rules<'m> {
         }
     }
 
-    /// A file set stays inside its source's folder.
+    /// Checks that a file set stays inside its source's folder.
     fn table(&mut self, stream: &'m Stream, path: &str) {
         let table = &stream.table;
         let outside = table.starts_with('/')

@@ -93,7 +93,7 @@ fn orgs() -> Table {
     }
 }
 
-/// The draft that fits, which parses and has no drift.
+/// Fits the mapping, and checks that the draft parses and has no drift.
 fn fits(catalogue: &Catalogue) -> Merge {
     let fit = fit(MAPPING, catalogue).unwrap();
     let mapping =

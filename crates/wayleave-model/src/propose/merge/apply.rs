@@ -3,12 +3,12 @@
 use toml_edit::{Decor, DocumentMut, InlineTable, Item, Key, Table, Value};
 
 use super::mark::{self, CHANGED, GONE, NEW};
-use super::{Change, News, comment, is_computed, sampled, text};
+use super::{Change, MergeContext, comment, is_computed, sampled, text};
 use crate::propose::draft::{Relation, Stream};
 use crate::propose::{render, seen};
 
 /// Marks missing and changed entries and adds new ones, in every stream.
-pub(super) fn to_streams(document: &mut DocumentMut, news: &News<'_>) -> Vec<Change> {
+pub(super) fn to_streams(document: &mut DocumentMut, news: &MergeContext<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
     let Some(Item::Table(streams)) = document.get_mut("streams") else {
         return changes;
@@ -35,7 +35,7 @@ pub(super) fn to_streams(document: &mut DocumentMut, news: &News<'_>) -> Vec<Cha
 }
 
 /// Marks the fields whose columns are missing or declared differently.
-fn to_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
+fn to_fields(stream: &mut Table, table: &str, news: &MergeContext<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
     let Some(Item::Table(fields)) = stream.get_mut("fields") else {
         return changes;
@@ -86,7 +86,7 @@ fn to_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
 }
 
 /// Adds the new columns of the table, and the relations that need them.
-fn add_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
+fn add_fields(stream: &mut Table, table: &str, news: &MergeContext<'_>) -> Vec<Change> {
     let new = news.columns(table);
     let Some(draft) = news.draft.streams.iter().find(|it| it.table == table) else {
         return Vec::new();
@@ -109,7 +109,7 @@ fn add_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
     changes
 }
 
-fn add_relations(stream: &mut Table, draft: &Stream, new: &[&String], news: &News<'_>) {
+fn add_relations(stream: &mut Table, draft: &Stream, new: &[&String], news: &MergeContext<'_>) {
     let is_gained = |relation: &Relation| match &relation.reverse_of {
         Some(forward) => {
             let near = |(ours, _): &(String, String)| news.reads(&draft.table, ours);

@@ -1,4 +1,4 @@
-//! What a merge tells of the source.
+//! The changes that a merge reports.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::propose::comment;
 
-/// One thing the source changed.
+/// A change of the source, or of the mapping to fit it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "change")]
 pub enum Change {
@@ -14,7 +14,7 @@ pub enum Change {
     NewTable {
         /// The table.
         table: String,
-        /// The stream it became; `None` where it is left out or commented out.
+        /// The stream it became; `None` if it is left out or commented out.
         stream: Option<String>,
     },
     /// A table of a stream is gone.
@@ -30,7 +30,7 @@ pub enum Change {
         table: String,
         /// The column.
         column: String,
-        /// The field it became; `None` where it is left out.
+        /// The field it became; `None` if it is left out.
         field: Option<String>,
     },
     /// A column of a field is gone.
@@ -42,22 +42,22 @@ pub enum Change {
         /// The field that reads it.
         field: String,
     },
-    /// A column is declared in another way.
+    /// A column is declared differently.
     Redeclared {
         /// Its table.
         table: String,
         /// The column.
         column: String,
-        /// How it was declared: its type, and `?` where it may be NULL.
+        /// The former declaration: its type, and `?` if it may be NULL.
         was: String,
-        /// How it is declared now.
+        /// The current declaration.
         is: String,
     },
     /// An entry was changed so that the mapping fits the source.
     Fitted {
         /// The entry.
         entry: String,
-        /// What became of it.
+        /// The edit, in words.
         what: String,
     },
     /// The values of a column were sampled and are listed.
@@ -69,7 +69,7 @@ pub enum Change {
         /// The field that reads it.
         field: String,
     },
-    /// The draft does not say what it was made from, so nothing could be told to be new.
+    /// The draft has no record of the columns it was made from, so new ones cannot be recognized.
     NothingSeen {
         /// Tables that no stream reads.
         tables: usize,

@@ -1,4 +1,4 @@
-//! Sampled values of fields that are in the document already.
+//! Lists sampled values of fields that are already in the document.
 
 use toml_edit::{Array, Item, Table, TableLike, Value};
 
@@ -6,8 +6,8 @@ use super::{mark, text};
 use crate::propose::choose::SAMPLED;
 use crate::propose::draft::Field;
 
-/// Lists the sampled values of a field, unless a person has said which values it takes. Says
-/// whether it did.
+/// Lists the sampled values of a field, unless a person has constrained its values. Returns whether
+/// it did.
 pub(super) fn list_values(fields: &mut Table, name: &str, drafted: &Field) -> bool {
     let Some(entry) = fields.get_mut(name) else {
         return false;
@@ -36,7 +36,7 @@ pub(super) fn list_values(fields: &mut Table, name: &str, drafted: &Field) -> bo
     true
 }
 
-/// Whether nothing in a field's entry says which values it takes, or contradicts these.
+/// Whether nothing in a field's entry constrains its values, or excludes these.
 fn is_open(entry: &Item, values: &[String]) -> bool {
     let Some(keys) = entry.as_table_like() else {
         return false;

@@ -1,8 +1,8 @@
-//! What people are called.
+//! Proposed titles for tables of people.
 
 use super::*;
 
-/// A column as a store declares it: `!` where it is never NULL.
+/// Text columns, after an `id`. `!` marks one that is never NULL.
 fn columns(all: &[&str]) -> Vec<Column> {
     let of = |name: &&str| {
         let mut column = text(name.trim_end_matches('!'));
@@ -163,7 +163,7 @@ fn a_computed_name_that_a_person_took_out_or_renamed_stays_so() {
         .filter(|it| !it.contains("full_name"))
         .collect();
     assert_eq!(merged(&without, &catalogue).text, without);
-    // A column of the computed field's name is given another.
+    // A column with the computed field's name gets another field name.
     catalogue.tables[0].columns.push(super::text("Called"));
     let merge = merged(&renamed, &catalogue);
     assert_eq!(parse(merge.text.as_bytes()).err(), None, "{}", merge.text);

@@ -1,4 +1,4 @@
-//! The ways back along foreign keys.
+//! Reverse relations along foreign keys.
 
 use super::*;
 
@@ -114,7 +114,7 @@ fn a_way_back_takes_no_name_of_the_stream() {
 
 #[test]
 fn a_column_that_is_not_served_gives_no_way_back() {
-    // The forward relation joins the column itself; the way back would need a field.
+    // The forward relation joins the column itself; its reverse would need a field.
     let secret = refers(
         table("a", vec![id("id"), id("password")]),
         "password",
@@ -156,7 +156,7 @@ fn a_way_back_that_a_person_took_out_stays_out() {
     let shorter = format!("{}{}", &text[..start], &text[end..]);
     let merge = merged(&shorter, &shop());
     assert_eq!(merge.text, shorter);
-    // A table that refers to it later brings its own.
+    // A table that refers to it later brings its own reverse relation.
     let mut later = shop();
     later.tables.push(refers(
         table("visits", vec![id("id"), id("person_id")]),

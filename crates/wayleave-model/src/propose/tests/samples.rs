@@ -51,7 +51,7 @@ fn what_is_no_closed_list_is_not_listed() {
     let long = "x".repeat(41);
     for (column, values, rows) in [
         ("status", &many[..], 1000),
-        // A table of a few rows says little of what is to come.
+        // Too few rows to conclude that there are no other values.
         ("status", &["open", "paid"], 99),
         ("status", &["open"], 1000),
         ("status", &["open", ""], 1000),
@@ -126,7 +126,7 @@ fn sampling_over_a_draft_lists_the_values_once() {
     let again = repropose(&merge.text, &later, &options).unwrap();
     assert_eq!(again.text, merge.text);
     assert_eq!(again.changes, []);
-    // Without being asked, or where a person has said what it takes, nothing is listed.
+    // Nothing is listed without samples, or if a person has constrained the values.
     let merge = repropose(&first, &orders(), &super::options()).unwrap();
     assert_eq!(merge.text, first);
     let said = first.replace(

@@ -52,7 +52,7 @@ pub enum Topic {
     Sorting,
     /// Text that a store cannot hold.
     Text,
-    /// Which time zone database decides.
+    /// The time zone database that applies.
     TimeZones,
 }
 

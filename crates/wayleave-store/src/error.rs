@@ -1,4 +1,4 @@
-//! How a store fails, in messages that contain no secret.
+//! The errors of a store, whose messages contain no secret.
 //!
 //! Drivers put hosts, users, statements and sometimes passwords into their messages. A
 //! [`StoreError`] carries a driver's words only as a [`Detail`], which is scrubbed when it is made.
@@ -87,10 +87,10 @@ pub enum StoreError {
     SchemaDrift {
         /// The table.
         table: String,
-        /// The column; `None` where the whole table is missing.
+        /// The column; `None` if the whole table is missing.
         column: Option<String>,
     },
-    /// A stream is suspended, because it no longer fits its source: no store is asked.
+    /// A stream is suspended, because it no longer fits its source. The store is not read.
     #[error("stream `{stream}` is suspended: its source does not fit the mapping")]
     Suspended {
         /// The stream.
@@ -107,13 +107,13 @@ pub enum StoreError {
     /// Every session is taken, and none came free in time.
     #[error("the source is busy: no session came free in {} ms", waited.as_millis())]
     Busy {
-        /// How long the read waited.
+        /// Time that the read waited.
         waited: Duration,
     },
     /// Another program holds the file's lock, and did not release it in time.
     #[error("the source is locked by another program, and was for {} ms", waited.as_millis())]
     Locked {
-        /// How long the read waited.
+        /// Time that the read waited.
         waited: Duration,
     },
     /// The result is beyond what the store can compute: a sum too great for its numbers, a time
@@ -185,7 +185,8 @@ impl StoreError {
         }
     }
 
-    /// Whether a changed source would explain it: worth comparing the source with its mapping.
+    /// Whether a changed source could explain the error, so that it should be compared with its
+    /// mapping.
     pub fn suggests_drift(&self) -> bool {
         matches!(
             self,
@@ -222,7 +223,7 @@ pub struct Detail(String);
 
 impl Detail {
     /// Maximum length of a detail, in characters.
-    const LONGEST: usize = 400;
+    const MAX_DETAIL_CHARS: usize = 400;
 
     /// Takes a message, replacing each of `secrets` by `***` and control characters by spaces.
     pub fn scrubbed<'a>(
@@ -237,7 +238,7 @@ impl Detail {
             text = text.replace(secret, "***");
         }
         let one_line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-        Self(one_line.take(Self::LONGEST).collect())
+        Self(one_line.take(Self::MAX_DETAIL_CHARS).collect())
     }
 
     /// A fixed message of our own.
@@ -277,7 +278,7 @@ mod tests {
     #[test]
     fn a_detail_is_bounded() {
         let detail = Detail::scrubbed("é".repeat(10_000), []);
-        assert_eq!(detail.to_string().chars().count(), Detail::LONGEST);
+        assert_eq!(detail.to_string().chars().count(), Detail::MAX_DETAIL_CHARS);
     }
 
     #[test]

@@ -29,34 +29,33 @@ pub trait Introspect: Send + Sync {
 
     /// Reads the distinct values of columns of a catalogue, one result for each, in their order.
     ///
-    /// Fails only where no session can be opened: a column that cannot be read does not keep the
-    /// others from being read, and what the store said of it is dropped, because it may quote
-    /// values.
+    /// Fails only if no session can be opened. A column that cannot be read does not affect the
+    /// others, and the store's message about it is dropped, because it may quote values.
     async fn sample(
         &self,
         catalogue: &Catalogue,
         columns: &[SampledColumn],
-    ) -> Result<Vec<Result<ColumnSample, Unsampled>>, StoreError>;
+    ) -> Result<Vec<Result<ColumnSample, SampleError>>, StoreError>;
 }
 
 /// Why the values of a column were not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unsampled {
-    /// The store refused, or a value is no text.
+pub enum SampleError {
+    /// The store refused, or a value is not text.
     #[error("could not be read")]
     Unreadable,
-    /// The statement took longer than one may.
+    /// The statement exceeded its time limit.
     #[error("took longer than a statement may")]
     Timeout,
-    /// The columns before it took all the time there was.
+    /// Earlier columns used up the time of the whole call.
     #[error("no time was left")]
     OutOfTime,
-    /// More columns were asked for than are read.
+    /// More columns were requested than are sampled at once.
     #[error("more columns than are sampled at once")]
     OverLimit,
 }
 
-/// What to read.
+/// Options of an introspection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IntrospectOptions {
     /// The schema (PostgreSQL) or database (MySQL); `None` for the session's own. SQLite has

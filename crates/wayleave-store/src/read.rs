@@ -33,8 +33,8 @@ pub trait Store: Send + Sync {
         context: &ReadContext,
     ) -> Result<Answer, StoreError>;
 
-    /// A number that changes when the tables of a plan may have changed; the same number twice means
-    /// that no other program has written to them in between. `None` where the store cannot tell
+    /// A number that changes when the tables of a plan may have changed; the same number twice
+    /// means that no other program has written to them in between. `None` if the store cannot tell
     /// without reading.
     async fn change_token(&self, _plan: &AuthorizedPlan) -> Result<Option<u64>, StoreError> {
         Ok(None)
@@ -47,9 +47,9 @@ pub trait Store: Send + Sync {
 /// The time limit, cancellation and caller of a read.
 #[derive(Debug, Clone)]
 pub struct ReadContext {
-    /// When the answer must be complete.
+    /// Deadline of the complete answer.
     pub deadline: Instant,
-    /// Cancelled when nobody wants the answer any more.
+    /// Cancelled when the answer is no longer wanted.
     pub cancel: CancellationToken,
     /// How to treat a value that is not of its column's datatype.
     pub on_malformed: OnMalformed,
@@ -105,7 +105,7 @@ pub enum Answer {
     Rows(Rows),
     /// Groups: the values of the plan's keys, then of its measures.
     Groups(Rows),
-    /// How many rows.
+    /// The number of rows.
     Count {
         /// The number.
         rows: u64,
@@ -115,8 +115,8 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The rows or groups of a plan, each with one value for each column of the plan, and masked as the
-    /// plan says. This is the one way from a store to whatever is shown.
+    /// The rows or groups of a plan, each with one value for each column of the plan, and masked as
+    /// the plan requires. Everything that is shown from a store passes through here.
     pub fn rows(self, plan: &AuthorizedPlan) -> Result<Rows, StoreError> {
         match self {
             Self::Rows(rows) | Self::Groups(rows) => rows.of_plan(plan),
@@ -133,7 +133,7 @@ impl Answer {
     }
 }
 
-/// Refuses a plan that reads a suspended stream. Every store asks this first.
+/// Refuses a plan that reads a suspended stream. Every store calls this first.
 pub fn check_suspension(plan: &AuthorizedPlan) -> Result<(), StoreError> {
     match plan.suspended() {
         None => Ok(()),

@@ -14,26 +14,27 @@ use crate::{Detail, OnMalformed, StoreError};
 pub type Row = Vec<Value>;
 
 /// Maximum number of batches in the queue.
-const WAITING: usize = 2;
+const MAX_QUEUED_BATCHES: usize = 2;
 /// Maximum number of rows in a batch.
-const ROWS_A_BATCH: usize = 128;
+const MAX_BATCH_ROWS: usize = 128;
 /// Maximum size of a batch, in approximate bytes of text.
-const BYTES_A_BATCH: usize = 256 * 1024;
+const MAX_BATCH_BYTES: usize = 256 * 1024;
 
 enum Batch {
-    Some(Weighed),
-    Last(Weighed),
+    Some(SizedRows),
+    Last(SizedRows),
     Failed(StoreError),
 }
 
 /// Rows with their approximate size in memory.
-struct Weighed {
+struct SizedRows {
     rows: Vec<Row>,
     bytes: usize,
 }
 
-impl Weighed {
-    /// Masks the rows, and weighs them anew: what is hidden must not show in how many fit.
+impl SizedRows {
+    /// Masks the rows, and computes their size anew: hidden values must not affect how many rows
+    /// fit.
     fn mask(&mut self, plan: &AuthorizedPlan) {
         self.bytes = 0;
         for row in &mut self.rows {
@@ -44,17 +45,17 @@ impl Weighed {
 }
 
 /// Boxed, because a queue of any length allocates room for many messages.
-type Sent = Box<Batch>;
+type QueuedMessage = Box<Batch>;
 
 /// A stream of rows. Dropping it tells the store to stop.
 pub struct Rows {
-    batches: mpsc::Receiver<Sent>,
+    batches: mpsc::Receiver<QueuedMessage>,
     current: vec::IntoIter<Row>,
     /// The size of `current` when it arrived.
     bytes: usize,
     /// Number of values each row must have, once known.
     width: Option<usize>,
-    /// The plan that masks the rows, where one does.
+    /// The plan that masks the rows, if one does.
     masks: Option<AuthorizedPlan>,
     ended: bool,
 }
@@ -62,7 +63,7 @@ pub struct Rows {
 impl Rows {
     /// A queue and its sending end.
     pub fn channel() -> (RowSender, Self) {
-        let (sender, batches) = mpsc::channel(WAITING);
+        let (sender, batches) = mpsc::channel(MAX_QUEUED_BATCHES);
         let sender = RowSender {
             batches: sender,
             pending: Vec::new(),
@@ -96,16 +97,17 @@ impl Rows {
         }
     }
 
-    /// The rows that have already arrived, if they take at most `bytes` in memory; none otherwise.
-    pub fn come_within(&mut self, bytes: usize) -> Vec<Row> {
+    /// The remaining rows of the current batch, if that batch takes at most `bytes` in memory; else
+    /// none.
+    pub fn take_batch_within(&mut self, bytes: usize) -> Vec<Row> {
         if self.bytes > bytes {
             return Vec::new();
         }
         std::mem::take(&mut self.current).collect()
     }
 
-    /// Requires a value in each row for each column of the plan, and masks those it says. Any other
-    /// number of values is an error.
+    /// Requires one value for each column of the plan in each row, and masks the columns that the
+    /// plan masks. Any other number of values is an error.
     pub(crate) fn of_plan(mut self, plan: &AuthorizedPlan) -> Result<Self, StoreError> {
         self.masks = plan.is_masked().then(|| plan.clone());
         self.of_width(plan.read().width())
@@ -113,7 +115,7 @@ impl Rows {
 
     fn of_width(mut self, width: usize) -> Result<Self, StoreError> {
         self.width = Some(width);
-        let rows = Weighed {
+        let rows = SizedRows {
             bytes: self.bytes,
             rows: std::mem::take(&mut self.current).collect(),
         };
@@ -123,7 +125,7 @@ impl Rows {
 
     /// All remaining rows.
     pub async fn collect(mut self) -> Result<Vec<Row>, StoreError> {
-        let mut rows = self.come_within(usize::MAX);
+        let mut rows = self.take_batch_within(usize::MAX);
         while let Some(row) = self.next().await {
             rows.push(row?);
         }
@@ -143,13 +145,13 @@ impl Rows {
         }
     }
 
-    /// Whether rows, the end or a failure have arrived that were not taken yet.
+    /// Whether a batch, the end or a failure waits in the queue.
     pub fn has_arrived(&self) -> bool {
         !self.batches.is_empty()
     }
 
-    /// Waits for the first rows, the end or a failure, so that a failure to begin is reported to
-    /// the caller and not with the first row.
+    /// Waits for the first batch, the end or a failure, so that a failure to begin is returned here
+    /// and not with the first row.
     pub async fn begun(mut self) -> Result<Self, StoreError> {
         self.receive().await?;
         Ok(self)
@@ -180,7 +182,7 @@ impl Rows {
 }
 
 impl Rows {
-    fn take(&mut self, mut rows: Weighed) -> Result<(), StoreError> {
+    fn take(&mut self, mut rows: SizedRows) -> Result<(), StoreError> {
         if let Err(error) = check_width(&rows.rows, self.width) {
             self.ended = true;
             return Err(error);
@@ -194,8 +196,8 @@ impl Rows {
     }
 }
 
-/// Refuses rows with more or fewer values than required: read as they are, they would put values
-/// into the wrong fields.
+/// Refuses rows with more or fewer values than required, which would put values into the wrong
+/// fields.
 fn check_width(rows: &[Row], width: Option<usize>) -> Result<(), StoreError> {
     match width {
         Some(width) if rows.iter().any(|row| row.len() != width) => Err(StoreError::Failed {
@@ -215,7 +217,7 @@ impl std::fmt::Debug for Rows {
 
 /// The sending end of a queue, which a store fills.
 pub struct RowSender {
-    batches: mpsc::Sender<Sent>,
+    batches: mpsc::Sender<QueuedMessage>,
     pending: Vec<Row>,
     bytes: usize,
     sent: bool,
@@ -224,7 +226,7 @@ pub struct RowSender {
 
 /// Tells whether the reader of an answer is gone.
 #[derive(Clone)]
-pub struct ReceiverGone(mpsc::Sender<Sent>);
+pub struct ReceiverGone(mpsc::Sender<QueuedMessage>);
 
 impl ReceiverGone {
     /// Waits until the reader is gone.
@@ -266,10 +268,10 @@ impl RowSender {
     pub fn push_weighed(&mut self, row: Row, bytes: usize) -> bool {
         self.bytes += row.len() * size_of::<Value>() + bytes;
         if self.pending.is_empty() {
-            self.pending.reserve(ROWS_A_BATCH / 2);
+            self.pending.reserve(MAX_BATCH_ROWS / 2);
         }
         self.pending.push(row);
-        self.pending.len() >= ROWS_A_BATCH || self.bytes >= BYTES_A_BATCH
+        self.pending.len() >= MAX_BATCH_ROWS || self.bytes >= MAX_BATCH_BYTES
     }
 
     /// Sends the rows added so far, waiting for room; returns whether the reader still wants them.
@@ -282,20 +284,20 @@ impl RowSender {
         self.batches.send(Box::new(Batch::Some(rows))).await.is_ok()
     }
 
-    fn weighed(&mut self) -> Weighed {
-        Weighed {
+    fn weighed(&mut self) -> SizedRows {
+        SizedRows {
             rows: std::mem::take(&mut self.pending),
             bytes: std::mem::take(&mut self.bytes),
         }
     }
 
-    /// Tells when the reader is gone.
+    /// A handle that tells when the reader is gone.
     pub fn unwanted(&self) -> ReceiverGone {
         ReceiverGone(self.batches.clone())
     }
 
-    /// Discards the rows added so far, to begin again; returns whether that was possible, which it
-    /// is as long as nothing was sent.
+    /// Discards the rows added so far, to begin again; returns whether the answer can begin again,
+    /// which it can as long as nothing was sent.
     #[must_use = "an answer that was begun cannot begin again"]
     pub fn restart(&mut self) -> bool {
         self.pending.clear();
@@ -386,6 +388,6 @@ mod tests {
     fn a_batch_is_full_by_bytes_too() {
         let (mut sender, _rows) = Rows::channel();
         assert!(!sender.push(row(1)));
-        assert!(sender.push(vec![Value::Text("x".repeat(BYTES_A_BATCH).into())]));
+        assert!(sender.push(vec![Value::Text("x".repeat(MAX_BATCH_BYTES).into())]));
     }
 }

@@ -1,6 +1,6 @@
 //! Writes records: what an adapter does with a write that policy has allowed.
 //!
-//! The only way to change a source: nothing else in the workspace takes one that may be written to.
+//! The only way to change a source: nothing else in the workspace accepts a writable one.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use wayleave_plan::write::{RecordImage, WriteRefusal};
 
 use crate::{CallerKey, StoreError};
 
-/// A store that takes writes. No call can be made without an [`AuthorizedWrite`]:
+/// A store that accepts writes. No call can be made without an [`AuthorizedWrite`]:
 ///
 /// ```compile_fail,E0308
 /// use wayleave_plan::AuthorizedPlan;
@@ -24,8 +24,8 @@ use crate::{CallerKey, StoreError};
 /// ```
 #[async_trait]
 pub trait Writer: Send + Sync {
-    /// Carries out a write in one transaction, which is committed only if the write agrees with what
-    /// the record was and what it became. Where it fails, nothing was written, except after
+    /// Executes a write in one transaction, which is committed only if the write accepts the record
+    /// as it was and as it became. If this fails, nothing was written, except possibly after
     /// [`WriteError::Unknown`].
     async fn write(
         &self,
@@ -40,9 +40,9 @@ pub trait Writer: Send + Sync {
 /// The time limit, cancellation and caller of a write.
 #[derive(Debug, Clone)]
 pub struct WriteContext {
-    /// When the write must be committed.
+    /// Deadline of the commit.
     pub deadline: Instant,
-    /// Cancelled when nobody wants it any more. One that is being committed goes on.
+    /// Cancelled when the write is no longer wanted. A commit in progress goes on.
     pub cancel: CancellationToken,
     /// The caller that the write is for.
     pub caller: CallerKey,
@@ -60,7 +60,7 @@ impl WriteContext {
     }
 }
 
-/// Refuses a write that touches a suspended stream. Every writer asks this first.
+/// Refuses a write that touches a suspended stream. Every writer calls this first.
 pub fn check_suspended_write(write: &AuthorizedWrite) -> Result<(), StoreError> {
     match write.suspended() {
         None => Ok(()),
@@ -70,29 +70,29 @@ pub fn check_suspended_write(write: &AuthorizedWrite) -> Result<(), StoreError> 
     }
 }
 
-/// What a write did, or would do.
+/// The outcome of a write or of a dry run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteOutcome {
     /// The key of the record.
     pub key: Vec<Value>,
-    /// The record before; `None` of a created one.
+    /// The record before; `None` for a create.
     pub before: Option<RecordImage>,
-    /// The record after; `None` of a deleted one.
+    /// The record after; `None` for a delete.
     pub after: Option<RecordImage>,
-    /// Whether an earlier call with the same idempotency key did it.
+    /// Whether an earlier call with the same idempotency key made the write.
     pub replayed: bool,
 }
 
 /// Why a write was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// It is wrong, or the grant does not allow it. Nothing was written.
+    /// The write is invalid, or the grant does not allow it. Nothing was written.
     #[error("the write is refused")]
     Refused(WriteRefusal),
     /// The store failed. Nothing was written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The store was lost while it committed: whether anything was written is not known.
+    /// The session was lost during the commit: whether anything was written is unknown.
     #[error("the source was lost while it committed")]
     Unknown(#[source] StoreError),
 }

@@ -13,7 +13,7 @@ use super::dice::Dice;
 pub const SAMPLES: &str = "the \"samples` '";
 /// The table of the stream `parts`, keyed by two columns, one of them text.
 pub const PARTS: &str = "parts";
-/// How many samples there are.
+/// Number of samples.
 pub const SAMPLE_COUNT: usize = 160;
 
 /// A column of a fixture's table.
@@ -146,7 +146,7 @@ pub fn rows() -> Tables {
     BTreeMap::from([(SAMPLES.to_owned(), samples), (PARTS.to_owned(), parts)])
 }
 
-/// Values that a store holds in the column of a field although they are not of its datatype.
+/// Values in the column of a field that are not of its datatype.
 #[derive(Debug, Clone, Copy)]
 pub struct Malformed {
     /// The field of `samples`.
@@ -155,8 +155,8 @@ pub struct Malformed {
     pub literals: &'static [&'static str],
 }
 
-/// The records, with some values that are not of their datatype: each of these is a list that holds
-/// its literal.
+/// The records, with some malformed values. Each of these is represented by a list with its
+/// literal.
 pub fn malformed_rows(malformed: &[Malformed]) -> Tables {
     let mut dice = Dice::new(0xBAD);
     let mut tables = rows();
@@ -262,7 +262,7 @@ const BIGS: [i128; 9] = [
     -1,
 ];
 
-/// Times around the hours that clocks skip and repeat, in two hemispheres, and far from them.
+/// Times around daylight saving changes in two hemispheres, and far from them.
 const INSTANTS: [&str; 18] = [
     "2024-03-31T00:59:59Z",
     "2024-03-31T01:00:00Z",
@@ -284,7 +284,7 @@ const INSTANTS: [&str; 18] = [
     "2024-07-02T03:45:00Z",
 ];
 
-/// Times beyond what every store has a timestamp for.
+/// Times outside the timestamp range of some stores.
 const FAR_INSTANTS: [&str; 3] = [
     "1000-01-01T00:00:00Z",
     "9999-12-29T23:59:59.999999Z",

@@ -1,5 +1,5 @@
-//! Stores that hold values not of their datatype: none of these satisfies a grant, and none is
-//! interpreted.
+//! Checks stores that hold values not of their datatype: such a value satisfies no grant, and is
+//! not interpreted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
-use wayleave_plan::interpret::{Fit, Tables, fit, interpret};
+use wayleave_plan::interpret::{Answerability, Tables, fit, interpret};
 use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
@@ -15,16 +15,16 @@ use wayleave_plan::plan::Read;
 use wayleave_plan::value::Value;
 
 use super::fixture::{self, Malformed};
-use super::requests::{Maker, Request};
+use super::requests::{Request, RequestGenerator};
 use super::run::{ConformanceError, Options, ServedMapping, answer, lines};
 use crate::{Store, StoreError};
 
 /// Maximum number of pages in a walk.
-const PAGES: usize = 3;
+const MAX_PAGES: usize = 3;
 /// Number of requests made under one grant.
-const REQUESTS_A_GRANT: usize = 4;
+const REQUESTS_PER_GRANT: usize = 4;
 
-/// Counts of requests that were answered as they should be.
+/// Counts of requests that were answered correctly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MalformedReport {
     /// Requests made.
@@ -49,7 +49,7 @@ pub async fn run_malformed(
     let mapping = fixture::mapping(kind);
     let tables = fixture::malformed_rows(malformed);
     let operands = fixture::rows();
-    let mut maker = Maker::new(options.seed, &operands);
+    let mut maker = RequestGenerator::new(options.seed, &operands);
     let mut suite = Suite {
         store,
         tables: &tables,
@@ -58,7 +58,7 @@ pub async fn run_malformed(
     while suite.report.requests < options.requests {
         let rows = maker.row_filter();
         let served = ServedMapping::to(&mapping, &package(&rows))?;
-        for _ in 0..REQUESTS_A_GRANT {
+        for _ in 0..REQUESTS_PER_GRANT {
             suite.report.requests += 1;
             match maker.request() {
                 Request::Query(arguments) => suite.query(&served, arguments, &rows).await?,
@@ -120,7 +120,7 @@ impl Suite<'_> {
         rows: &Json,
     ) -> Result<(), ConformanceError> {
         arguments.remove("expand");
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let Some(plan) = served.query(&arguments) else {
                 self.report.refused += 1;
                 return Ok(());
@@ -155,8 +155,8 @@ impl Suite<'_> {
         self.check("groups", plan.groups(), &named).await.map(drop)
     }
 
-    /// Reads from the store, and compares with the permitted answers; `None` where the read failed,
-    /// as it may.
+    /// Reads from the store, and compares with the permitted answers; `None` if the read failed or
+    /// was cut, as permitted.
     async fn check(
         &mut self,
         what: &'static str,
@@ -167,7 +167,7 @@ impl Suite<'_> {
         let fits = fit(plan, self.tables);
         let request = || format!("{named}\n{:?}", plan.read());
         match answer(self.store, plan).await {
-            Err(StoreError::Unfit { .. }) if fits != Fit::Fits => {
+            Err(StoreError::Unfit { .. }) if fits != Answerability::Fits => {
                 self.report.unfit += 1;
                 Ok(None)
             }
@@ -175,8 +175,10 @@ impl Suite<'_> {
                 request: request(),
                 source,
             }),
-            Ok(answered) if fits == Fit::Unfit && is_cut(plan, &answered) => Ok(None),
-            Ok(answered) if fits == Fit::Unfit || lines(&answered) != lines(&expected) => {
+            Ok(answered) if fits == Answerability::Unfit && is_cut(plan, &answered) => Ok(None),
+            Ok(answered)
+                if fits == Answerability::Unfit || lines(&answered) != lines(&expected) =>
+            {
                 Err(ConformanceError::Differs {
                     what,
                     request: request(),
@@ -186,7 +188,7 @@ impl Suite<'_> {
             }
             Ok(answered) => {
                 match fits {
-                    Fit::Fits => self.report.fit += 1,
+                    Answerability::Fits => self.report.fit += 1,
                     _ => self.report.without += 1,
                 }
                 Ok(Some(answered))

@@ -1,5 +1,5 @@
 //! Questions as analysts ask them: paths, related records, computed fields, measures, conditions on
-//! groups, and walks of groups. Each is answered as the reference interpreter answers it.
+//! groups, and paging through groups. Each answer must equal the reference interpreter's.
 
 mod draw;
 mod names;
@@ -13,27 +13,27 @@ use super::fixture;
 use super::run::{ConformanceError, Exclusion, Options, ServedMapping, Suite};
 use crate::Store;
 
-/// How far a walk of groups or pages goes.
-const PAGES: usize = 4;
+/// Maximum number of pages read for a question.
+const MAX_PAGES: usize = 4;
 
-/// What was asked and answered alike.
+/// Counts of questions, and of what was compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QuestionsReport {
     /// Questions asked.
     pub questions: usize,
-    /// Questions that policy refused before any store was asked.
+    /// Questions that policy refused before any store was read.
     pub refused: usize,
     /// Pages of records compared.
     pub pages: usize,
     /// Pages of groups compared.
     pub groups: usize,
-    /// Groups that a walk went on after.
+    /// Pages of groups that had a next page.
     pub walked: usize,
     /// Questions that differed as an exclusion allows.
     pub excluded: usize,
 }
 
-/// Asks a store that holds [`fixture::rows`] what analysts ask.
+/// Runs questions as analysts ask them over a store that holds [`fixture::rows`].
 pub async fn run_questions(
     store: &dyn Store,
     options: Options,
@@ -99,7 +99,7 @@ impl Analyst<'_, '_> {
         mut question: Map<String, Json>,
         asked: &Json,
     ) -> Result<(), ConformanceError> {
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let Some(plan) = self.suite.served().query(&question) else {
                 self.report.refused += 1;
                 return Ok(());
@@ -124,7 +124,7 @@ impl Analyst<'_, '_> {
         mut question: Map<String, Json>,
         asked: &Json,
     ) -> Result<(), ConformanceError> {
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let Some(plan) = self.suite.served().aggregate(&question) else {
                 self.report.refused += 1;
                 return Ok(());

@@ -16,7 +16,7 @@ pub(super) enum Request {
 }
 
 /// Generates requests over the fixture's records.
-pub(super) struct Maker<'a> {
+pub(super) struct RequestGenerator<'a> {
     dice: Dice,
     tables: &'a Tables,
 }
@@ -31,7 +31,7 @@ const ZONES: [&str; 7] = [
     "Pacific/Apia",
 ];
 
-/// Times that few columns hold.
+/// Times near and beyond the limits of timestamp columns.
 const FAR: [&str; 4] = [
     "0001-01-01T00:00:00Z",
     "1000-01-01T00:00:00Z",
@@ -41,7 +41,7 @@ const FAR: [&str; 4] = [
 
 const GRANULARITIES: [&str; 7] = ["minute", "hour", "day", "week", "month", "quarter", "year"];
 
-impl<'a> Maker<'a> {
+impl<'a> RequestGenerator<'a> {
     pub(super) fn new(seed: u64, tables: &'a Tables) -> Self {
         Self {
             dice: Dice::new(seed),

@@ -1,4 +1,4 @@
-//! Asking a store and the reference interpreter the same, and comparing the bytes.
+//! Runs the same requests on a store and the reference interpreter, and compares the bytes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,37 +20,37 @@ use wayleave_plan::value::Value;
 use wayleave_plan::view::View;
 
 use super::fixture;
-use super::requests::{Maker, Request};
+use super::requests::{Request, RequestGenerator};
 use crate::{Answer, ReadContext, Store, StoreError};
 
-/// How far a walk of pages goes.
-const PAGES: usize = 4;
-/// How long one read may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum number of pages read for a request.
+const MAX_PAGES: usize = 4;
+/// Deadline of one read.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How much to ask.
+/// The number of requests, and their seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// How many requests.
+    /// Number of requests.
     pub requests: usize,
-    /// Which ones.
+    /// Seed of the generator.
     pub seed: u64,
 }
 
 /// A difference that a store cannot hide.
 pub struct Exclusion {
-    /// Why, for whoever reads the suite.
+    /// The reason, for readers of the suite.
     pub reason: &'static str,
-    /// Whether a request may differ for it: the tool and its arguments.
+    /// Whether the exclusion covers a request, given as the tool and its arguments.
     pub applies: fn(&Json) -> bool,
 }
 
-/// What was asked and answered alike.
+/// Counts of requests, and of what was compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Report {
     /// Requests made.
     pub requests: usize,
-    /// Requests that policy refused before any store was asked.
+    /// Requests that policy refused before any store was read.
     pub refused: usize,
     /// Pages of records compared.
     pub pages: usize,
@@ -60,7 +60,7 @@ pub struct Report {
     pub aggregates: usize,
     /// Expansions compared.
     pub expansions: usize,
-    /// Filters that, with their opposite and with NULL, were found to hold for every record once.
+    /// Filters that, with their opposite and NULL, matched every record exactly once.
     pub partitions: usize,
     /// Requests that differed as an exclusion allows.
     pub excluded: usize,
@@ -73,7 +73,7 @@ pub enum ConformanceError {
     /// The suite itself is wrong.
     #[error("the suite is broken: {reason}")]
     Broken {
-        /// How.
+        /// The reason.
         reason: String,
     },
     /// The store failed.
@@ -81,41 +81,41 @@ pub enum ConformanceError {
     Failed {
         /// The request.
         request: String,
-        /// Its failure.
+        /// The store's error.
         #[source]
         source: StoreError,
     },
-    /// The store answers something else.
+    /// The store's answer differs from the interpreter's.
     #[error("{what} of {request} differ\nexpected {expected}\nanswered {answered}")]
     Differs {
-        /// Rows, a count, groups.
+        /// What differs: rows, a count, groups.
         what: &'static str,
         /// The request.
         request: String,
-        /// What the interpreter answers: the first line that differs.
+        /// The interpreter's answer: the first line that differs.
         expected: String,
-        /// What the store answers there.
+        /// The store's answer there.
         answered: String,
     },
-    /// A filter, its opposite and NULL do not make up the whole.
+    /// A filter, its opposite and NULL do not match every record exactly once.
     #[error("{filters} hold for {found} records of {expected}")]
     Partition {
-        /// The three.
+        /// The three filters.
         filters: String,
-        /// How many records they hold for.
+        /// Number of records they match.
         found: usize,
-        /// How many there are.
+        /// Number of records.
         expected: usize,
     },
     /// An exclusion is no longer needed.
     #[error("nothing differs any more, so this exclusion must go: {reason}")]
     Unneeded {
-        /// The exclusion's.
+        /// The exclusion's reason.
         reason: &'static str,
     },
 }
 
-/// A world of one ratified mapping, served to a local client.
+/// One ratified mapping, served to one client.
 pub struct ServedMapping {
     view: View,
     keys: KeyRing,
@@ -159,19 +159,19 @@ impl ServedMapping {
         }
     }
 
-    /// Plans a query from its arguments; `None` where policy refuses it.
+    /// Plans a query from its arguments; `None` if policy refuses it.
     pub fn query(&self, arguments: &Map<String, Json>) -> Option<QueryPlan> {
         let request = QueryRequest::read(arguments).ok()?;
         QueryPlan::new(&self.view, &request, self.seal()).ok()
     }
 
-    /// Plans a fetch from its arguments; `None` where policy refuses it.
+    /// Plans a fetch from its arguments; `None` if policy refuses it.
     pub fn fetch(&self, arguments: &Map<String, Json>) -> Option<FetchPlan> {
         let request = FetchRequest::read(arguments).ok()?;
         FetchPlan::new(&self.view, &request).ok()
     }
 
-    /// Plans an aggregate from its arguments; `None` where policy refuses it.
+    /// Plans an aggregate from its arguments; `None` if policy refuses it.
     pub fn aggregate(&self, arguments: &Map<String, Json>) -> Option<AggregatePlan> {
         let request = AggregateRequest::read(arguments).ok()?;
         AggregatePlan::new(&self.view, &request, self.seal()).ok()
@@ -188,7 +188,7 @@ pub async fn run(
     let served = ServedMapping::new(&fixture::mapping(kind))?;
     let tables = fixture::rows();
     let mut suite = Suite::new(store, served, &tables);
-    let mut maker = Maker::new(options.seed, &tables);
+    let mut maker = RequestGenerator::new(options.seed, &tables);
     let mut needed = vec![false; exclusions.len()];
     for _ in 0..options.requests {
         let request = maker.request();
@@ -267,7 +267,7 @@ impl<'a> Suite<'a> {
         mut arguments: Map<String, Json>,
         named: &Json,
     ) -> Result<(), ConformanceError> {
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let Some(plan) = self.served.query(&arguments) else {
                 self.report.refused += 1;
                 return Ok(());
@@ -308,7 +308,7 @@ impl<'a> Suite<'a> {
         Ok(())
     }
 
-    /// Counts the records of three filters that share all of them out.
+    /// Checks that three filters match every record exactly once in total.
     async fn partition(&mut self, filters: &[Json; 3]) -> Result<(), ConformanceError> {
         let mut found = 0;
         for filter in filters {
@@ -339,7 +339,7 @@ impl<'a> Suite<'a> {
         Ok(())
     }
 
-    /// Asks both, and compares what they would write.
+    /// Runs a plan on the store and the interpreter, and compares the rows as written.
     pub(super) async fn same(
         &self,
         what: &'static str,
@@ -378,12 +378,12 @@ impl<'a> Suite<'a> {
     }
 }
 
-/// Every row of an answer.
+/// Reads every row of an answer; a count is one row.
 pub(super) async fn answer(
     store: &dyn Store,
     plan: &AuthorizedPlan,
 ) -> Result<Vec<Vec<Value>>, StoreError> {
-    match store.read(plan, &ReadContext::within(PATIENCE)).await? {
+    match store.read(plan, &ReadContext::within(READ_TIMEOUT)).await? {
         Answer::Rows(rows) | Answer::Groups(rows) => rows.collect().await,
         Answer::Count { rows, .. } => Ok(vec![vec![Value::Integer(rows.into())]]),
     }

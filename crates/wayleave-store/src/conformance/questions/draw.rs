@@ -1,14 +1,14 @@
-//! Draws questions.
+//! Generates random questions.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::Datatype;
 
 use super::super::fixture;
 use super::Analyst;
-use super::names::{Named, PARTS, SAMPLES};
+use super::names::{PARTS, QuestionField, SAMPLES};
 
 impl Analyst<'_, '_> {
-    /// A question about one stream: of its records, or of groups of them.
+    /// Generates a question about the records of one stream, or about groups of them.
     pub(super) fn question(&mut self, samples: bool, aggregates: bool) -> Map<String, Json> {
         let (stream, names) = if samples {
             ("samples", SAMPLES)
@@ -30,7 +30,7 @@ impl Analyst<'_, '_> {
         question
     }
 
-    fn listed(&mut self, names: &[Named], question: &mut Map<String, Json>) {
+    fn listed(&mut self, names: &[QuestionField], question: &mut Map<String, Json>) {
         let count = 1 + self.dice.below(5);
         let fields: Vec<&str> = self
             .dice
@@ -49,7 +49,12 @@ impl Analyst<'_, '_> {
         }
     }
 
-    fn grouped(&mut self, samples: bool, names: &[Named], question: &mut Map<String, Json>) {
+    fn grouped(
+        &mut self,
+        samples: bool,
+        names: &[QuestionField],
+        question: &mut Map<String, Json>,
+    ) {
         let mut labels: Vec<(String, Option<Datatype>)> = Vec::new();
         let mut metrics = Vec::new();
         let measures: &[(&str, Datatype)] = if samples {
@@ -129,11 +134,11 @@ impl Analyst<'_, '_> {
     fn keys(
         &mut self,
         samples: bool,
-        names: &[Named],
+        names: &[QuestionField],
         labels: &mut Vec<(String, Option<Datatype>)>,
         question: &mut Map<String, Json>,
     ) {
-        let groupable: Vec<Named> = names
+        let groupable: Vec<QuestionField> = names
             .iter()
             .copied()
             .filter(|it| it.datatype != Datatype::Number)
@@ -151,7 +156,7 @@ impl Analyst<'_, '_> {
             .iter()
             .filter(|it| matches!(it.datatype, Datatype::Date | Datatype::Datetime))
             .filter(|it| !group_by.contains(&it.name));
-        let times: Vec<Named> = time.copied().collect();
+        let times: Vec<QuestionField> = time.copied().collect();
         if self.dice.percent(30)
             && let Some(time) = self.dice.pick(&times).copied()
         {
@@ -176,7 +181,12 @@ impl Analyst<'_, '_> {
         }
     }
 
-    fn filter(&mut self, samples: bool, names: &[Named], depth: usize) -> Map<String, Json> {
+    fn filter(
+        &mut self,
+        samples: bool,
+        names: &[QuestionField],
+        depth: usize,
+    ) -> Map<String, Json> {
         let mut filter = Map::new();
         let count = 1 + self.dice.below(2);
         for one in self.dice.some(names, count) {
@@ -206,9 +216,9 @@ impl Analyst<'_, '_> {
         filter
     }
 
-    fn condition(&mut self, one: Named, names: &[Named]) -> Json {
+    fn condition(&mut self, one: QuestionField, names: &[QuestionField]) -> Json {
         if self.dice.percent(20) && one.datatype != Datatype::Number {
-            let same: Vec<Named> = names
+            let same: Vec<QuestionField> = names
                 .iter()
                 .copied()
                 .filter(|it| comparable(it.datatype, one.datatype))
@@ -248,7 +258,7 @@ impl Analyst<'_, '_> {
         }
     }
 
-    fn operand(&mut self, one: Named) -> Json {
+    fn operand(&mut self, one: QuestionField) -> Json {
         let rows = self.suite.rows(fixture::SAMPLES);
         let column = fixture::SAMPLE_COLUMNS
             .iter()

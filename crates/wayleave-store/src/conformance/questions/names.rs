@@ -1,8 +1,8 @@
-//! What the questions are about: an owner's computed fields and measures, and the names to use.
+//! Computed fields and measures of the fixture, and the names that questions use.
 
 use wayleave_model::mapping::Datatype;
 
-/// What an owner adds to the fixture's mapping.
+/// Computed fields and measures, added to the fixture's mapping.
 pub(super) const COMPUTED: &str = r#"
 [streams.samples.fields.total]
 datatype = "decimal"
@@ -70,24 +70,24 @@ heavy = "round(avg(weight * 3), 2)"
 days = "count_distinct(sample.day)"
 "#;
 
-/// A name that a question may use, and a field of the same datatype whose values it is compared with.
+/// A name that questions use, and a field of the same datatype whose values it is compared with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Named {
+pub(super) struct QuestionField {
     pub(super) name: &'static str,
     pub(super) datatype: Datatype,
     pub(super) like: &'static str,
 }
 
-const fn named(name: &'static str, datatype: Datatype, like: &'static str) -> Named {
-    Named {
+const fn named(name: &'static str, datatype: Datatype, like: &'static str) -> QuestionField {
+    QuestionField {
         name,
         datatype,
         like,
     }
 }
 
-/// Names of samples.
-pub(super) const SAMPLES: &[Named] = &[
+/// Names of fields of samples.
+pub(super) const SAMPLES: &[QuestionField] = &[
     named("id", Datatype::Integer, "id"),
     named("name", Datatype::String, "name"),
     named("word", Datatype::String, "word"),
@@ -113,8 +113,8 @@ pub(super) const SAMPLES: &[Named] = &[
     named("half", Datatype::Number, "ratio"),
 ];
 
-/// Names of parts, and of the samples they are of.
-pub(super) const PARTS: &[Named] = &[
+/// Names of fields of parts, and of fields of their samples.
+pub(super) const PARTS: &[QuestionField] = &[
     named("sample_id", Datatype::Integer, "id"),
     named("label", Datatype::String, "name"),
     named("weight", Datatype::Decimal, "price"),

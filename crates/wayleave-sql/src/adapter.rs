@@ -33,19 +33,19 @@ impl Adapter {
     }
 }
 
-/// A source that a DSN names. Opens no session until the value it is turned into is used.
+/// The source named by a DSN. No session is opened before a value made from it is used.
 #[async_trait]
 pub(crate) trait UnopenedSource: Send + Sync {
-    /// Becomes a reader of the source's catalogue.
+    /// Converts into a reader of the source's catalogue.
     fn introspect(self: Box<Self>, limits: Limits) -> Box<dyn Introspect>;
 
-    /// Becomes a store that answers plans.
+    /// Converts into a store that answers plans.
     fn store(self: Box<Self>, options: StoreOptions) -> Arc<dyn Store>;
 
-    /// Becomes a store that takes writes.
+    /// Converts into a store that takes writes.
     fn writer(self: Box<Self>, options: StoreOptions) -> Arc<dyn Writer>;
 
-    /// Whether programs that write to the source wait for programs that read it.
+    /// Whether writers of the source wait for its readers.
     async fn writers_wait_for_reads(self: Box<Self>, _limits: Limits) -> Result<bool, StoreError> {
         Ok(false)
     }

@@ -10,15 +10,15 @@ use wayleave_model::mapping::{Datatype, SourceKind};
 
 use crate::checks::ClosedList;
 
-/// The tables found so far.
+/// The tables added so far.
 #[derive(Default)]
-pub(crate) struct Assembly {
+pub(crate) struct TableAssembler {
     tables: Vec<Table>,
     places: HashMap<String, usize>,
 }
 
-impl Assembly {
-    /// Begins a table.
+impl TableAssembler {
+    /// Adds a table without columns.
     pub(crate) fn table(
         &mut self,
         name: String,
@@ -39,19 +39,19 @@ impl Assembly {
         });
     }
 
-    /// The tables begun, in no particular order.
+    /// The tables added so far, in no particular order.
     pub(crate) fn tables(&self) -> &[Table] {
         &self.tables
     }
 
-    /// The table of that name, if it was begun.
+    /// The table of that name, if it was added.
     pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Table> {
         self.places
             .get(name)
             .and_then(|&place| self.tables.get_mut(place))
     }
 
-    /// Adds a column to a table that was begun; columns of other tables are dropped.
+    /// Adds a column to its table; drops it if the table was not added.
     pub(crate) fn column(&mut self, table: &str, column: Column) {
         if let Some(table) = self.get_mut(table) {
             table.columns.push(column);
@@ -67,14 +67,15 @@ impl Assembly {
         }
     }
 
-    /// Adds a reference.
+    /// Adds a foreign key.
     pub(crate) fn foreign_key(&mut self, table: &str, key: ForeignKey) {
         if let Some(table) = self.get_mut(table) {
             table.foreign_keys.push(key);
         }
     }
 
-    /// Records a CHECK's list on its column, found by `same`. Only text columns have one.
+    /// Sets the list of a CHECK as the allowed values of its column, which `same` finds. Only text
+    /// columns take one.
     pub(crate) fn closed_list(
         &mut self,
         table: &str,

@@ -1,4 +1,4 @@
-//! Reads a closed list of values from a CHECK constraint that is plainly such a list.
+//! Reads a closed list of values from a CHECK constraint that is nothing but such a list.
 //!
 //! Parses just enough SQL to tell `status IN ('a', 'b')` from everything else. An expression it
 //! does not fully understand is not a list: a wrong guess would narrow what a human ratifies.
@@ -45,7 +45,7 @@ pub(crate) fn closed_lists(statement: &str) -> Vec<ClosedList> {
     lists
 }
 
-/// The list that a bare expression states; MariaDB stores CHECKs in this form.
+/// The list of a bare expression, the form in which MariaDB stores CHECKs.
 pub(crate) fn closed_list_expression(expression: &str) -> Option<ClosedList> {
     closed_list(&tokens(expression)?)
 }
@@ -140,7 +140,7 @@ fn in_parentheses(tokens: &[Token]) -> Option<&[Token]> {
     None
 }
 
-/// The tokens of a statement without its comments; `None` where a quote is left open.
+/// The tokens of a statement without its comments; `None` if a quote is not closed.
 fn tokens(sql: &str) -> Option<Vec<Token>> {
     let mut found = Vec::new();
     let mut rest = sql.chars().peekable();

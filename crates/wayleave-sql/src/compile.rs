@@ -1,8 +1,8 @@
-//! Plans as SQL: one statement a plan, for each dialect.
+//! Compiles plans to SQL: one statement per plan, in each dialect.
 //!
-//! Pure. Identifiers are the plan's own, looked up in what the store says the table has and
-//! quoted; every value is bound. What the stores do differently is in a [`Dialect`]; what a plan
-//! means is here, once.
+//! Pure. Identifiers come from the plan, are checked against the table's columns in the store, and
+//! are quoted; every value is bound. Differences between stores are in a [`Dialect`]; the semantics
+//! of plans are here, once.
 
 mod comparisons;
 pub(crate) mod compute;
@@ -36,22 +36,22 @@ pub(crate) use tables::Tables;
 
 use joins::left_joins;
 
-use crate::plan_columns::deciding;
+use crate::plan_columns::deciding_columns;
 
-/// What a plan asks for, without the proof that it may: statements are compiled from this, so that
-/// tests can compile what no policy has to allow.
+/// The parts of a plan, without the proof that policy allowed it. Statements are compiled from
+/// these, so that tests need no policy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlanParts<'a> {
     pub(crate) target: &'a Target,
     pub(crate) joins: &'a [JoinedTable],
     pub(crate) read: &'a Read,
-    /// Whether the rows are locked until the transaction ends, where the store locks rows.
+    /// Whether to lock the rows until the transaction ends, if the store has row locks.
     pub(crate) lock: bool,
 }
 
 impl<'a> PlanParts<'a> {
-    /// Every table that is read but the target's: those of joins, and those of conditions on related
-    /// rows.
+    /// Every table of the plan except the target: those of joins, and those of conditions on
+    /// related rows.
     pub(crate) fn joined_tables(&self) -> Vec<&'a JoinedTable> {
         let mut found: Vec<&JoinedTable> = self.joins.iter().collect();
         self.read.for_each_predicate(&mut |predicate| {
@@ -63,7 +63,7 @@ impl<'a> PlanParts<'a> {
         found
     }
 
-    /// Where a joined table is read: in the target's own source.
+    /// The target of a joined table, in the source of the plan's own target.
     pub(crate) fn target_of(&self, join: &JoinedTable) -> Target {
         Target {
             schema: join.schema.clone(),
@@ -84,21 +84,21 @@ impl<'a> From<&'a AuthorizedPlan> for PlanParts<'a> {
     }
 }
 
-/// A statement and how its answer is read.
+/// A compiled statement, and how to decode its rows.
 #[derive(Debug)]
 pub(crate) struct Statement<'a> {
     /// The text, with the dialect's placeholders.
     pub(crate) text: String,
-    /// What to bind, in the order of the placeholders.
+    /// The values to bind, in the order of the placeholders.
     pub(crate) binds: Vec<Bind>,
-    /// What the columns of the answer are.
+    /// The meaning of the result columns.
     pub(crate) outputs: Vec<Output<'a>>,
-    /// The columns of the answer whose types tell whether columns of the table, which decide what
-    /// rows there are, still are of the types that the statement was written for.
+    /// Result columns whose types show whether the table columns that decide the rows still have
+    /// the types that the statement was compiled for.
     pub(crate) witnesses: Vec<(usize, &'a Column)>,
 }
 
-/// What a statement selects.
+/// The select list of a statement.
 struct Selection<'a> {
     selected: Vec<Sql>,
     outputs: Vec<Output<'a>>,
@@ -106,7 +106,7 @@ struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// Selects a witness for each column that decides which rows match, where the dialect needs one.
+    /// Selects a witness for each column that decides which rows match, if the dialect needs one.
     fn witness<D: Dialect>(
         &mut self,
         dialect: &D,
@@ -118,11 +118,11 @@ impl<'a> Selection<'a> {
             if !dialect.needs_witness(&native) {
                 continue;
             }
-            // What is selected as it is tells of itself.
+            // A column that is selected unchanged is its own witness.
             let place = if let Some(place) = self.selected.iter().position(|it| *it == name) {
                 place
             } else {
-                // A mean is two columns of the answer, which stand in one place here.
+                // A mean is one entry here and two result columns.
                 let place = self.outputs.iter().map(Output::width).sum();
                 self.selected.push(tables.witness(dialect, column)?);
                 self.outputs.push(Output::Witness(column));
@@ -134,14 +134,14 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// What one value of an answer is. A mean takes two columns of the answer, all others one.
+/// The meaning of one value of an answer. A mean takes two result columns, every other value one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output<'a> {
     /// A column, as it is selected.
     Column(&'a Column),
-    /// A column whose long texts are answered by their beginnings.
+    /// A column whose long texts are returned as previews.
     Preview(&'a Column),
-    /// A column, as it is compared and grouped by.
+    /// A column in its key form, for grouping and comparing.
     Key(&'a Column),
     /// The first day of a period.
     FirstDay,
@@ -151,15 +151,15 @@ pub(crate) enum Output<'a> {
     Count,
     /// The sum of a column.
     Sum(&'a Column),
-    /// The sum of a column and how many values were added.
+    /// The sum of a column, and the number of its addends.
     Mean(&'a Column),
-    /// NULL, of a column's type. No part of the answer.
+    /// NULL of a column's type. Not part of the answer.
     Witness(&'a Column),
 }
 
 impl<'a> Output<'a> {
-    /// A column as it is selected. Exact numbers that are computed may be longer than any stored, and
-    /// computed times are instants already.
+    /// The output of a selected column. Computed exact numbers may have more digits than any stored
+    /// number, and computed times are already instants.
     fn column(column: &'a Column) -> Self {
         let is_stored = matches!(column.origin, ColumnOrigin::Stored { .. });
         match column.datatype {
@@ -169,7 +169,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// How many columns of the answer it takes.
+    /// Number of result columns it takes.
     pub(crate) const fn width(&self) -> usize {
         match self {
             Self::Mean(_) => 2,
@@ -178,7 +178,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Compiles a plan's read over a table of that shape.
+/// Compiles the read of a plan over these tables.
 pub(crate) fn compile<'a, D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -187,8 +187,8 @@ pub(crate) fn compile<'a, D: Dialect>(
     let PlanParts { read, joins, .. } = plan;
     let compiled = match read {
         Read::Rows(rows) => {
-            let mut witnessed = deciding(plan);
-            // Whatever a column is has a text, and a list is looked at when it is read.
+            let mut witnessed = deciding_columns(plan);
+            // Every type has a text form, and lists are checked when they are decoded.
             for column in rows.columns.iter().filter(|it| !it.many) {
                 column.for_each_stored(&mut |stored| {
                     let told = stored.datatype.is_text() && stored == column;
@@ -199,19 +199,21 @@ pub(crate) fn compile<'a, D: Dialect>(
             }
             rows::compile(dialect, tables, rows, joins, &Predicate::True, witnessed)?
         }
-        Read::Groups(groups) => groups::compile(dialect, tables, groups, joins, deciding(plan))?,
+        Read::Groups(groups) => {
+            groups::compile(dialect, tables, groups, joins, deciding_columns(plan))?
+        }
         Read::Count { predicate, .. } => {
             let mut selection = Selection {
                 selected: vec![Sql::text("COUNT(*)")],
                 outputs: vec![Output::Count],
                 witnesses: Vec::new(),
             };
-            selection.witness(dialect, tables, deciding(plan))?;
+            selection.witness(dialect, tables, deciding_columns(plan))?;
             let mut sql = Sql::joined(selection.selected, ", ").within("SELECT ", " FROM ");
             sql.add(tables.from(dialect)?);
             sql.add(left_joins(dialect, tables, joins)?);
             sql.add(predicate::filter(dialect, tables, joins, predicate)?);
-            Compiled {
+            UnrenderedStatement {
                 sql,
                 outputs: selection.outputs,
                 witnesses: selection.witnesses,
@@ -225,14 +227,14 @@ pub(crate) fn compile<'a, D: Dialect>(
     Ok(compiled.render(dialect))
 }
 
-/// A statement that is not yet written out.
-struct Compiled<'a> {
+/// A statement before rendering.
+struct UnrenderedStatement<'a> {
     sql: Sql,
     outputs: Vec<Output<'a>>,
     witnesses: Vec<(usize, &'a Column)>,
 }
 
-impl<'a> Compiled<'a> {
+impl<'a> UnrenderedStatement<'a> {
     fn render<D: Dialect>(self, dialect: &D) -> Statement<'a> {
         let (text, binds) = self.sql.render(dialect.placeholder());
         Statement {
@@ -244,7 +246,7 @@ impl<'a> Compiled<'a> {
     }
 }
 
-/// Compiles a plan's rows over a table of that shape, given what is true of all of them anyway.
+/// Compiles a read of rows over these tables. `bound` holds for all of the rows anyway.
 pub(crate) fn compile_rows<'a, D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -256,7 +258,7 @@ pub(crate) fn compile_rows<'a, D: Dialect>(
     Ok(compiled.render(dialect))
 }
 
-/// The datatype in which values of two datatypes that a relation joins are compared.
+/// The datatype in which a relation compares values of two datatypes.
 fn common_datatype(one: Datatype, other: Datatype) -> Datatype {
     match (one, other) {
         _ if one == other => one,
@@ -266,7 +268,7 @@ fn common_datatype(one: Datatype, other: Datatype) -> Datatype {
     }
 }
 
-/// A column's value as another datatype.
+/// Converts a column's value to another datatype.
 fn converted<D: Dialect>(dialect: &D, column: &Column, value: Sql, datatype: Datatype) -> Sql {
     if column.datatype == datatype || (column.datatype.is_text() && datatype.is_text()) {
         value

@@ -1,4 +1,4 @@
-//! Where a source is and how to log in. Parsed once, never shown.
+//! The location of a source and its login. Parsed once, never shown.
 //!
 //! No message of this module quotes any part of a DSN: a misplaced `@` or `?` can make any part
 //! of it the password.
@@ -31,8 +31,9 @@ impl Dsn {
     ///
     /// `sqlite` accepts `sqlite:///absolute/path`, `sqlite:relative/path` or a plain path; the
     /// `sqlite:` forms accept `?immutable=1`. Servers accept `postgres://` (or `postgresql://`) and
-    /// `mysql://` (or `mariadb://`) with `sslmode`, `sslrootcert` and `cleartext_password=allow`,
-    /// and with `socket`, the folder (PostgreSQL) or file (MySQL) of a local socket.
+    /// `mysql://` (or `mariadb://`) with `sslmode`, `sslrootcert`, `sslcert` and `sslkey`, with
+    /// `cleartext_password=allow`, and with `socket`, the folder (PostgreSQL) or file (MySQL) of a
+    /// local socket.
     ///
     /// ```
     /// use wayleave_model::mapping::SourceKind;

@@ -1,8 +1,9 @@
 //! SQLite, PostgreSQL and MySQL/MariaDB as sources.
 //!
-//! Every session is read-only and bounded in time, but those of a [`writer`]. Statements are constants of this crate, name
-//! columns of the catalogue that an operator has sampled, or are compiled from a plan that policy
-//! has allowed; whatever a caller gave is a bound value. Nothing here knows mappings or grants.
+//! Except for those of a [`writer`], every session is read-only and bounded in time. A statement is
+//! a constant of this crate, samples a column of the catalogue for an operator, or is compiled from
+//! a plan that policy has allowed; every value from a caller is bound. Nothing here knows mappings
+//! or grants.
 
 mod adapter;
 mod assemble;
@@ -34,24 +35,24 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_store::{Introspect, Limits, Store, StoreError, Writer};
 pub use write::keys::idempotency_table;
 
-/// The source behind a DSN. No session is opened until it is asked something.
+/// Returns the catalogue reader of a DSN. Opens no session before the first request.
 pub fn open(dsn: Dsn, limits: Limits) -> Box<dyn Introspect> {
     dsn.into_source().introspect(limits)
 }
 
-/// Whether programs that write to a source wait for those that read it: a SQLite file without a
-/// write-ahead log.
+/// Whether writers of a source wait for its readers: true for a SQLite file without a write-ahead
+/// log.
 pub async fn writers_wait_for_reads(dsn: Dsn, limits: Limits) -> Result<bool, StoreError> {
     dsn.into_source().writers_wait_for_reads(limits).await
 }
 
-/// The store behind a DSN, answering plans. No session is opened until it is asked something.
+/// Returns the store of a DSN, which answers plans. Opens no session before the first read.
 pub fn store(dsn: Dsn, options: StoreOptions) -> Arc<dyn Store> {
     dsn.into_source().store(options)
 }
 
-/// The statements by which an operator lets a database announce the changes of tables; `None` for a
-/// kind of store that cannot, or a name that no table can have.
+/// SQL for an operator to run, so that the database announces changes of these tables; `None` for a
+/// kind of store that cannot, or for a name that no table can have.
 pub fn change_triggers(kind: SourceKind, tables: &[TableName]) -> Option<String> {
     match kind {
         SourceKind::Postgres => postgres::triggers::install(tables),
@@ -59,8 +60,8 @@ pub fn change_triggers(kind: SourceKind, tables: &[TableName]) -> Option<String>
     }
 }
 
-/// The store behind a DSN, taking writes that policy has allowed. No session is opened until one
-/// comes.
+/// Returns the writer of a DSN, which takes writes that policy has allowed. Opens no session before
+/// the first write.
 pub fn writer(dsn: Dsn, options: StoreOptions) -> Arc<dyn Writer> {
     dsn.into_source().writer(options)
 }

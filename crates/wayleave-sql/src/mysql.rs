@@ -26,7 +26,7 @@ use wayleave_model::catalogue::Catalogue;
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::propose::{ColumnSample, SampledColumn};
 use wayleave_store::{
-    Introspect, IntrospectOptions, Limits, Progress, Store, StoreError, Unsampled, Writer,
+    Introspect, IntrospectOptions, Limits, Progress, SampleError, Store, StoreError, Writer,
 };
 
 use crate::adapter::{Adapter, UnopenedSource};
@@ -61,7 +61,7 @@ impl UnopenedSource for MysqlSource {
     }
 }
 
-/// A MySQL or MariaDB server and database. Connects anew for each request.
+/// A MySQL or MariaDB server and database. Opens a session for each request.
 struct MysqlIntrospector {
     server: Server,
     limits: Limits,
@@ -92,7 +92,7 @@ impl Introspect for MysqlIntrospector {
         &self,
         catalogue: &Catalogue,
         columns: &[SampledColumn],
-    ) -> Result<Vec<Result<ColumnSample, Unsampled>>, StoreError> {
+    ) -> Result<Vec<Result<ColumnSample, SampleError>>, StoreError> {
         let schema = catalogue.schema.as_deref();
         sample::columns(&self.server, self.limits, schema, columns).await
     }

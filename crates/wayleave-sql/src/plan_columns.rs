@@ -1,4 +1,4 @@
-//! Which columns a plan names, to tell which one a failure is about.
+//! The columns that a plan uses, to find the one that a failure is about.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub(crate) fn column_of(read: &Read, datatype: Datatype) -> Option<&Column> {
     let mut found = Vec::new();
     columns_of_read(read, &mut found);
     let exact = found.iter().find(|it| it.datatype == datatype);
-    // The sum of integers is computed as decimals are.
+    // Sums of integers are computed as decimals.
     exact
         .or_else(|| found.iter().find(|it| it.datatype.is_numeric()))
         .copied()
@@ -25,7 +25,7 @@ fn columns_of_read<'a>(read: &'a Read, found: &mut Vec<&'a Column>) {
     match read {
         Read::Rows(plan) => {
             named.extend(plan.order.iter().map(|by| &by.column));
-            // A stored one is read as it is; a computed one computes.
+            // Stored columns are selected unchanged; only computed ones compute.
             let computed = plan.columns.iter().filter(|it| it.own_name().is_none());
             named.extend(computed);
         }
@@ -45,8 +45,8 @@ fn columns_of_read<'a>(read: &'a Read, found: &mut Vec<&'a Column>) {
     }
 }
 
-/// What is said of a read that cannot tell whether a row is wanted: it names the first column that
-/// a caller's filter, or a measure, compares and that may hold a value of another datatype.
+/// The error of a read that cannot decide whether a row matches. Names the first column that a
+/// caller's filter or a measure compares and that may hold malformed values.
 pub(crate) fn undecided(read: &Read) -> Option<StoreError> {
     let mut named: Vec<&Column> = Vec::new();
     read.for_each_predicate(&mut |predicate| {
@@ -78,9 +78,9 @@ pub(crate) fn undecided(read: &Read) -> Option<StoreError> {
     })
 }
 
-/// The stored columns whose values decide which rows, groups and measures there are, and in which
-/// order, each once.
-pub(crate) fn deciding(plan: PlanParts<'_>) -> Vec<&Column> {
+/// The stored columns whose values decide the rows, groups and measures of a plan, and their order;
+/// each once.
+pub(crate) fn deciding_columns(plan: PlanParts<'_>) -> Vec<&Column> {
     let mut found = Vec::new();
     columns_of_read(plan.read, &mut found);
     for join in plan.joins {
@@ -95,9 +95,9 @@ pub(crate) fn deciding(plan: PlanParts<'_>) -> Vec<&Column> {
     found
 }
 
-/// The names of the columns that a plan reads of one of its tables, each once.
+/// The names of the columns that a plan reads from one of its tables, each once.
 pub(crate) fn read_of(plan: PlanParts<'_>, table: u16) -> Vec<String> {
-    let mut found = deciding(plan);
+    let mut found = deciding_columns(plan);
     if let Read::Rows(rows) = plan.read {
         let each = rows.each.iter().flat_map(|each| &each.by);
         for column in rows.columns.iter().chain(each) {
@@ -112,11 +112,11 @@ pub(crate) fn read_of(plan: PlanParts<'_>, table: u16) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// The columns of the target's own table that decide which of its rows may be seen.
-pub(crate) fn granting(predicate: &Predicate) -> Vec<&Column> {
+/// The columns that the row filter of a grant uses.
+pub(crate) fn grant_columns(predicate: &Predicate) -> Vec<&Column> {
     let mut found = Vec::new();
     match predicate {
-        Predicate::And(parts) => found.extend(parts.iter().flat_map(granting)),
+        Predicate::And(parts) => found.extend(parts.iter().flat_map(grant_columns)),
         Predicate::Granted(granted) => granted.for_each_column(&mut |column| found.push(column)),
         _ => {}
     }

@@ -1,7 +1,8 @@
-//! A store over a database server: pooled sessions, one statement at a time, cancelled from outside.
+//! A store over a database server: pooled sessions, one statement at a time, cancelled over another
+//! connection.
 //!
-//! Handles what all servers have in common: who gets a session, cached table shapes, retries and
-//! cancellation. What differs between servers is in a [`ServerDriver`].
+//! Handles what all servers share: allocation of sessions, cached table shapes, retries and
+//! cancellation. Differences between servers are in a [`ServerDriver`].
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -24,7 +25,7 @@ use crate::read_task::{
     ReadTasks, RowOrigin, Shapes, StopCondition, StoreOptions, may_have_changed,
 };
 
-/// The future of a read under way.
+/// The future of a running read.
 pub(crate) type RunningRead<'a> = Pin<&'a mut (dyn Future<Output = Result<(), StoreError>> + Send)>;
 
 /// The operations of one kind of server.
@@ -36,13 +37,13 @@ pub(crate) trait ServerDriver: Send + Sync + 'static {
     /// Column types of the server.
     type Kind: NativeKind + Send + Sync + 'static;
 
-    /// The server's limits that callers can notice.
+    /// The server's differences from the common contract.
     const CAPABILITIES: &'static Capabilities;
 
     /// Opens a session.
     fn open(&self) -> impl Future<Output = Result<Self::Session, StoreError>> + Send;
 
-    /// Whether an idle session can be used again, as far as is known.
+    /// Whether an idle session can be used again, as far as the client knows.
     fn is_usable(session: &mut Self::Session) -> bool;
 
     /// The handle that cancels the statements of a session.
@@ -55,10 +56,10 @@ pub(crate) trait ServerDriver: Send + Sync + 'static {
         read: RunningRead<'_>,
     ) -> impl Future<Output = ()> + Send;
 
-    /// How long the server lets a statement of the session run.
+    /// The session's statement timeout on the server.
     fn statement_limit(session: &Self::Session) -> Duration;
 
-    /// Sets another limit.
+    /// Sets the statement timeout.
     fn limit_statements(
         &self,
         session: &mut Self::Session,
@@ -70,12 +71,12 @@ pub(crate) trait ServerDriver: Send + Sync + 'static {
         false
     }
 
-    /// Begins the transaction of a read, where the session is shared.
+    /// Begins the transaction of a read in a shared session.
     fn begin(&self, _: &mut Self::Session) -> impl Future<Output = Result<(), StoreError>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// Ends the transaction; `well` where the read succeeded.
+    /// Ends the transaction: commits it if `well`, else rolls it back.
     fn end(
         &self,
         _: &mut Self::Session,
@@ -114,7 +115,8 @@ pub(crate) trait ServerDriver: Send + Sync + 'static {
         sender: &mut RowSender,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// A number that changes when a table of the plan may have changed, where the server tells.
+    /// A number that changes when a table of the plan may have changed; `None` if the server does
+    /// not announce changes.
     fn change_token(&self, _: PlanParts<'_>) -> Option<u64> {
         None
     }
@@ -122,7 +124,7 @@ pub(crate) trait ServerDriver: Send + Sync + 'static {
     /// Closes a session. Failures are ignored.
     fn close(session: Self::Session) -> impl Future<Output = ()> + Send;
 
-    /// Ends the session by which the server tells of changes.
+    /// Ends the session that listens for changes.
     fn end_listening(&self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
@@ -145,7 +147,7 @@ struct Inner<S: ServerDriver> {
 /// One read, as passed to a session.
 struct ReadRequest<'a> {
     plan: PlanParts<'a>,
-    /// How long one of its statements may take.
+    /// Timeout of each of its statements.
     limit: Duration,
 }
 
@@ -207,7 +209,7 @@ impl<S: ServerDriver> Store for PooledStore<S> {
 }
 
 impl<S: ServerDriver> Inner<S> {
-    /// Answers; retries once where an idle session had died or the table has changed.
+    /// Answers a plan. Retries once if an idle session had died or the table has changed.
     async fn answer(
         &self,
         plan: PlanParts<'_>,
@@ -236,7 +238,7 @@ impl<S: ServerDriver> Inner<S> {
                 let request = ReadRequest { plan, limit };
                 let mut work = pin!(self.attempt(&mut session, known, &request, sender));
                 tokio::select! {
-                    // A finished read wins over a stop that comes at the same time.
+                    // A finished read wins over a simultaneous stop.
                     biased;
                     outcome = &mut work => outcome,
                     reason = stop.wait(&unwanted) => {
@@ -252,7 +254,8 @@ impl<S: ServerDriver> Inner<S> {
             self.forget(plan);
             let lost = was_idle && matches!(error, StoreError::Unreachable { .. });
             let changed = was_known && may_have_changed(&error);
-            // The server's limit may fire just before ours; then the reason is ours.
+            // The server's timeout may fire just before our deadline; then our reason takes
+            // precedence.
             if matches!(error, StoreError::Timeout { .. }) {
                 return Err(stop.now().unwrap_or(error));
             }
@@ -276,7 +279,7 @@ impl<S: ServerDriver> Inner<S> {
         Box::pin(self.driver.open())
     }
 
-    /// The permit for one session; without waiting where one is free.
+    /// Acquires the permit for one session, without waiting if one is free.
     async fn slot(
         &self,
         stop: &StopCondition,
@@ -347,7 +350,7 @@ impl<S: ServerDriver> Inner<S> {
             .await
     }
 
-    /// Adds the tables that relations lead to.
+    /// Adds the tables that the plan's relations lead to.
     async fn join(
         &self,
         session: &mut S::Session,
@@ -364,7 +367,7 @@ impl<S: ServerDriver> Inner<S> {
             };
             if join.is_to_one() && shape.unique.get().is_none() {
                 let unique = self.driver.unique(session, &shape).await?;
-                // Another read may have set it meanwhile, to the same.
+                // Another read may have set the same value meanwhile.
                 let _ = shape.unique.set(unique);
             }
             tables.join(plan, join, shape);
@@ -372,7 +375,7 @@ impl<S: ServerDriver> Inner<S> {
         Ok(())
     }
 
-    /// Forgets the tables of a plan after a failure: they may have changed.
+    /// Evicts the shapes of a plan's tables after a failure: they may have changed.
     fn forget(&self, plan: PlanParts<'_>) {
         self.shapes.forget(plan.target);
         for join in plan.joined_tables() {

@@ -28,7 +28,7 @@ use wayleave_model::catalogue::Catalogue;
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::propose::{ColumnSample, SampledColumn};
 use wayleave_store::{
-    Introspect, IntrospectOptions, Limits, Progress, Store, StoreError, Unsampled, Writer,
+    Introspect, IntrospectOptions, Limits, Progress, SampleError, Store, StoreError, Writer,
 };
 
 use crate::adapter::{Adapter, UnopenedSource};
@@ -65,7 +65,7 @@ impl UnopenedSource for PostgresSource {
     }
 }
 
-/// A PostgreSQL server and database. Connects anew for each request.
+/// A PostgreSQL server and database. Opens a session for each request.
 struct PostgresIntrospector {
     server: Server,
     limits: Limits,
@@ -95,7 +95,7 @@ impl Introspect for PostgresIntrospector {
         &self,
         catalogue: &Catalogue,
         columns: &[SampledColumn],
-    ) -> Result<Vec<Result<ColumnSample, Unsampled>>, StoreError> {
+    ) -> Result<Vec<Result<ColumnSample, SampleError>>, StoreError> {
         let schema = catalogue.schema.as_deref();
         sample::columns(&self.server, self.limits, schema, columns).await
     }

@@ -18,11 +18,11 @@ use wayleave_store::{
 };
 
 use crate::compile::Shape;
-use crate::values::not_as_selected;
+use crate::values::unexpected_answer;
 
-/// The longest deadline of a tool call; reads with a later one feed an index.
+/// Longest deadline of a tool call. Reads with a later one feed an index.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much later than our deadline the database ends a statement.
+/// Time after our deadline at which the database itself ends a statement.
 const CALL_GRACE: Duration = Duration::from_secs(2);
 
 /// Options of a store.
@@ -30,11 +30,11 @@ const CALL_GRACE: Duration = Duration::from_secs(2);
 pub struct StoreOptions {
     /// Timeouts of opening a session and of one statement, whatever the deadline.
     pub limits: Limits,
-    /// The largest number of open sessions.
+    /// Maximum number of open sessions.
     pub sessions: u32,
-    /// How long a read waits for a session.
+    /// Maximum time that a read waits for a session.
     pub wait: Duration,
-    /// How often a server is asked whether triggers still announce its changes.
+    /// Interval between checks that triggers still announce the changes of a server.
     pub trigger_check: Duration,
 }
 
@@ -49,7 +49,7 @@ impl Default for StoreOptions {
     }
 }
 
-/// What ends a read early: its deadline, its caller, or the closing of the store.
+/// The conditions that end a read early: its deadline, its caller, or the closing of the store.
 #[derive(Debug, Clone)]
 pub(crate) struct StopCondition {
     deadline: Instant,
@@ -81,8 +81,8 @@ impl StopCondition {
         self.caller
     }
 
-    /// The timeout of a statement on the server, for cases where we cannot cancel it. There are
-    /// only two such limits, so that a session seldom needs another.
+    /// The statement timeout on the server, for statements that we cannot cancel. It takes one of
+    /// two values, so that a session seldom needs a new one.
     pub(crate) fn statement_limit(&self, limits: Limits) -> Duration {
         if self.limit <= CALL_TIMEOUT {
             limits.statement.min(CALL_TIMEOUT + CALL_GRACE)
@@ -253,15 +253,15 @@ async fn count(rows: Rows) -> Result<Answer, StoreError> {
     let (count, exact) = match rows.first().map(Vec::as_slice) {
         Some([Value::Integer(count)]) => (*count, true),
         Some([Value::Integer(count), ..]) => (*count, false),
-        _ => return Err(not_as_selected()),
+        _ => return Err(unexpected_answer()),
     };
-    let rows = u64::try_from(count).map_err(|_| not_as_selected())?;
+    let rows = u64::try_from(count).map_err(|_| unexpected_answer())?;
     Ok(Answer::Count { rows, exact })
 }
 
-/// How long a cached shape is used. Bounds how long facts that no statement checks, such as whether
-/// a column may be NULL, can be stale.
-const SHAPE_MAX_AGE: Duration = Duration::from_secs(2);
+/// Maximum age of a cached shape. Bounds how long facts that no statement checks, such as whether a
+/// column may be NULL, can be stale.
+const MAX_SHAPE_AGE: Duration = Duration::from_secs(2);
 
 /// Tables of one name: the requested schema, if any, and when the shape was read.
 type Namesakes<K> = Vec<(Option<String>, Instant, Arc<Shape<K>>)>;
@@ -285,7 +285,7 @@ impl<K> Shapes<K> {
         let mut namesakes = known.get(&target.table)?.iter();
         let found = namesakes.find(|(schema, ..)| *schema == target.schema);
         found
-            .filter(|(_, at, _)| at.elapsed() < SHAPE_MAX_AGE)
+            .filter(|(_, at, _)| at.elapsed() < MAX_SHAPE_AGE)
             .map(|(.., shape)| Arc::clone(shape))
     }
 
@@ -298,7 +298,7 @@ impl<K> Shapes<K> {
         shape
     }
 
-    /// Forgets a table after a failure: it may have changed.
+    /// Evicts a table after a failure: it may have changed.
     pub(crate) fn forget(&self, target: &Target) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(namesakes) = known.get_mut(&target.table) {

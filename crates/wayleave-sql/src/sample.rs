@@ -7,18 +7,18 @@
 use std::time::{Duration, Instant};
 
 use wayleave_model::propose::{ColumnSample, MAX_SAMPLED_VALUES, MIN_SAMPLED_ROWS, SampledColumn};
-use wayleave_store::{Limits, StoreError, Unsampled};
+use wayleave_store::{Limits, SampleError, StoreError};
 
-/// Rows that the first statement reads.
+/// Number of rows that the first statement reads.
 const FIRST_ROWS: u64 = 1_000;
-/// The most characters read of a value. Longer values are not listed.
+/// Maximum number of characters read of a value. Longer values are not listed.
 const MAX_CHARS: usize = 65;
-/// How many times the limit of a statement all columns together may take.
+/// Time limit of all columns together, in statement timeouts.
 const TOTAL_STATEMENTS: u32 = 4;
 
-/// What differs between the stores.
+/// The parts of the statements that differ between stores.
 pub(crate) struct SampleDialect {
-    /// Quotes a name; doubled inside one.
+    /// The quote around a name; doubled inside it.
     pub(crate) quote: char,
     /// The first characters of a column, comparable byte for byte.
     pub(crate) text: fn(column: &str, chars: usize) -> String,
@@ -33,7 +33,7 @@ pub(crate) struct SampleStatements {
 }
 
 impl SampleStatements {
-    /// Writes the statements; `None` for a name that no store has.
+    /// Builds the statements; `None` for a name that no store can have.
     pub(crate) fn new(
         dialect: &SampleDialect,
         schema: Option<&str>,
@@ -74,10 +74,10 @@ pub(crate) fn first_rows(counted: Vec<(String, u64)>) -> (ColumnSample, bool) {
     (ColumnSample { values, rows }, is_partial)
 }
 
-// Fewer rows than these would not tell whether the values are believable.
+// Fewer rows would not show whether the values are believable.
 const _: () = assert!(FIRST_ROWS >= MIN_SAMPLED_ROWS);
 
-/// The time that sampling a source may take.
+/// The time budget of sampling a source.
 pub(crate) struct SampleClock {
     deadline: Option<Instant>,
 }
@@ -95,11 +95,11 @@ impl SampleClock {
     }
 }
 
-/// Why a column was not read. What the store said may quote values, and is dropped.
-pub(crate) fn unsampled(error: &StoreError) -> Unsampled {
+/// The reason why a column was not sampled. Drops the store's message, which may quote values.
+pub(crate) fn unsampled(error: &StoreError) -> SampleError {
     match error {
-        StoreError::Timeout { .. } => Unsampled::Timeout,
-        _ => Unsampled::Unreadable,
+        StoreError::Timeout { .. } => SampleError::Timeout,
+        _ => SampleError::Unreadable,
     }
 }
 

@@ -42,7 +42,7 @@ use wayleave_model::catalogue::Catalogue;
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::propose::{ColumnSample, SampledColumn};
 use wayleave_store::{
-    Introspect, IntrospectOptions, Limits, Progress, Store, StoreError, Unsampled, Writer,
+    Introspect, IntrospectOptions, Limits, Progress, SampleError, Store, StoreError, Writer,
 };
 
 use self::dsn::File;
@@ -83,7 +83,7 @@ impl UnopenedSource for SqliteSource {
     }
 }
 
-/// A SQLite file. Opens it anew for each request.
+/// A SQLite file. Opens a session for each request.
 struct SqliteIntrospector {
     file: File,
     limits: Limits,
@@ -156,7 +156,7 @@ impl Introspect for SqliteIntrospector {
         &self,
         _catalogue: &Catalogue,
         columns: &[SampledColumn],
-    ) -> Result<Vec<Result<ColumnSample, Unsampled>>, StoreError> {
+    ) -> Result<Vec<Result<ColumnSample, SampleError>>, StoreError> {
         let (columns, limits) = (columns.to_owned(), self.limits);
         self.blocking(move |session| Ok(sample::columns(session, limits, &columns)))
             .await

@@ -14,7 +14,7 @@ use wayleave_store::{Detail, StoreError};
 
 use crate::dsn::{ClientCertificate, TlsMode};
 
-/// The configuration for a mode; `None` where no TLS is wanted.
+/// The TLS configuration for a mode; `None` if the mode disables TLS.
 pub(crate) fn config(
     mode: TlsMode,
     authority: Option<&Path>,

@@ -1,6 +1,6 @@
-//! What a driver gave, as the value the mapping says it is.
+//! Decodes the values of drivers to the datatypes of the mapping.
 //!
-//! Drivers hand over [`Cell`]s; what a cell means is decided here, once for every store.
+//! Drivers produce [`Cell`]s; their meaning is decided here, once for every store.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use wayleave_store::{Detail, OnMalformed, Row, StoreError};
 
 use crate::compile::{Output, PREVIEW, WHOLE};
 
-/// A value as a driver has it: still in the driver's own memory, where that lends it.
+/// A value from a driver, borrowed from the driver's memory where possible.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell<'a> {
     Null,
@@ -28,20 +28,20 @@ pub(crate) enum Cell<'a> {
     Datetime(i64),
     /// The text forms of a list's items.
     Texts(Vec<Option<String>>),
-    /// A value of the store's that is one of no datatype: infinity, the day zero, a list of lists.
+    /// A value that belongs to no datatype: infinity, the zero date, a list of lists.
     Malformed,
 }
 
-const MICROS_A_SECOND: i64 = 1_000_000;
-/// Of the years 1 to 9999. What is beyond counts something else than seconds.
+const MICROS_PER_SECOND: i64 = 1_000_000;
+/// Bounds of the years 1 to 9999. A number beyond them counts something other than seconds.
 const FIRST_SECOND: i64 = -62_135_596_800;
 const LAST_SECOND: i64 = 253_402_300_799;
-/// Floats below this are exact when they are whole.
+/// Whole floats below this are exact.
 pub(crate) const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The number that one of single precision stands for: of those that are nearest to it, the one
-/// with the fewest digits, so that `0.1` is 0.1 and not 0.10000000149011612. No two stand for the
-/// same, and they are in the same order.
+/// The number that a single-precision float stands for: the shortest decimal that is nearest to
+/// that float, so that `0.1` is 0.1 and not 0.10000000149011612. Distinct floats stand for distinct
+/// numbers, in the same order.
 pub(crate) fn from_single(single: f32) -> f64 {
     #[expect(
         clippy::expect_used,
@@ -52,14 +52,15 @@ pub(crate) fn from_single(single: f32) -> f64 {
         .expect("a written float is a float")
 }
 
-/// One row of an answer; a cell that fits its output in no way is named, or marked.
+/// Decodes one row of an answer. A cell that does not fit its output is an error that names the
+/// column, or a marker.
 pub(crate) fn row<'a>(
     outputs: &[Output<'_>],
     mut cells: impl Iterator<Item = Cell<'a>>,
     on_malformed: OnMalformed,
 ) -> Result<Row, StoreError> {
     let mut row = Vec::with_capacity(outputs.len());
-    let mut next = || cells.next().ok_or_else(not_as_selected);
+    let mut next = || cells.next().ok_or_else(unexpected_answer);
     for output in outputs {
         let cell = next()?;
         row.push(match output {
@@ -69,7 +70,7 @@ pub(crate) fn row<'a>(
             Output::Key(column) => fitting(key_value(column, cell), column, on_malformed)?,
             Output::FirstDay => first_day(&cell)?,
             Output::FirstInstant => first_instant(&cell)?,
-            Output::Count => Value::Integer(integer(&cell).ok_or_else(not_as_selected)?),
+            Output::Count => Value::Integer(integer(&cell).ok_or_else(unexpected_answer)?),
             Output::Sum(column) => match sum(column, cell) {
                 Some(Value::Number(number)) => Value::Number(rounded(number)),
                 Some(sum) => sum,
@@ -78,15 +79,15 @@ pub(crate) fn row<'a>(
             Output::Mean(column) => {
                 let sum = sum(column, cell).ok_or_else(|| unfit(column, column.datatype))?;
                 let count = integer(&next()?).and_then(|it| u64::try_from(it).ok());
-                average(&sum, count.ok_or_else(not_as_selected)?)
+                average(&sum, count.ok_or_else(unexpected_answer)?)
             }
         });
     }
     Ok(row)
 }
 
-/// The failure of an answer that lacks a value which its statement selects.
-pub(crate) fn not_as_selected() -> StoreError {
+/// The error for an answer that lacks a selected value.
+pub(crate) fn unexpected_answer() -> StoreError {
     StoreError::Failed {
         doing: "reading",
         code: None,
@@ -116,7 +117,7 @@ fn fitting(
     }
 }
 
-/// The value of a column whose long texts are answered by their beginnings.
+/// Decodes a column whose long texts are returned as previews.
 pub(crate) fn decode_preview(
     column: &Column,
     cell: Cell<'_>,
@@ -140,7 +141,7 @@ pub(crate) fn decode_preview(
     })))
 }
 
-/// A value of a column is not what the mapping says.
+/// The error for a value that is not of its column's mapped datatype.
 pub(crate) fn unfit(column: &Column, datatype: Datatype) -> StoreError {
     StoreError::Unfit {
         column: column.label().to_owned(),
@@ -183,7 +184,7 @@ fn column_value(column: &Column, cell: Cell<'_>) -> Option<Value> {
     }
 }
 
-/// A key is what the compiler made of a column: datetimes may be microseconds, decimals bytes.
+/// Decodes the key form of a column: datetimes may be microseconds, decimals bytes.
 fn key_value(column: &Column, cell: Cell<'_>) -> Option<Value> {
     match (column.datatype, cell) {
         (_, Cell::Null) => Some(Value::Null),
@@ -197,7 +198,7 @@ fn key_value(column: &Column, cell: Cell<'_>) -> Option<Value> {
             let text = crate::sqlite::decimal_of_key(&key)?;
             sum(column, Cell::Text(text.into()))
         }
-        // What is computed may be wider than any integer, as a sum may.
+        // A computed value may exceed every integer type, as a sum may.
         (Datatype::Integer, cell @ Cell::Text(_))
             if !matches!(column.origin, ColumnOrigin::Stored { .. }) =>
         {
@@ -210,7 +211,7 @@ fn key_value(column: &Column, cell: Cell<'_>) -> Option<Value> {
 fn sum(column: &Column, cell: Cell<'_>) -> Option<Value> {
     match (column.datatype, cell) {
         (_, Cell::Null) => Some(Value::Null),
-        // A sum of integers may be wider than any integer a store has.
+        // A sum of integers may exceed every integer type of a store.
         (Datatype::Integer, Cell::Text(text)) => match text.parse() {
             Ok(integer) => Some(Value::Integer(integer)),
             Err(_) => decimal_from_text(&text).map(Value::Decimal),
@@ -219,7 +220,7 @@ fn sum(column: &Column, cell: Cell<'_>) -> Option<Value> {
     }
 }
 
-/// One value of a datatype; `None` where the cell holds none.
+/// Decodes one value of a datatype; `None` if the cell holds no such value.
 pub(crate) fn scalar(datatype: Datatype, cell: Cell<'_>) -> Option<Value> {
     match datatype {
         Datatype::String | Datatype::Iri => text(cell).map(Value::Text),
@@ -311,15 +312,15 @@ fn boolean(cell: &Cell<'_>) -> Option<bool> {
     }
 }
 
-/// Microseconds since 1970: of a text as stores and programs write times, without a zone in UTC;
-/// of a number, as seconds since 1970.
+/// Decodes microseconds since 1970: from a text in the forms that stores and programs write, in UTC
+/// if it names no zone; from a number, as seconds since 1970.
 pub(crate) fn datetime(cell: &Cell<'_>) -> Option<i64> {
     match cell {
         Cell::Datetime(micros) => Some(*micros),
         Cell::Integer(seconds) => {
             let seconds = i64::try_from(*seconds).ok()?;
             let within = (FIRST_SECOND..=LAST_SECOND).contains(&seconds);
-            within.then(|| seconds * MICROS_A_SECOND)
+            within.then(|| seconds * MICROS_PER_SECOND)
         }
         Cell::Real(seconds) => {
             #[expect(clippy::cast_precision_loss, reason = "both are exact as floats")]
@@ -327,7 +328,7 @@ pub(crate) fn datetime(cell: &Cell<'_>) -> Option<i64> {
             #[expect(clippy::cast_possible_truncation, reason = "it is within reach")]
             within.then_some((seconds * 1e6).round() as i64)
         }
-        // Most are written as they should be.
+        // Most texts parse as they are.
         Cell::Text(text) => {
             datetime_from_text(text).or_else(|| datetime_from_text(&as_rfc3339(text)?))
         }
@@ -335,8 +336,8 @@ pub(crate) fn datetime(cell: &Cell<'_>) -> Option<i64> {
     }
 }
 
-/// `2024-05-06 07:08`, `2024-05-06T07:08:09.123456789`, `2024-05-06 07:08:09+02` and the like,
-/// with what they leave out; digits below a microsecond are cut.
+/// Completes `2024-05-06 07:08`, `2024-05-06T07:08:09.123456789`, `2024-05-06 07:08:09+02` and the
+/// like to RFC 3339; cuts digits below a microsecond.
 fn as_rfc3339(text: &str) -> Option<String> {
     let text = text.trim_end();
     if text.len() <= 10 {

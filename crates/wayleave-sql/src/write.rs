@@ -1,7 +1,7 @@
-//! Carries out writes that policy has allowed, the same on every store.
+//! Executes writes that policy has allowed, in the same way on every store.
 //!
-//! One transaction a write: look, check, write, look again, commit. The order and the checks are
-//! here, once; what the stores do differently is in a [`WriteSession`].
+//! One transaction per write: read, check, write, read again, commit. The order and the checks are
+//! here, once; differences between stores are in a [`WriteSession`].
 
 pub(crate) mod keys;
 pub(crate) mod pooled_writer;
@@ -29,9 +29,9 @@ pub(crate) enum WriteFault {
     Refused(WriteRefusal),
     /// A rule of the store refused it.
     Rule(StoreRule),
-    /// Another transaction was in the way; the same write may succeed now.
+    /// Another transaction interfered; a retry may succeed.
     Overtaken,
-    /// The table for idempotency keys is not there.
+    /// The table of idempotency keys does not exist.
     NoKeys,
     /// The store failed.
     Store(StoreError),
@@ -55,30 +55,30 @@ impl From<PolicyRefusal> for WriteFault {
     }
 }
 
-/// What a statement that writes did.
+/// The result of a writing statement.
 #[derive(Debug, Default)]
-pub(crate) struct Ran {
-    /// How many rows it wrote.
+pub(crate) struct StatementOutcome {
+    /// Number of rows written.
     pub(crate) affected: u64,
-    /// The values that it returned of the one row.
+    /// The values returned of the one row.
     pub(crate) returned: Vec<Value>,
 }
 
-/// How a transaction did not end.
+/// The reason why a commit did not succeed.
 #[derive(Debug)]
 pub(crate) enum CommitFault {
-    /// It was rolled back.
+    /// The transaction was rolled back.
     RolledBack(WriteFault),
-    /// Nobody knows.
+    /// The outcome is unknown.
     Unknown(StoreError),
 }
 
 /// A session with a transaction that may write.
 pub(crate) trait WriteSession: Send {
-    /// How its statements are written.
+    /// The dialect of its statements.
     type Dialect: WriteDialect;
 
-    /// How its statements are written.
+    /// The dialect of its statements.
     fn dialect(&self) -> Self::Dialect;
 
     /// The table of a write.
@@ -87,7 +87,7 @@ pub(crate) trait WriteSession: Send {
         target: &Target,
     ) -> impl Future<Output = Result<Tables<KindOf<Self>>, StoreError>> + Send;
 
-    /// What the store enforces on a table by itself.
+    /// The constraints that the store enforces on a table.
     fn rules(
         &mut self,
         target: &Target,
@@ -96,20 +96,20 @@ pub(crate) trait WriteSession: Send {
     /// Begins the transaction.
     fn begin(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Reads rows in the transaction, and locks them where the store locks rows.
+    /// Reads rows in the transaction, and locks them if the store has row locks.
     fn rows(
         &mut self,
         plan: &AuthorizedPlan,
     ) -> impl Future<Output = Result<Vec<Row>, WriteFault>> + Send;
 
-    /// Runs a statement that writes, and reads the columns that it returns.
+    /// Runs a writing statement, and decodes the columns that it returns.
     fn run(
         &mut self,
         statement: Sql,
         returned: &[Column],
-    ) -> impl Future<Output = Result<Ran, WriteFault>> + Send;
+    ) -> impl Future<Output = Result<StatementOutcome, WriteFault>> + Send;
 
-    /// Reads the texts of one row by a statement of our own.
+    /// Reads one row as texts, with a statement of our own.
     fn texts(
         &mut self,
         statement: Sql,
@@ -119,11 +119,11 @@ pub(crate) trait WriteSession: Send {
     /// Commits.
     fn commit(&mut self) -> impl Future<Output = Result<(), CommitFault>> + Send;
 
-    /// Rolls back. A session that cannot is not used again.
+    /// Rolls back. A session that fails to is not used again.
     fn rollback(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// The kinds of columns that a session's tables have.
+/// The native column kind of a session's store.
 pub(crate) type KindOf<S> =
     <<S as WriteSession>::Dialect as crate::compile::compute::Compute>::Kind;
 
@@ -142,7 +142,7 @@ pub(crate) async fn steps<S: WriteSession>(
     };
     let outcome = match outcome {
         Err(WriteFault::Rule(rule)) => {
-            // The transaction may be broken, so that the store is not asked anything here.
+            // The transaction may be broken, so no further statement is sent.
             return Err(WriteFault::Rule(rule));
         }
         outcome => outcome?,
@@ -151,13 +151,13 @@ pub(crate) async fn steps<S: WriteSession>(
     Ok(outcome)
 }
 
-/// All that is wrong with what a write sets, as far as other records tell.
+/// Checks a write against other records, and reports all violations at once.
 async fn check_others<S: WriteSession>(
     session: &mut S,
     write: &AuthorizedWrite,
     before: Option<&RecordImage>,
 ) -> Result<(), WriteFault> {
-    // Before anything is looked up: the answer must not depend on what is there.
+    // Before any lookup: the answer must not depend on what exists.
     write.check_rules(&*session.rules(write.target()).await?)?;
     let mut errors = Vec::new();
     for check in write.references() {
@@ -188,7 +188,7 @@ async fn check_others<S: WriteSession>(
     }
 }
 
-/// Refuses a record that became one that refers to nothing the caller sees.
+/// Refuses a write after which the record refers to something the caller cannot see.
 async fn check_references<S: WriteSession>(
     session: &mut S,
     write: &AuthorizedWrite,
@@ -278,7 +278,7 @@ async fn remove<S: WriteSession>(
         0 => return Err(WriteFault::Overtaken),
         _ => return Err(several()),
     }
-    // A trigger may have put it back.
+    // A trigger may have inserted it again.
     if image(session, write, &write.before(&key)).await?.is_some() {
         return Err(WriteFault::Rule(StoreRule::Check));
     }
@@ -290,7 +290,7 @@ async fn remove<S: WriteSession>(
     })
 }
 
-/// The record that is changed or deleted, as it is.
+/// The key and the current image of the record to change or delete.
 async fn found<S: WriteSession>(
     session: &mut S,
     write: &AuthorizedWrite,
@@ -310,7 +310,7 @@ async fn image<S: WriteSession>(
     Ok(row.map(|row| write.image(row)))
 }
 
-/// Several rows have the key that the mapping says is one record's.
+/// The error for several rows with a key that, by the mapping, identifies one record.
 fn several() -> WriteFault {
     WriteFault::Store(StoreError::Unsupported {
         what: "a key that several rows have",

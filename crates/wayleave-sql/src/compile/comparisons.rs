@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, TextPlace};
+use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, TextMatch};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
@@ -12,7 +12,7 @@ use super::predicate::{FALSE, every};
 use super::sql::Sql;
 use super::tables::Tables;
 
-/// Two columns of one datatype, compared.
+/// Compares two columns of one datatype.
 pub(super) fn compare_columns<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -28,7 +28,7 @@ pub(super) fn compare_columns<D: Dialect>(
             (left, &left_native.kind, &left_name),
             (right, &right_native.kind, &right_name),
         );
-        // Columns as they are can be hashed or looked up, and converted ones cannot.
+        // Unconverted columns can be hashed or looked up in an index; converted ones cannot.
         if let Some((equal, true)) = hint {
             return Ok(equal.within("(", ")"));
         }
@@ -40,8 +40,8 @@ pub(super) fn compare_columns<D: Dialect>(
     ))
 }
 
-/// A value as what is computed is compared with it: whole numbers as decimals, which they may be
-/// beyond a machine's integers.
+/// A value as the operand of a comparison with a computed column: integers become decimals, because
+/// computed integers may exceed machine integers.
 fn as_computed<'v>(column: &Column, value: &'v Value) -> Cow<'v, Value> {
     match (&column.origin, value) {
         (ColumnOrigin::Stored { .. }, _) => Cow::Borrowed(value),
@@ -50,7 +50,7 @@ fn as_computed<'v>(column: &Column, value: &'v Value) -> Cow<'v, Value> {
     }
 }
 
-/// A comparison with one value.
+/// Compares a column with one value.
 pub(crate) fn compare<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -64,7 +64,7 @@ pub(crate) fn compare<D: Dialect>(
     Ok(written(compared, &name))
 }
 
-/// A comparison written out. `name` is what is compared.
+/// Renders a comparison. `name` is the compared column or expression.
 pub(super) fn written(compared: ComparisonSql, name: &Sql) -> Sql {
     match compared {
         ComparisonSql::Never => Sql::text(FALSE),
@@ -85,7 +85,7 @@ pub(super) fn written(compared: ComparisonSql, name: &Sql) -> Sql {
     }
 }
 
-/// `… IN (…)` or `… NOT IN (…)`, where each value is compared in the same plain way.
+/// `… IN (…)` or `… NOT IN (…)`; `None` unless all values compare in the same plain form.
 pub(super) fn list<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -130,7 +130,7 @@ pub(super) fn list<D: Dialect>(
     })
 }
 
-/// A comparison with each of these values.
+/// Compares a column with each of these values.
 pub(super) fn each<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -144,21 +144,21 @@ pub(super) fn each<D: Dialect>(
         .collect()
 }
 
-/// A text that begins with another lies between it and the first text after all such: a range,
-/// which an index can answer and wildcards cannot confuse.
+/// Matches a text at a place. Texts with a given beginning are a range up to the first text after
+/// all of them, which an index can answer and wildcards cannot confuse.
 pub(super) fn like<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
     column: &Column,
     text: &str,
-    place: TextPlace,
+    place: TextMatch,
     fold: bool,
 ) -> Result<Sql, StoreError> {
     if fold {
         let folded = dialect.folded(formula::leaf(dialect, tables, column)?);
         return Ok(dialect.like_folded(folded, text, place));
     }
-    if place == TextPlace::Anywhere {
+    if place == TextMatch::Anywhere {
         let (name, native) = tables.named(dialect, column)?;
         return Ok(dialect.contains(column, &native.kind, name, text));
     }
@@ -171,7 +171,7 @@ pub(super) fn like<D: Dialect>(
             &Value::Text(text.into()),
         )
     };
-    if place == TextPlace::Whole {
+    if place == TextMatch::Whole {
         return bound(Comparison::Eq, text.to_owned());
     }
     let from = bound(Comparison::Gte, text.to_owned())?;

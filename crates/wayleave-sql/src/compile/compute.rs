@@ -1,70 +1,70 @@
-//! How the stores compute what formulas say.
+//! The expressions with which the stores compute formulas and aggregates.
 
 use wayleave_model::expression::{Arithmetic, Formula};
 use wayleave_model::mapping::{AggregateOp, Datatype};
-use wayleave_plan::plan::{Column, TextPlace};
+use wayleave_plan::plan::{Column, TextMatch};
 use wayleave_plan::value::{Value, folded_letters};
 use wayleave_store::StoreError;
 
 use super::shape::NativeKind;
 use super::sql::Sql;
 
-/// What of a step of a formula is measured.
+/// The measured magnitude of a formula step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Magnitude {
-    /// What it gives.
+    /// The absolute value of the result.
     Value,
-    /// The sum of what it adds or subtracts, without signs.
+    /// The sum of the absolute values of its operands.
     Sum,
-    /// The product of its factors, of which none counts as less than one.
+    /// The product of the absolute values of its factors, each counted as at least one.
     Product,
-    /// The quotient, or what is divided where that is more.
+    /// The quotient, or the dividend if that is larger.
     Quotient,
 }
 
-/// A power of ten from which on a step of a formula may lose digits.
+/// The power of ten from which on a step of a formula may lose digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DigitLimit {
-    /// What must be less.
+    /// The magnitude that must be less.
     pub(crate) magnitude: Magnitude,
     /// The exponent.
     pub(crate) exponent: u16,
 }
 
-/// What the columns of a formula hold.
-pub(crate) type Kinds<'k, K> = &'k mut dyn FnMut(&Column) -> Result<K, StoreError>;
+/// Looks up the native kinds of a formula's columns.
+pub(crate) type KindLookup<'k, K> = &'k mut dyn FnMut(&Column) -> Result<K, StoreError>;
 
-/// What one dialect computes. It computes with one form of each datatype: [`Compute::operand`] makes it
-/// of a stored column, and [`Compute::computed_kind`] names it.
+/// The arithmetic of one dialect. It computes with one form per datatype: [`Compute::operand`]
+/// converts a stored column to it, and [`Compute::computed_kind`] names it.
 pub(crate) trait Compute {
-    /// What the store says a column holds.
+    /// The native kind of a column.
     type Kind: NativeKind;
 
-    /// A numeric column as it is added up.
+    /// A numeric column as an addend.
     fn addend(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Sql;
 
     /// The exact sum of addends, as it is selected.
     fn sum(&self, column: &Column, addend: Sql) -> Sql;
 
-    /// The sum, as groups are sorted by it.
+    /// The sum as a sort key of groups.
     fn sum_order(&self, column: &Column, addend: Sql) -> Sql;
 
-    /// The mean, rounded as the answer is, as groups are sorted by it.
+    /// The mean as a sort key of groups, rounded like the answer.
     fn mean_order(&self, column: &Column, addend: Sql) -> Sql;
 
-    /// The kind of column that what is computed of a datatype would be.
+    /// The native kind of computed values of a datatype.
     fn computed_kind(&self, datatype: Datatype) -> Self::Kind;
 
-    /// The kind of column that what a formula gives would be.
+    /// The native kind of a formula's result.
     fn formula_kind(
         &self,
         formula: &Formula<Column>,
-        _kinds: Kinds<'_, Self::Kind>,
+        _kinds: KindLookup<'_, Self::Kind>,
     ) -> Result<Self::Kind, StoreError> {
         Ok(self.computed_kind(formula.datatype))
     }
 
-    /// The kind of column that an aggregate of a column of that kind would be.
+    /// The native kind of an aggregate over a column of that kind.
     fn aggregate_kind(
         &self,
         _op: AggregateOp,
@@ -74,46 +74,47 @@ pub(crate) trait Compute {
         self.computed_kind(datatype)
     }
 
-    /// The limit of the last step of a formula, where the store may silently lose digits of it.
+    /// The limit of the last step of a formula, if the store may silently lose digits there.
     fn digit_limit(
         &self,
         _formula: &Formula<Column>,
-        _kinds: Kinds<'_, Self::Kind>,
+        _kinds: KindLookup<'_, Self::Kind>,
     ) -> Result<Option<DigitLimit>, StoreError> {
         Ok(None)
     }
 
-    /// A value that fails the statement where a magnitude of these operands is not below its limit.
+    /// Guards a value: the statement fails if the magnitude of these operands is not below its
+    /// limit.
     fn limited(&self, _limit: DigitLimit, _operands: [Sql; 2], value: Sql) -> Sql {
         value
     }
 
-    /// A stored column in the form that is computed with.
+    /// A stored column in the form for computing.
     fn operand(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Sql;
 
     /// A constant in that form.
     fn constant(&self, datatype: Datatype, value: &Value) -> Sql;
 
-    /// A value as another datatype.
+    /// Converts a value to another datatype.
     fn convert(&self, from: Datatype, to: Datatype, value: Sql) -> Sql;
 
-    /// Arithmetic on two values of a datatype. A quotient by zero is NULL; an exact one has as many
-    /// digits after the point as a plan says.
+    /// Arithmetic on two values of a datatype. Division by zero gives NULL; an exact quotient has
+    /// the number of digits after the point that plans define.
     fn arithmetic(&self, datatype: Datatype, op: Arithmetic, left: Sql, right: Sql) -> Sql;
 
-    /// An exact number rounded half away from zero.
+    /// Rounds an exact number half away from zero.
     fn round(&self, value: Sql, digits: u8) -> Sql;
 
-    /// Texts one after the other; NULL where one is.
+    /// Concatenates texts; NULL if one of them is NULL.
     fn concat(&self, parts: Vec<Sql>) -> Sql {
         Sql::joined(parts, " || ").within("(", ")")
     }
 
-    /// True and false.
+    /// The literals for true and false.
     fn truth(&self) -> (&'static str, &'static str);
 
-    /// All of an exact formula at once, where the store has functions of ours for that. `part` writes
-    /// what is inside it and is not exact arithmetic.
+    /// A whole exact formula as one expression, if the store has functions of ours for it. `part`
+    /// compiles the operands that are not exact arithmetic.
     fn exact(
         &self,
         _formula: &Formula<Column>,
@@ -122,26 +123,26 @@ pub(crate) trait Compute {
         Ok(None)
     }
 
-    /// A text with the letters that plans fold as small ones.
+    /// A text folded to small letters by the rules of plans.
     fn folded(&self, text: Sql) -> Sql;
 
-    /// Whether a folded text holds another.
-    fn like_folded(&self, folded: Sql, text: &str, place: TextPlace) -> Sql;
+    /// Whether a folded text contains another at that place.
+    fn like_folded(&self, folded: Sql, text: &str, place: TextMatch) -> Sql;
 
-    /// A count, as it is computed with.
+    /// A count in the form for computing.
     fn count_value(&self, count: Sql) -> Sql;
 
-    /// The sum of addends, as it is computed with.
+    /// The sum of addends in the form for computing.
     fn sum_value(&self, column: &Column, addend: Sql) -> Sql;
 
-    /// The mean of addends, rounded as the answer is, as it is computed with.
+    /// The mean of addends in the form for computing, rounded like the answer.
     fn mean_value(&self, column: &Column, addend: Sql) -> Sql;
 
-    /// The least or greatest of keys, as it is computed with.
+    /// The minimum or maximum of keys in the form for computing.
     fn extreme_value(&self, column: &Column, kind: &Self::Kind, extreme: Sql) -> Sql;
 }
 
-/// Every capital that is folded, with its small letter: the bytes of UTF-8, in hexadecimal digits.
+/// Every folded capital with its small letter, as hexadecimal digits of their UTF-8 bytes.
 pub(crate) fn folded_bytes() -> impl Iterator<Item = (String, String)> {
     let digits = |c: char| {
         let mut digits = String::new();

@@ -1,8 +1,8 @@
-//! Formulas as SQL.
+//! Compiles formulas to SQL.
 //!
-//! A store computes with one form of each datatype, which [`Dialect::operand`] makes of a stored
-//! column and [`Dialect::computed_kind`] names; conditions are written apart from values, because
-//! some stores have no values of true and false.
+//! A store computes with one form per datatype: [`Dialect::operand`] converts a stored column to
+//! it, and [`Dialect::computed_kind`] names it. Conditions are compiled apart from values, because
+//! some stores have no boolean values.
 
 use wayleave_model::expression::{Arithmetic, Comparison, Formula, Node};
 use wayleave_model::mapping::Datatype;
@@ -16,7 +16,7 @@ use super::dialect::Dialect;
 use super::sql::Sql;
 use super::tables::Tables;
 
-/// What a formula gives.
+/// The value of a formula.
 pub(super) fn value<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -43,12 +43,12 @@ pub(super) fn value<D: Dialect>(
     })
 }
 
-/// Whether what is computed of a datatype has every digit.
+/// Whether arithmetic on a datatype is exact.
 const fn is_exact(datatype: Datatype) -> bool {
     matches!(datatype, Datatype::Integer | Datatype::Decimal)
 }
 
-/// What a formula gives, where every digit of it is kept.
+/// The value of a formula, without a limit on the digits of its last step.
 fn unlimited<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -92,7 +92,7 @@ fn unlimited<D: Dialect>(
     })
 }
 
-/// A condition that holds where a formula of booleans is true. It may be NULL where it does not.
+/// A condition that holds where a boolean formula is true. It may be NULL elsewhere.
 fn condition<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -128,7 +128,7 @@ fn condition<D: Dialect>(
     })
 }
 
-/// Two values of one datatype, compared. NULL where one is.
+/// Compares two values of one datatype. NULL if one of them is NULL.
 pub(super) fn compared<D: Dialect>(
     dialect: &D,
     datatype: Datatype,
@@ -140,13 +140,13 @@ pub(super) fn compared<D: Dialect>(
     Sql::joined([key(left), key(right)], operator(comparison)).within("(", ")")
 }
 
-/// A value of a datatype such that equal ones, and only they, are equal.
+/// The key form of a value: keys are equal exactly if the values are.
 pub(super) fn key_of<D: Dialect>(dialect: &D, datatype: Datatype, value: Sql) -> Sql {
     let kind = dialect.computed_kind(datatype);
     dialect.key(&of_datatype(datatype), &kind, value)
 }
 
-/// A column, in the form that is computed with.
+/// A column in the form for computing.
 pub(super) fn leaf<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -155,12 +155,12 @@ pub(super) fn leaf<D: Dialect>(
     let (name, native) = tables.named(dialect, column)?;
     Ok(match &column.origin {
         ColumnOrigin::Stored { .. } => dialect.operand(column, &native.kind, name),
-        // They are in that form already.
+        // These are in that form already.
         ColumnOrigin::Computed { .. } | ColumnOrigin::Group { .. } => name,
     })
 }
 
-/// A column of a datatype, where only that matters.
+/// A nameless column, for calls in which only the datatype matters.
 pub(super) fn of_datatype(datatype: Datatype) -> Column {
     Column {
         origin: ColumnOrigin::Group {

@@ -1,7 +1,7 @@
-//! Groups and their measures.
+//! Compiles groups and their measures.
 //!
-//! Keys and what is aggregated are computed once, in an inner query, under names of ours; the outer
-//! one groups, measures and sorts by those names alone.
+//! Keys and aggregated values are computed once, in an inner query, under names of ours; the outer
+//! query groups, measures and sorts by those names alone.
 
 use wayleave_model::mapping::{AggregateOp, Datatype};
 use wayleave_plan::plan::{
@@ -14,26 +14,26 @@ use super::comparisons::{compare, written};
 use super::dialect::Dialect;
 use super::joins::left_joins;
 use super::predicate::{
-    MalformedRule, Measured, any, condition, condition_where, conditions, where_all,
+    MalformedRule, MeasureInputs, any, condition, condition_where, conditions, where_all,
 };
 use super::shape::NativeColumn;
 use super::sql::Sql;
 use super::tables::{Tables, computed};
-use super::{Compiled, Output, Selection};
+use super::{Output, Selection, UnrenderedStatement};
 
 /// One value of a group.
 struct GroupValue<'a, K> {
-    /// What the inner query computes, if anything, under its name.
+    /// The expression in the inner query and its name, if there is one.
     inner: Option<(Sql, String)>,
-    /// What the outer query selects.
+    /// The selected expression of the outer query.
     selected: Sql,
-    /// What it sorts by, and whether that may be NULL.
+    /// Its sort key, and whether that may be NULL.
     sorted: Sql,
     nullable: bool,
-    /// What it groups by, if this is a key.
+    /// Its `GROUP BY` expression, if this is a key.
     grouped: Option<Sql>,
     output: Output<'a>,
-    /// The value as it is computed with and compared.
+    /// The value in the form for computing and comparing.
     value: (Sql, NativeColumn<K>),
 }
 
@@ -44,7 +44,7 @@ pub(super) fn compile<'a, D: Dialect>(
     plan: &'a Groups,
     joins: &[JoinedTable],
     witnessed: Vec<&'a Column>,
-) -> Result<Compiled<'a>, StoreError> {
+) -> Result<UnrenderedStatement<'a>, StoreError> {
     let mut parts = Vec::new();
     for (number, key) in plan.by.iter().enumerate() {
         parts.push(key_part(dialect, tables, key, &format!("k{number}"))?);
@@ -73,7 +73,7 @@ pub(super) fn compile<'a, D: Dialect>(
         having.push(keys.after(&groups, after)?);
     }
     if inner.is_empty() {
-        // Nothing but rows is counted.
+        // Only rows are counted.
         inner.push(Sql::text("1 AS one"));
     }
     let selection = selected(dialect, tables, &groups, plan, &parts, witnessed)?;
@@ -98,14 +98,14 @@ pub(super) fn compile<'a, D: Dialect>(
         sql.add(Sql::joined(order, ", ").within(" ORDER BY ", ""));
     }
     sql.push(&format!(" LIMIT {}", plan.limit));
-    Ok(Compiled {
+    Ok(UnrenderedStatement {
         sql,
         outputs: selection.outputs,
         witnesses: selection.witnesses,
     })
 }
 
-/// What is answered of each group.
+/// The select list of each group.
 fn selected<'a, D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -128,7 +128,7 @@ fn selected<'a, D: Dialect>(
             let sql = dialect.select(column, &native.kind, name);
             (sql, Output::column(column))
         };
-        // Named, or what is sorted by could be taken for what is selected.
+        // Named, so that a name in `ORDER BY` cannot be taken for a selected column.
         selection
             .selected
             .push(sql.within("", &format!(" AS v{number}")));
@@ -138,7 +138,7 @@ fn selected<'a, D: Dialect>(
     Ok(selection)
 }
 
-/// The value of a group that a column is as it is.
+/// The group value that a column refers to without computing.
 fn part_of<'p, 'a, K>(
     parts: &'p [GroupValue<'a, K>],
     column: &Column,
@@ -149,9 +149,9 @@ fn part_of<'p, 'a, K>(
     }
 }
 
-/// The columns whose values are compared or computed with but not selected: a malformed one would go
-/// unnoticed.
-fn measured<'a, D: Dialect>(dialect: &D, plan: &'a Groups) -> Measured<'a> {
+/// The columns whose values are compared or computed with but not selected, so that a malformed one
+/// would go unnoticed.
+fn measured<'a, D: Dialect>(dialect: &D, plan: &'a Groups) -> MeasureInputs<'a> {
     let mut found: Vec<&Column> = Vec::new();
     let mut related: Vec<&Predicate> = Vec::new();
     for aggregate in &plan.aggregates {
@@ -184,13 +184,13 @@ fn measured<'a, D: Dialect>(dialect: &D, plan: &'a Groups) -> Measured<'a> {
             }
         }
     }
-    Measured {
+    MeasureInputs {
         columns: found,
         related,
     }
 }
 
-/// The order asked for.
+/// The `ORDER BY` parts of the plan.
 fn ordered<D: Dialect>(
     dialect: &D,
     groups: &Tables<D::Kind>,
@@ -262,7 +262,7 @@ fn key_of<D: Dialect>(
     Ok(dialect.key(column, &native.kind, name))
 }
 
-/// The period that a row is in.
+/// The period that a row belongs to.
 fn period_of<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -274,13 +274,13 @@ fn period_of<D: Dialect>(
         time_zone,
     } = key
     else {
-        return Err(crate::values::not_as_selected());
+        return Err(crate::values::unexpected_answer());
     };
     let (name, native) = tables.named(dialect, column)?;
     Ok(dialect.period(column, &native.kind, name, *granularity, time_zone))
 }
 
-/// What is aggregated of a row: nothing of one that the aggregate's own filter leaves out.
+/// The aggregated value of a row: NULL if the aggregate's own filter excludes the row.
 fn filtered<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -366,7 +366,7 @@ fn aggregate_part<'a, D: Dialect>(
             let inner = filtered(dialect.key(column, &native.kind, name_sql))?;
             return Ok(counted(Some(inner), key.within("COUNT(DISTINCT ", ")")));
         }
-        // The other two are no aggregates; counting is what any column can do.
+        // The other two are not aggregates; every column can be counted.
         AggregateOp::Count | AggregateOp::GroupBy | AggregateOp::GroupByTime => {
             return Ok(counted(
                 Some(filtered(name_sql)?),
@@ -387,7 +387,7 @@ fn aggregate_part<'a, D: Dialect>(
     })
 }
 
-/// What an aggregate of a column gives.
+/// The datatype of an aggregate over a column.
 fn result_datatype(op: AggregateOp, column: &Column) -> Datatype {
     match (op, column.datatype) {
         (AggregateOp::Avg, Datatype::Integer) => Datatype::Decimal,
@@ -395,10 +395,10 @@ fn result_datatype(op: AggregateOp, column: &Column) -> Datatype {
     }
 }
 
-/// The groups after a group.
+/// Compiles the condition for the groups after a cursor.
 ///
-/// What is measured is compared in the outer query. A key is compared in the inner one, as the
-/// column it comes from is: all rows of a group give the same answer.
+/// Measures are compared in the outer query. A key is compared in the inner one, like the column it
+/// comes from: the result is the same for all rows of a group.
 struct KeyPositions<'q, D: Dialect> {
     dialect: &'q D,
     tables: &'q Tables<D::Kind>,
@@ -423,7 +423,7 @@ impl<D: Dialect> KeyPositions<'_, D> {
         Ok(found.unwrap_or_else(|| Sql::text("1 = 0")))
     }
 
-    /// A later value of one part of the order, or the same one.
+    /// A condition for a later value of one part of the order, or for the same value.
     fn condition(
         &mut self,
         groups: &Tables<D::Kind>,
@@ -471,7 +471,7 @@ impl<D: Dialect> KeyPositions<'_, D> {
     }
 }
 
-/// A condition for a value that is beyond another, NULLs being last, or the same.
+/// A condition for a value beyond another, with NULLs last, or for an equal one.
 fn placed(
     name: Sql,
     value: &Value,

@@ -1,4 +1,4 @@
-//! A page in the order of an index reads a page of it, and not the table.
+//! A page in the order of an index reads that many index entries, not the table.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn shape<K>(kinds: [(&str, K); 3]) -> Shape<K> {
         .map(|(name, kind)| {
             let native = NativeColumn {
                 kind,
-                // As the mapping says, whatever that is.
+                // The datatype of the mapping, whichever it is.
                 datatype: match name {
                     "word" => Datatype::String,
                     "at" => Datatype::Datetime,
@@ -122,7 +122,7 @@ fn sqlite_begins_in_the_middle_of_the_index() {
     }
 }
 
-/// What SQLite says it will do.
+/// SQLite's query plan.
 fn plan_of(connection: &rusqlite::Connection, statement: &Statement<'_>) -> String {
     let text = format!("EXPLAIN QUERY PLAN {}", statement.text);
     let mut explain = connection.prepare(&text).unwrap();
@@ -214,7 +214,7 @@ fn sqlite_finds_times_by_the_index() {
     }
 }
 
-/// How PostgreSQL would run a statement.
+/// PostgreSQL's plan of a statement.
 async fn explained(client: &tokio_postgres::Client, text: &str, binds: &[Bind]) -> String {
     let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
         binds.iter().map(|it| it as _).collect();
@@ -262,8 +262,8 @@ async fn postgres_begins_in_the_middle_of_the_index() {
     driver.await.unwrap().unwrap();
 }
 
-/// What is added to a filter that may meet a malformed value must not look as if it left few rows:
-/// the planner would then sort them all.
+/// The guard of a filter that may meet a malformed value must not look selective: the planner would
+/// then sort all rows.
 #[tokio::test]
 async fn postgres_reads_a_filtered_page_by_time_from_the_index() {
     let database = wayleave_test::postgres()
@@ -362,8 +362,8 @@ async fn mariadb_reads_a_page_of_the_index() {
     connection.disconnect().await.unwrap();
 }
 
-/// How many rows a statement finds in MariaDB, and how many it reads for them. Reading the
-/// statistics themselves counts some.
+/// Number of rows that a statement returns in MariaDB, and number of rows it reads for them.
+/// Reading the statistics themselves counts some.
 async fn handled(connection: &mut mysql_async::Conn, statement: &Statement<'_>) -> (usize, f64) {
     use mysql_async::prelude::Queryable as _;
 

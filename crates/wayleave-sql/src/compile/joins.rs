@@ -1,4 +1,4 @@
-//! Tables that relations lead to.
+//! Compiles the tables that relations lead to.
 
 use wayleave_plan::plan::{Column, Comparison, JoinedTable, Predicate};
 use wayleave_store::StoreError;
@@ -29,7 +29,7 @@ pub(crate) fn left_joins<D: Dialect>(
     Ok(sql)
 }
 
-/// Conditions that together hold for the row of a joined table that a row leads to.
+/// Conditions that together hold for the one row of a joined table that a row leads to.
 pub(super) fn joining<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -44,7 +44,7 @@ pub(super) fn joining<D: Dialect>(
     Ok(conditions)
 }
 
-/// Conditions that together hold for the rows of a table that a row leads to.
+/// Conditions that together hold for all rows of a table that a row leads to.
 pub(super) fn meeting<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -55,7 +55,7 @@ pub(super) fn meeting<D: Dialect>(
     Ok(conditions)
 }
 
-/// A condition for the rows of a table that there are; `None` for all.
+/// The condition that a joined table's rows must satisfy to exist for the plan; `None` for all.
 fn visible<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -68,7 +68,7 @@ fn visible<D: Dialect>(
     condition_where(dialect, tables, &join.rows, rule).map(Some)
 }
 
-/// Conditions for the columns of a join to be equal.
+/// Conditions that the columns of a join are equal.
 fn equal_keys<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -101,7 +101,7 @@ fn equal_keys<D: Dialect>(
     Ok(conditions)
 }
 
-/// The column that numbers the rows of a table among those of the same key.
+/// The name of the column that numbers the rows of equal key; no column of the table has it.
 fn place<K>(shape: &Shape<K>) -> String {
     let mut place = "place".to_owned();
     while shape.columns.contains_key(&place) {
@@ -110,9 +110,9 @@ fn place<K>(shape: &Shape<K>) -> String {
     place
 }
 
-/// The rows of a table, numbered among those of the same key.
+/// A subquery for the rows of a table, numbered within each key.
 ///
-/// A view, or a table without an index that says so, may hold several rows of what its mapping calls a
+/// A view, or a table without a unique index, may hold several rows of what its mapping calls a
 /// key. Joining them all would multiply rows.
 fn numbered<D: Dialect>(
     dialect: &D,

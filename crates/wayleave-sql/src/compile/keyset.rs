@@ -1,4 +1,4 @@
-//! The rows after a row.
+//! Compiles the condition for the rows after a cursor.
 
 use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, OrderBy};
 use wayleave_plan::value::Value;
@@ -48,7 +48,8 @@ fn unguarded<D: Dialect>(
         });
     }
     let condition = condition.unwrap_or_else(|| Sql::text("1 = 0"));
-    // An `OR` hides where to begin; this says it, and is true of every row that follows.
+    // An `OR` hides where an index could begin; this condition shows it, and holds for every later
+    // row.
     Ok(match (order, values) {
         ([first, _, ..], [value, ..])
             if *value != Value::Null && !is_nullable(dialect, tables, first)? =>
@@ -65,7 +66,7 @@ fn unguarded<D: Dialect>(
     })
 }
 
-/// Whether NULL can be met in an order's column.
+/// Whether a column of the order may be NULL.
 pub(crate) fn is_nullable<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -74,7 +75,7 @@ pub(crate) fn is_nullable<D: Dialect>(
     Ok(by.nullable && !tables.column(dialect, &by.column)?.not_null)
 }
 
-/// `(a, b) > (x, y)`, where that means the same.
+/// `(a, b) > (x, y)`, if that is equivalent.
 fn row_value<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -118,7 +119,7 @@ fn row_value<D: Dialect>(
     Ok(Some(Sql::joined([left, right], operator(wanted))))
 }
 
-/// The same value of one column.
+/// A condition for the same value of one column.
 pub(crate) fn tie<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -132,7 +133,7 @@ pub(crate) fn tie<D: Dialect>(
     }
 }
 
-/// A later value of one column. Nothing comes after NULL.
+/// A condition for a later value of one column. Nothing comes after NULL.
 fn beyond<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,

@@ -1,7 +1,7 @@
-//! A path is answered by the indexes that the SQL of an analyst would use.
+//! A path uses the same indexes as the SQL of an analyst.
 //!
-//! Each question is asked as a call and as the statement that somebody would write for it. The golden
-//! files hold what the store says it does for both, without costs; both use the same indexes.
+//! Each question is compiled from a call, and written by hand as the statement of an analyst. The
+//! golden files hold the store's query plans of both, without costs; both use the same indexes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -58,7 +58,7 @@ customer = { to = "customers", on = { customer_id = "id" } }
 const INDEXES: &str = "CREATE INDEX by_country ON customers (country); \
      CREATE INDEX by_customer ON orders (customer_id);";
 
-/// Numbers from 1 to some thousand, in the words of each store.
+/// Creates and fills the tables, in the SQL of each store.
 fn sql(kind: SourceKind) -> String {
     let numbers = |most: usize| match kind {
         SourceKind::Sqlite => format!(
@@ -97,7 +97,7 @@ fn sql(kind: SourceKind) -> String {
     )
 }
 
-/// A question: its name, the rows that the grant shows of `customers`, the call, and the statement.
+/// A question: its name, the rows of `customers` that the grant shows, the call, and the statement.
 struct Question {
     name: &'static str,
     rows: Option<Json>,
@@ -268,13 +268,13 @@ fn compared(
     let (used, expected) = (indexes(ours, before), indexes(plain, before));
     let told = || format!("{}\n{text}\n{ours}\n{plain}", question.name);
     if question.name == "group by a path" {
-        // PostgreSQL takes a list that is asked for twice for a rarer one, and then looks the orders
-        // up by their index too.
+        // PostgreSQL estimates a list that occurs twice as rarer, and then looks the orders up by
+        // their index too.
         assert!(used.is_superset(&expected), "{}", told());
     } else {
         assert_eq!(used, expected, "{}", told());
     }
-    // Without a filter some store reads both tables whole, whoever asks.
+    // Without a filter, a store may scan both tables for either statement.
     let is_filtered = !question.call["filter"].is_null();
     assert!(
         !is_filtered || !expected.is_empty(),

@@ -1,6 +1,6 @@
-//! Which rows.
+//! Compiles predicates to conditions.
 //!
-//! Nothing here writes `NOT` over a condition: with NULL in play it would not mean the opposite.
+//! No condition is negated with `NOT`: with NULL in play, that would not be the opposite.
 
 use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, JoinedTable, Predicate};
 use wayleave_store::StoreError;
@@ -14,23 +14,23 @@ use super::tables::Tables;
 const TRUE: &str = "1 = 1";
 pub(super) const FALSE: &str = "1 = 0";
 
-/// What values that are not of their column's datatype do to a condition.
+/// The effect of malformed values, which are not of their column's datatype, on a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MalformedRule {
     /// They may satisfy it.
     MayHold,
-    /// They satisfy no comparison, but are there.
+    /// They satisfy no comparison, but are not NULL.
     NeverCompare,
     /// They satisfy nothing.
     NeverHold,
 }
 
-/// What is looked at of rows besides what they are filtered by.
+/// The columns and filters that a read evaluates besides its row filter.
 #[derive(Debug, Default)]
-pub(crate) struct Measured<'a> {
-    /// What is compared or computed with.
+pub(crate) struct MeasureInputs<'a> {
+    /// Columns that are compared or computed with.
     pub(crate) columns: Vec<&'a Column>,
-    /// Filters of measures that ask for related rows.
+    /// Filters of measures with conditions on related rows.
     pub(crate) related: Vec<&'a Predicate>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn filter<D: Dialect>(
     joins: &[JoinedTable],
     predicate: &Predicate,
 ) -> Result<Sql, StoreError> {
-    let conditions = conditions(dialect, tables, joins, predicate, &Measured::default())?;
+    let conditions = conditions(dialect, tables, joins, predicate, &MeasureInputs::default())?;
     Ok(where_all(conditions))
 }
 
@@ -55,21 +55,21 @@ pub(crate) fn where_all(conditions: Vec<Sql>) -> Sql {
     }
 }
 
-/// Conditions that together hold for the rows of a predicate, each safe beside `AND`.
+/// Conditions that together hold for the rows of a predicate, each a safe operand of `AND`.
 ///
-/// What a grant says holds only for values of their datatype. What a caller says may hold for
-/// others too, so that an index can answer it; where it does for a granted row, and would not
-/// otherwise, the last condition fails the statement, or passes the row over where that is asked
-/// for. So it does where what is `measured` of a wanted row holds such a value.
+/// Malformed values satisfy no condition of a grant. They may satisfy a caller's condition, so that
+/// an index can answer it; where one does in a granted row that would not match otherwise, the last
+/// condition fails the statement, or skips the row if the dialect does so. The same holds for a
+/// malformed `measured` value of a matching row.
 ///
-/// A store that finds that a condition holds for no row without its `joins` may look at it before it
-/// joins them, so that condition asks for itself whether the rows it looks at are joined.
+/// A store that finds a condition false for rows without their `joins` may evaluate it before it
+/// joins them, so the last condition itself checks that the rows it reads are joined.
 pub(crate) fn conditions<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
     joins: &[JoinedTable],
     predicate: &Predicate,
-    measured: &Measured<'_>,
+    measured: &MeasureInputs<'_>,
 ) -> Result<Vec<Sql>, StoreError> {
     let parts = match predicate {
         Predicate::And(parts) => parts.as_slice(),
@@ -92,7 +92,7 @@ pub(crate) fn conditions<D: Dialect>(
         if may != does {
             is_sure = false;
             match fitting(dialect, tables, part)? {
-                // What may hold for well-formed values does.
+                // For well-formed values both conditions agree.
                 Some(fits) => add_new(&mut decided, fits),
                 None => decided.push(does),
             }
@@ -152,7 +152,7 @@ fn add_new(conditions: &mut Vec<Sql>, new: impl IntoIterator<Item = Sql>) {
     }
 }
 
-/// Conditions that the values a comparison looks at are well-formed; `None` for other predicates.
+/// Conditions that the values in a comparison are well-formed; `None` for other predicates.
 fn fitting<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -183,7 +183,7 @@ fn fitting<D: Dialect>(
     Ok(Some(fits?.into_iter().flatten().collect()))
 }
 
-/// Conditions that the rows of the tables of these columns are joined, or that there are none.
+/// Conditions that the tables of these columns are joined, or have no row to join.
 fn joined<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -213,7 +213,7 @@ fn joined<D: Dialect>(
     Ok(conditions)
 }
 
-/// A condition that holds for the rows of a predicate that is ours or the grant's.
+/// The condition of a predicate that is ours or the grant's.
 pub(crate) fn condition<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -250,8 +250,8 @@ pub(super) fn condition_where<D: Dialect>(
     guarded(dialect, tables, &columns, condition, otherwise)
 }
 
-/// A condition over computed values, or what stands for it where one of the columns is malformed.
-/// A store may look at it for rows that no grant shows, and computing must not fail for them.
+/// A condition over computed values, replaced by `otherwise` where one of the columns is malformed.
+/// A store may evaluate it for rows that no grant shows, and computing must not fail for them.
 pub(super) fn guarded<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -265,7 +265,7 @@ pub(super) fn guarded<D: Dialect>(
     let mut fit: Vec<Sql> = Vec::new();
     for column in columns {
         if let Some(fits) = tables.well_formed(dialect, column, None)? {
-            // Of a computed column that is told already.
+            // For a computed column the condition already allows NULL.
             let fits = match column.origin {
                 ColumnOrigin::Stored { .. } => {
                     let null = tables.name(dialect, column)?.within("", " IS NULL");
@@ -345,7 +345,7 @@ fn unguarded<D: Dialect>(
     })
 }
 
-/// A comparison of a column with values, or with another column.
+/// Compiles a comparison of a column with values, or with another column.
 fn comparison_where<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -406,8 +406,8 @@ fn comparison_where<D: Dialect>(
 }
 
 impl MalformedRule {
-    /// The rule for rows that a condition asks for, or for those that it asks not to be. What may hold
-    /// of a related row may make `none` fail, and the other way about.
+    /// The rule within a condition on related rows. A related row that may match may make `none`
+    /// fail, so negation swaps the rules.
     const fn of_related(self, negated: bool) -> Self {
         match (self, negated) {
             (Self::MayHold, true) => Self::NeverCompare,
@@ -416,8 +416,7 @@ impl MalformedRule {
         }
     }
 
-    /// What holds for a value, and, where values of other datatypes satisfy nothing, only if it is of
-    /// its own.
+    /// Adds to a condition that the value is well-formed, unless malformed values may satisfy it.
     fn checked<D: Dialect>(
         self,
         dialect: &D,
@@ -436,7 +435,7 @@ impl MalformedRule {
     }
 }
 
-/// Whether a related row satisfies a condition, or that none does.
+/// A condition that a related row satisfies `found`, or that none does.
 fn exists<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,

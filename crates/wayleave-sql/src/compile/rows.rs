@@ -1,17 +1,17 @@
-//! Rows in order.
+//! Compiles reads of rows in order.
 
-use wayleave_plan::plan::{Column, Each, JoinedTable, Predicate, Rows};
+use wayleave_plan::plan::{Column, JoinedTable, PartitionLimit, Predicate, Rows};
 use wayleave_store::StoreError;
 
 use super::dialect::Dialect;
 use super::joins::left_joins;
 use super::keyset;
-use super::predicate::{Measured, condition, conditions, where_all};
+use super::predicate::{MeasureInputs, condition, conditions, where_all};
 use super::sql::Sql;
 use super::tables::Tables;
-use super::{Compiled, Output, Selection};
+use super::{Output, Selection, UnrenderedStatement};
 
-/// `SELECT … FROM … WHERE … ORDER BY … LIMIT …`. Of the rows, `bound` is true.
+/// `SELECT … FROM … WHERE … ORDER BY … LIMIT …`. `bound` holds for all of the rows.
 pub(super) fn compile<'a, D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -19,7 +19,7 @@ pub(super) fn compile<'a, D: Dialect>(
     joins: &[JoinedTable],
     bound: &Predicate,
     witnessed: Vec<&'a Column>,
-) -> Result<Compiled<'a>, StoreError> {
+) -> Result<UnrenderedStatement<'a>, StoreError> {
     let mut selected = Vec::with_capacity(plan.columns.len());
     let mut outputs = Vec::with_capacity(plan.columns.len());
     for column in plan.columns.iter() {
@@ -46,8 +46,8 @@ pub(super) fn compile<'a, D: Dialect>(
         Some(values) => Some(keyset::after(dialect, tables, &plan.order, values)?),
         None => None,
     };
-    // Of two ends of a range, SQLite takes the first that it is told. So what is known of the
-    // page's own comes before what the plan says of all pages.
+    // Of two bounds of a range, SQLite uses the first in the statement. So the bounds of this page
+    // come before the plan's own conditions.
     let mut rows_in = vec![condition(dialect, tables, bound)?];
     if plan.each.is_none() {
         rows_in.extend(after.take());
@@ -57,7 +57,7 @@ pub(super) fn compile<'a, D: Dialect>(
         tables,
         joins,
         &plan.predicate,
-        &Measured::default(),
+        &MeasureInputs::default(),
     )?);
     let mut order = Vec::new();
     for by in &plan.order {
@@ -92,7 +92,7 @@ pub(super) fn compile<'a, D: Dialect>(
         sql
     };
     sql.push(&format!(" LIMIT {}", plan.limit));
-    Ok(Compiled {
+    Ok(UnrenderedStatement {
         sql,
         outputs: selection.outputs,
         witnesses: selection.witnesses,
@@ -107,11 +107,11 @@ struct NumberedRows {
     rest: Sql,
 }
 
-/// The first rows of each parent, numbered by the store before any are passed over.
+/// The first rows of each parent, numbered by the store before any are skipped.
 fn first_of_each<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
-    each: &Each,
+    each: &PartitionLimit,
     numbered: NumberedRows,
 ) -> Result<Sql, StoreError> {
     let NumberedRows {

@@ -1,4 +1,4 @@
-//! A table as the store has it.
+//! The definitions of tables and columns in a store.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -12,42 +12,40 @@ use super::common_datatype;
 use super::dialect::Dialect;
 use super::sql::Sql;
 
-/// A table as the store has it.
+/// A table in the store.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape<K> {
-    /// The schema it is in, where the store has schemas.
+    /// Its schema, if the store has schemas.
     pub(crate) schema: Option<String>,
     /// Its name.
     pub(crate) table: String,
-    /// The version of the schema it was read from, where the store counts them.
+    /// The schema version it was read at, if the store counts them.
     pub(crate) version: Option<i64>,
-    /// Its columns by name. Few as they are, finding one is quicker than hashing its name.
+    /// Its columns by name. They are few, so finding one is quicker than hashing its name.
     pub(crate) columns: BTreeMap<String, NativeColumn<K>>,
-    /// The sets of columns that the store keeps unique. Only joins need them, so they are read with the
-    /// first one.
+    /// The sets of columns that the store keeps unique. Only joins need them, so the first join
+    /// reads them.
     pub(crate) unique: OnceLock<Vec<Vec<String>>>,
 }
 
-/// A column as the store has it.
+/// A column in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NativeColumn<K> {
-    /// What the store says it holds.
+    /// Its native kind.
     pub(crate) kind: K,
-    /// The datatype that is, by the same rules as introspection's.
+    /// The datatype of that kind, by the same rules as introspection's.
     pub(crate) datatype: Datatype,
-    /// Whether it holds many values.
+    /// Whether it holds a list of values.
     pub(crate) many: bool,
-    /// Whether the store keeps NULL out of it.
+    /// Whether the store forbids NULL in it.
     pub(crate) not_null: bool,
-    /// The type it was declared with, by the number that answers name it by; `None` where they do
-    /// not.
+    /// The number of its declared type in answers; `None` if answers do not number types.
     pub(crate) type_id: Option<u32>,
 }
 
 impl<K: NativeKind> Shape<K> {
-    /// What the store says of the column of that name. One whose type no longer fits the mapped
-    /// datatype has drifted as much as one that is gone: the store would compare it by guesses of its
-    /// own.
+    /// The stored column of that name. A column whose type no longer fits the mapped datatype has
+    /// drifted, like a missing one: the store would compare it by conversion rules of its own.
     pub(crate) fn stored(
         &self,
         name: &str,
@@ -59,7 +57,7 @@ impl<K: NativeKind> Shape<K> {
             .ok_or_else(|| self.drift(Some(name)))
     }
 
-    /// Whether the store keeps more than one row from meeting a join.
+    /// Whether a unique key keeps more than one row from matching a join.
     pub(super) fn is_single(&self, join: &JoinedTable) -> bool {
         let is_compared = |column: &String| {
             join.on.iter().any(|(ours, theirs)| {
@@ -81,7 +79,7 @@ impl<K: NativeKind> Shape<K> {
         }
     }
 
-    /// The table, quoted, qualified and named.
+    /// The table, quoted, qualified and with its alias.
     pub(super) fn from<D: Dialect<Kind = K>>(
         &self,
         dialect: &D,
@@ -122,10 +120,10 @@ impl<K: NativeKind> Shape<K> {
 }
 
 impl<K: NativeKind> NativeColumn<K> {
-    /// Whether values of this column can be read as the mapping says.
+    /// Whether values of this column can be read as the mapped datatype.
     fn reads_as(&self, column: &Column) -> bool {
         if column.many {
-            // Lists are never compared, and each one is looked at when it is read.
+            // Lists are never compared, and each is checked when it is decoded.
             return true;
         }
         if self.many {
@@ -134,8 +132,7 @@ impl<K: NativeKind> NativeColumn<K> {
         K::reads_as(self.datatype, column.datatype)
     }
 
-    /// Whether values that the store takes for different are different when they are read as the
-    /// datatype.
+    /// Whether values that differ in the store also differ when read as the datatype.
     fn keeps_apart(&self, datatype: Datatype) -> bool {
         let is_exact = match datatype {
             Datatype::Boolean => self.datatype == Datatype::Boolean,
@@ -146,18 +143,17 @@ impl<K: NativeKind> NativeColumn<K> {
     }
 }
 
-/// What a store says a column holds.
+/// The native kind of a column: its type, as far as it matters to a statement.
 pub(crate) trait NativeKind: Clone {
     /// The kind of store.
     const STORE: SourceKind;
 
-    /// Whether values of a column of one datatype, by the store's word, can be read as another.
+    /// Whether values of a column of one native datatype can be read as another.
     fn reads_as(native: Datatype, mapped: Datatype) -> bool {
         fits(Self::STORE, native, mapped)
     }
 
-    /// Whether values of this kind that the store takes for different are different when they are read
-    /// as the datatype.
+    /// Whether values of this kind that differ in the store also differ when read as the datatype.
     fn keeps_apart(&self, _datatype: Datatype) -> bool {
         true
     }

@@ -19,18 +19,18 @@ use crate::plan_columns::read_of;
 #[derive(Debug, Clone)]
 pub(crate) struct Tables<K> {
     shapes: Vec<(u16, Arc<Shape<K>>)>,
-    /// The joined tables of which nothing keeps several rows from meeting a join, and the columns that
-    /// are read of each.
+    /// The joined tables of which several rows may match a join, each with the columns read from
+    /// it.
     multiple: Vec<(u16, Vec<String>)>,
-    /// The keys and aggregates of a group, as they are computed with; only where there are groups.
+    /// The keys and aggregates of a group in the form for computing; empty without groups.
     groups: Vec<(Sql, NativeColumn<K>)>,
 }
 
-/// A column as a statement names it, and what the store says of it.
+/// The expression of a column in a statement, and its native column.
 pub(crate) type Named<'t, K> = (Sql, Cow<'t, NativeColumn<K>>);
 
-/// The name every statement gives a table it reads, so that each column is written with it: a
-/// qualified name is never anything but a column.
+/// The alias of a table in every statement. Every column is qualified with it, because a qualified
+/// name is never anything but a column.
 pub(super) fn alias(table: u16) -> Cow<'static, str> {
     match table {
         TARGET => Cow::Borrowed("t"),
@@ -39,7 +39,7 @@ pub(super) fn alias(table: u16) -> Cow<'static, str> {
 }
 
 impl<K: NativeKind> Tables<K> {
-    /// The target's own table.
+    /// The tables of a statement that so far reads only the target's own.
     pub(crate) fn new(target: Arc<Shape<K>>) -> Self {
         Self {
             shapes: vec![(TARGET, target)],
@@ -56,14 +56,14 @@ impl<K: NativeKind> Tables<K> {
         self.shapes.push((join.table, shape));
     }
 
-    /// The columns that are read of a joined table, where several of its rows may meet the join.
+    /// The columns read from a joined table, if several of its rows may match the join.
     pub(super) fn multiple(&self, table: u16) -> Option<&[String]> {
         let mut found = self.multiple.iter();
         let found = found.find(|(number, _)| *number == table);
         found.map(|(_, columns)| columns.as_slice())
     }
 
-    /// With the values of groups.
+    /// Adds the values of groups.
     pub(super) fn with_groups(&self, groups: Vec<(Sql, NativeColumn<K>)>) -> Self {
         Self {
             shapes: self.shapes.clone(),
@@ -72,7 +72,7 @@ impl<K: NativeKind> Tables<K> {
         }
     }
 
-    /// What the store says of a column of the target's own table.
+    /// The native column of a column of the target's own table.
     pub(crate) fn own(&self, column: &Column) -> Option<&NativeColumn<K>> {
         self.target().ok()?.columns.get(column.own_name()?)
     }
@@ -86,10 +86,10 @@ impl<K: NativeKind> Tables<K> {
         let mut shapes = self.shapes.iter();
         let found = shapes.find(|(number, _)| *number == table);
         let found = found.map(|(_, shape)| shape.as_ref());
-        found.ok_or_else(crate::values::not_as_selected)
+        found.ok_or_else(crate::values::unexpected_answer)
     }
 
-    /// What the store says of a column, or of what a formula gives.
+    /// The native column of a column, a formula or a group value.
     pub(crate) fn column<D: Dialect<Kind = K>>(
         &self,
         dialect: &D,
@@ -105,13 +105,13 @@ impl<K: NativeKind> Tables<K> {
             }
             ColumnOrigin::Group { index, .. } => {
                 let group = self.groups.get(*index);
-                let (_, native) = group.ok_or_else(crate::values::not_as_selected)?;
+                let (_, native) = group.ok_or_else(crate::values::unexpected_answer)?;
                 Ok(Cow::Borrowed(native))
             }
         }
     }
 
-    /// What a store would say of a column that holds what a formula gives.
+    /// The native column of a formula's result.
     fn computed<D: Dialect<Kind = K>>(
         &self,
         dialect: &D,
@@ -122,7 +122,7 @@ impl<K: NativeKind> Tables<K> {
         Ok(computed(column.datatype, kind))
     }
 
-    /// What a column holds, by the store's word.
+    /// The native kind of a column.
     pub(super) fn kind<D: Dialect<Kind = K>>(
         &self,
         dialect: &D,
@@ -140,7 +140,7 @@ impl<K: NativeKind> Tables<K> {
         self.named(dialect, column).map(|(name, _)| name)
     }
 
-    /// The same, and what the store says of it.
+    /// The same, with its native column.
     pub(crate) fn named<D: Dialect<Kind = K>>(
         &self,
         dialect: &D,
@@ -163,14 +163,13 @@ impl<K: NativeKind> Tables<K> {
             }
             ColumnOrigin::Group { index, .. } => {
                 let group = self.groups.get(*index);
-                let (sql, native) = group.ok_or_else(crate::values::not_as_selected)?;
+                let (sql, native) = group.ok_or_else(crate::values::unexpected_answer)?;
                 Ok((sql.clone(), Cow::Borrowed(native)))
             }
         }
     }
 
-    /// A stored column of the target's table, quoted and without the table's name, as a statement
-    /// that writes names it.
+    /// A stored column of the target's table, quoted but not qualified, for writing statements.
     pub(crate) fn bare_name<D: Dialect<Kind = K>>(
         &self,
         dialect: &D,
@@ -179,7 +178,7 @@ impl<K: NativeKind> Tables<K> {
         let shape = self.target()?;
         let name = column
             .own_name()
-            .ok_or_else(crate::values::not_as_selected)?;
+            .ok_or_else(crate::values::unexpected_answer)?;
         shape.stored(name, column)?;
         let mut sql = String::with_capacity(name.len() + 2);
         shape.quote(dialect, name, &mut sql)?;
@@ -208,12 +207,12 @@ impl<K: NativeKind> Tables<K> {
         Ok(Sql::text(name))
     }
 
-    /// The target's table, quoted, qualified and named.
+    /// The target's table, quoted, qualified and with its alias.
     pub(crate) fn from<D: Dialect<Kind = K>>(&self, dialect: &D) -> Result<Sql, StoreError> {
         self.table(dialect, TARGET)
     }
 
-    /// A table, quoted, qualified and named.
+    /// A table, quoted, qualified and with its alias.
     pub(crate) fn table<D: Dialect<Kind = K>>(
         &self,
         dialect: &D,
@@ -222,8 +221,9 @@ impl<K: NativeKind> Tables<K> {
         self.shape(table)?.from(dialect, &alias(table))
     }
 
-    /// A condition for values of a column that are of its datatype, NULL apart; of a computed one,
-    /// for those it is computed from. `None` where the store keeps all others out.
+    /// A condition for the well-formed values of a column, apart from NULL; for a computed column,
+    /// that the values it is computed from are well-formed or NULL. `None` if the store allows no
+    /// others.
     pub(crate) fn well_formed<D: Dialect<Kind = K>>(
         &self,
         dialect: &D,
@@ -254,8 +254,8 @@ impl<K: NativeKind> Tables<K> {
         })
     }
 
-    /// Selects NULL of a stored column's own type, so that the answer's types show whether the column
-    /// still has the type that the statement was compiled for.
+    /// Selects NULL of a stored column's own type, so that the answer's types show whether the
+    /// column still has the type that the statement was compiled for.
     pub(crate) fn witness<D: Dialect<Kind = K>>(
         &self,
         dialect: &D,
@@ -289,8 +289,8 @@ impl<K: NativeKind> Tables<K> {
     }
 }
 
-/// What the store says of a column: of a joined table's, that it may be NULL, as where nothing is
-/// joined.
+/// The native column as a statement sees it: a column of a joined table may be NULL, because the
+/// join may find no row.
 fn in_table<K: Clone>(table: u16, native: &NativeColumn<K>) -> Cow<'_, NativeColumn<K>> {
     if table == TARGET || !native.not_null {
         return Cow::Borrowed(native);
@@ -301,7 +301,7 @@ fn in_table<K: Clone>(table: u16, native: &NativeColumn<K>) -> Cow<'_, NativeCol
     })
 }
 
-/// What a store would say of a column that holds what is computed.
+/// The native column of a computed value.
 pub(super) const fn computed<K>(datatype: Datatype, kind: K) -> NativeColumn<K> {
     NativeColumn {
         kind,

@@ -1,4 +1,4 @@
-//! Statements as they are agreed: one golden file a dialect.
+//! Golden statements, one file per dialect.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::{AggregateOp, Datatype, SourceKind};
 use wayleave_plan::plan::{
-    Aggregate, Column, ColumnOrigin, Comparison, Each, Granularity, GroupKey, Groups, OrderBy,
-    Predicate, Read, Rows, TARGET, Target, TextPlace,
+    Aggregate, Column, ColumnOrigin, Comparison, Granularity, GroupKey, Groups, OrderBy,
+    PartitionLimit, Predicate, Read, Rows, TARGET, Target, TextMatch,
 };
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
@@ -115,7 +115,7 @@ fn id() -> OrderBy {
     by("id", Datatype::Integer, false, false)
 }
 
-/// Filters, each as a golden file shows it.
+/// Filters, each with its title in the golden files.
 fn filters() -> Vec<(&'static str, Read)> {
     let name = || column("na\"me`", Datatype::String);
     let named = |comparison, value| compare("na\"me`", Datatype::String, comparison, value);
@@ -145,13 +145,13 @@ fn filters() -> Vec<(&'static str, Read)> {
                     Predicate::Like {
                         column: name(),
                         text: "50%_".into(),
-                        place: TextPlace::Beginning,
+                        place: TextMatch::Beginning,
                         fold: false,
                     },
                     Predicate::Like {
                         column: name(),
                         text: "%".into(),
-                        place: TextPlace::Anywhere,
+                        place: TextMatch::Anywhere,
                         fold: false,
                     },
                 ]),
@@ -282,7 +282,7 @@ fn first_of_each() -> Read {
         predicate: Predicate::True,
         order: vec![id()],
         after: None,
-        each: Some(Each {
+        each: Some(PartitionLimit {
             by: vec![column("small", Datatype::Integer)],
             limit: 3,
         }),
@@ -554,7 +554,7 @@ fn a_name_with_a_nul_is_refused() {
 
 #[test]
 fn every_value_is_bound_and_none_is_written() {
-    // Whatever a value is, the statement is the same text.
+    // The statement is the same text whatever the value is.
     let texts = ["x", "'", "\"", "`", "\\", "$1", "?", "--", "/*", ";", "\0"];
     let of = |value: &str| {
         let read = rows(

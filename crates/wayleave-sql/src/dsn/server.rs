@@ -31,16 +31,16 @@ pub(crate) struct Server {
     cleartext: bool,
     /// The certificate authority to trust, instead of the machine's own list.
     pub(crate) authority: Option<PathBuf>,
-    /// What this side shows to a server that asks for a certificate.
+    /// The certificate for a server that requests one from its clients.
     pub(crate) identity: Option<ClientCertificate>,
     /// Secrets that no message may contain: the DSN itself, and the password as it was written.
     hidden: Vec<SecretString>,
 }
 
-/// The files of a certificate to log in with.
+/// The files of a client certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClientCertificate {
-    /// The certificate and those that vouch for it.
+    /// The certificate and its chain of intermediate certificates.
     pub(crate) chain: PathBuf,
     /// Its private key.
     pub(crate) key: PathBuf,
@@ -218,7 +218,8 @@ impl Parameters {
             (None, None) => None,
             _ => return Err(bad("`sslcert` and `sslkey` come together")),
         };
-        // Shown only to a server that has proved its identity: the certificate names its owner.
+        // The client certificate names its owner, so it is shown only to a server that has proved
+        // its identity.
         let verified = matches!(parameters.tls, None | Some(TlsMode::VerifyFull));
         if parameters.authority.is_some() && !verified {
             return Err(bad("`sslrootcert` needs `sslmode=verify-full`"));

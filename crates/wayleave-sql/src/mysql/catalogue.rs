@@ -31,8 +31,8 @@ pub(super) const UNIQUE_OF_TABLE: &str = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PA
     FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 \
     ORDER BY INDEX_NAME, SEQ_IN_INDEX";
 
-/// A part of a unique index: the index, the column, and how much of it where that is not all. An
-/// expression is no column.
+/// A part of a unique index: the index, the column (`None` for an expression), and the length of
+/// the prefix if it covers only a prefix.
 pub(super) type KeyRow = (String, Option<String>, Option<u64>);
 
 /// A row of either statement.

@@ -13,8 +13,8 @@ use super::settings;
 use crate::dsn::{Server, ServerAddress, TlsMode};
 use crate::tls;
 
-/// How much longer than the server we wait, so that its own timeout, which says more, fires first.
-const GRACE: Duration = Duration::from_secs(2);
+/// Time that we wait beyond the server's own timeout, which says more and should fire first.
+const TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 
 /// MariaDB counts in seconds, and limits every statement.
 const MARIADB_LIMIT: &str = "SET SESSION max_statement_time = ?, lock_wait_timeout = ?";
@@ -103,7 +103,7 @@ impl<'a> Session<'a> {
         values: Params,
     ) -> Result<Vec<T>, StoreError> {
         let reading = self.connection.exec::<T, _, _>(sql, values);
-        match timeout(self.limits.statement + GRACE, reading).await {
+        match timeout(self.limits.statement + TIMEOUT_GRACE, reading).await {
             Ok(rows) => rows.map_err(|error| store_error(self.server, self.limits, doing, &error)),
             Err(_) => Err(StoreError::Timeout {
                 doing,
@@ -114,7 +114,7 @@ impl<'a> Session<'a> {
 
     /// Closes the connection. Failures are ignored.
     pub(super) async fn close(self) {
-        let _ = timeout(GRACE, self.connection.disconnect()).await;
+        let _ = timeout(TIMEOUT_GRACE, self.connection.disconnect()).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! MySQL and MariaDB.
+//! The dialect of MySQL and MariaDB.
 
 mod compute;
 
@@ -15,46 +15,47 @@ use crate::compile::numbers::{beside, beyond_all, cut, nearest_single};
 use crate::compile::shape::NativeColumn;
 use crate::compile::sql::{Bind, Placeholder, Sql};
 
-/// When a zone's clocks changed, and by how many seconds they were ahead of UTC from then on.
+/// The offsets of a time zone from UTC: when they changed, and the seconds ahead of UTC from then
+/// on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Offsets {
-    /// Ahead of UTC before the first change.
+    /// Seconds ahead of UTC before the first change.
     pub(crate) before: i64,
     /// Changes: microseconds since 1970-01-01T00:00:00Z, and the seconds from then on.
     pub(crate) changes: Vec<(i64, i64)>,
 }
 
-/// The dialect. The server's own zone tables may be empty or old, so the offsets of zones a
-/// statement needs are ours, and bound.
+/// The dialect. The server's own zone tables may be empty or old, so a statement binds our offsets
+/// of the zones it needs.
 #[derive(Default)]
 pub(crate) struct MysqlDialect {
-    /// Whether texts that the server takes for one when it sorts are sorted by their length.
+    /// Whether texts that the server sorts as equal are sorted by their length.
     pub(crate) by_length: bool,
     pub(crate) skips_undecided: bool,
-    /// Whether an insertion can return what it inserted.
+    /// Whether `INSERT` supports `RETURNING`.
     pub(crate) returns_rows: bool,
     pub(crate) zones: HashMap<(Column, String), Offsets>,
 }
 
-/// How a condition begins that fails the statement.
+/// The beginning of a condition that fails the statement.
 pub(crate) const FAILS: &str = "EXP(10000 * ";
 
-/// More digits than any column has.
-const DIGITS: usize = 65;
-/// The most digits after the point that a cast can keep.
-const SCALE: usize = 30;
+/// Maximum number of digits of a decimal.
+const MAX_DECIMAL_DIGITS: usize = 65;
+/// Maximum number of digits after the point that a cast can keep.
+const MAX_SCALE: usize = 30;
 impl MysqlDialect {
     /// UTF-8 bytes, which sort as code points do and have no padding.
     fn bytes(name: Sql) -> Sql {
         Self::text(name).within("CAST(", " AS BINARY)")
     }
 
-    /// The server's own text form, which the day zero has too.
+    /// The server's own text form, which the zero date has too.
     fn text(name: Sql) -> Sql {
         name.within("CONVERT(", " USING utf8mb4)")
     }
 
-    /// Bits, or a year, as the number they are.
+    /// A bit field or a year as a number.
     fn bits(name: Sql) -> Sql {
         name.within("(", " + 0)")
     }
@@ -78,12 +79,12 @@ impl MysqlDialect {
     }
 }
 
-/// Whether times in a zone are as the server holds them.
+/// Whether a zone is UTC, in which the server holds times.
 pub(super) fn is_utc(zone: &str) -> bool {
     matches!(zone, "UTC" | "Etc/UTC")
 }
 
-/// The offset of a time, found by halving.
+/// The offset of a time, by binary search.
 fn offset(name: &Sql, before: i64, changes: &[(i64, i64)]) -> Sql {
     let (earlier, [(change, from), later @ ..]) = changes.split_at(changes.len() / 2) else {
         return Sql::bind(Bind::Integer(before));
@@ -108,7 +109,7 @@ impl Dialect for MysqlDialect {
         Placeholder::Question
     }
 
-    /// It has them, and reads the whole index for them.
+    /// MySQL has row values, but reads the whole index for them.
     fn has_row_values(&self) -> bool {
         false
     }
@@ -189,8 +190,9 @@ impl Dialect for MysqlDialect {
         }
     }
 
-    /// The server fills what it sorts with NULs, so a text that ends with some is the longer one.
-    /// A column that an index may sort is left to that, until a text ends so.
+    /// The server pads sort keys with NULs, so of two texts that differ only in NULs at the end,
+    /// the longer one must be sorted last by its length. A column that an index may sort is left to
+    /// the index, until a text ends in NUL.
     fn then(&self, column: &Column, kind: &Kind, name: &Sql) -> Option<Sql> {
         let filled = match kind {
             Kind::Text { by_code_point, .. } => by_code_point.is_none() || self.by_length,
@@ -203,8 +205,8 @@ impl Dialect for MysqlDialect {
         key
     }
 
-    /// MariaDB, which takes groups as they are sorted, does not see that NULL comes after a decimal
-    /// that is computed.
+    /// MariaDB takes groups in sort order, and does not see that NULL comes after a computed
+    /// decimal.
     fn group_by(&self, column: &Column, grouped: Sql) -> Sql {
         let is_stored = matches!(column.origin, ColumnOrigin::Stored { .. });
         match column.datatype {
@@ -253,7 +255,7 @@ impl Dialect for MysqlDialect {
         ComparisonSql::with(left, comparison, Sql::bind(right))
     }
 
-    /// A date may have no month or no day, or be one that its month does not have.
+    /// A date may lack a month or a day, or have a day that its month does not have.
     fn well_formed(
         &self,
         column: &Column,
@@ -277,7 +279,7 @@ impl Dialect for MysqlDialect {
         }
     }
 
-    /// No float is as large as this power, which the server refuses to compute.
+    /// The power exceeds every float, and the server refuses to compute it.
     fn fail_where(&self, flag: Sql) -> Sql {
         flag.within(FAILS, ") = 1")
     }
@@ -290,7 +292,7 @@ impl Dialect for MysqlDialect {
         Sql::joined([bytes_operand(text), key], ", ").within("LOCATE(", ") > 0")
     }
 
-    /// The day zero passes for NULL in a column that keeps NULL out, but its text does not.
+    /// The zero date satisfies `IS NULL` in a `NOT NULL` column, but its text does not.
     fn is_null(&self, native: &NativeColumn<Kind>, name: Sql) -> Sql {
         let tested = match native.kind {
             Kind::Date | Kind::Datetime if native.not_null => Self::text(name),
@@ -362,7 +364,7 @@ impl Dialect for MysqlDialect {
             Kind::Integer | Kind::Decimal(_) | Kind::Date | Kind::Datetime if is_same => {
                 Some((equal(), true))
             }
-            // Of one collation, equal texts are equal.
+            // Equal texts are equal in a shared collation.
             Kind::Text { collation, .. } => match our_kind {
                 Kind::Text {
                     collation: other, ..
@@ -394,7 +396,7 @@ fn compare_text(
         } => match (repertoire.can_encode(text), by_code_point) {
             // The server refuses to compare the two.
             (Encodable::No, _) => return compare_unencodable(name, comparison, text),
-            // Said in the statement, so that the column's own collation never decides.
+            // Named in the statement, so that the column's own collation never decides.
             (Encodable::Yes, Some((charset, collation))) => {
                 let collated = format!(" USING {charset}) COLLATE {collation}");
                 let right = bound().within("CONVERT(", &collated);
@@ -402,7 +404,7 @@ fn compare_text(
             }
             // The same text is equal in every collation.
             (Encodable::Yes, None) => Some(bound()),
-            // What is lost by this is not in the column either.
+            // Characters that the conversion loses are not in the column either.
             (Encodable::IfConverted(converted), _) => {
                 converted.map(|it| bound().within("CONVERT(", it))
             }
@@ -424,8 +426,8 @@ fn compare_text(
     }
 }
 
-/// A comparison with a text that a column cannot hold. Only equality is decided without reading: it
-/// shows no row, should the column have changed meanwhile.
+/// Compares with a text that a column cannot hold. Only equality is decided without reading: if the
+/// column has changed meanwhile, the read merely finds no row.
 fn compare_unencodable(name: &Sql, comparison: Comparison, text: &str) -> ComparisonSql {
     match comparison {
         Comparison::Eq => ComparisonSql::Never,
@@ -450,12 +452,12 @@ fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
 fn compare_decimal(left: Sql, comparison: Comparison, text: &str) -> ComparisonSql {
     let digits = text.trim_start_matches('-');
     let whole = digits.split('.').next().map_or(0, str::len);
-    let scale = SCALE.min(DIGITS.saturating_sub(whole));
-    let Some((kept, side)) = cut(text, DIGITS, scale) else {
+    let scale = MAX_SCALE.min(MAX_DECIMAL_DIGITS.saturating_sub(whole));
+    let Some((kept, side)) = cut(text, MAX_DECIMAL_DIGITS, scale) else {
         return beyond_all(comparison, !text.starts_with('-'));
     };
     let scale = kept.split_once('.').map_or(0, |(_, after)| after.len());
-    let cast = format!(" AS DECIMAL({DIGITS}, {scale}))");
+    let cast = format!(" AS DECIMAL({MAX_DECIMAL_DIGITS}, {scale}))");
     let right = Sql::bind(Bind::Text(kept)).within("CAST(", &cast);
     beside(left, comparison, right, side)
 }

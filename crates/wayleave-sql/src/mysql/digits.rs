@@ -1,10 +1,10 @@
-//! How many digits of a decimal the server keeps.
+//! The number of decimal digits that the server keeps.
 //!
-//! A decimal has 65 digits, of which 30 may follow the point. The server computes with words of nine
-//! digits and has room for nine of them; where a result takes more it leaves out the last digits, or
-//! gives the greatest number that fits, and says nothing. So the digits that a formula may take are
-//! bounded by the declared types of its columns. Where they may be too many, the statement is made to
-//! fail for the rows whose values are too great.
+//! A decimal has at most 65 digits, of which 30 may follow the point. The server computes with
+//! words of nine digits and has room for nine words; a result that takes more silently loses its
+//! last digits, or becomes the greatest number that fits. So the digits of a formula are bounded
+//! from the declared types of its columns. Where they may be too many, the statement fails for rows
+//! whose values are too great.
 
 use wayleave_model::expression::{Arithmetic, Formula, Node, QUOTIENT_DIGITS};
 use wayleave_model::mapping::AggregateOp;
@@ -14,41 +14,41 @@ use wayleave_plan::value::Value;
 use wayleave_store::{Detail, StoreError};
 
 use super::types::Kind;
-use crate::compile::compute::{DigitLimit, Kinds, Magnitude};
+use crate::compile::compute::{DigitLimit, KindLookup, Magnitude};
 
-/// The digits of a decimal.
+/// Maximum number of digits of a decimal.
 pub(super) const MAX_DIGITS: u16 = 65;
-/// The most of them after the point, which MySQL has fewer of than MariaDB.
+/// Maximum number of digits after the point: MySQL's, which is below MariaDB's.
 pub(super) const MAX_SCALE: u16 = 30;
-/// The digits after the point that what is divided is given.
+/// Number of digits after the point that a dividend is given.
 pub(super) const QUOTIENT_SCALE: u16 = 24;
 
-/// The digits of a word.
+/// Number of digits in a word.
 const WORD: u16 = 9;
-/// The words that a result has room for.
+/// Maximum number of words in a result.
 const MAX_WORDS: u16 = 9;
-/// The digits of the greatest number of rows that is added up.
+/// Number of digits of the greatest number of rows that a sum may add up.
 const ROWS: u16 = 12;
-/// The most limits one inside the other. Each writes what it limits twice.
+/// Maximum nesting of limits. Each limit writes its operand twice.
 const MAX_LIMITS: u8 = 6;
-/// The greatest quotient has fewer digits before the point.
-const MAX_QUOTIENT: u16 = 50;
+/// Maximum number of digits of a quotient before the point.
+const MAX_QUOTIENT_DIGITS: u16 = 50;
 
-/// The most digits that a value may have.
+/// Maximum number of digits of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Digits {
     /// Before the point.
     whole: u16,
     /// After it.
     scale: u16,
-    /// The number of limits, one inside the other, that it is computed with.
+    /// The nesting of the limits that it is computed with.
     limits: u8,
 }
 
 impl Digits {
-    /// Of a decimal of which nothing is known.
+    /// The digits of a decimal of which nothing is known.
     pub(super) const UNKNOWN: Self = Self::new(MAX_DIGITS, MAX_SCALE);
-    /// Of the longest integer type.
+    /// The digits of the longest integer type.
     const INTEGER: Self = Self::new(20, 0);
 
     const fn new(whole: u16, scale: u16) -> Self {
@@ -59,7 +59,7 @@ impl Digits {
         }
     }
 
-    /// Of a column by its `COLUMN_TYPE`, such as `decimal(15,2) unsigned`.
+    /// The digits of a column by its `COLUMN_TYPE`, such as `decimal(15,2) unsigned`.
     pub(crate) fn declared(column_type: &str) -> Self {
         let inside = column_type.split_once('(').map(|it| it.1);
         let inside = inside.and_then(|it| it.split_once(')'));
@@ -73,13 +73,13 @@ impl Digits {
         }
     }
 
-    /// Whether a column that the server says is so long, with so many digits after the point, has no
-    /// more of them. The length counts a sign and a point.
+    /// Whether a column of this length and scale, as the server reports them, has no more digits
+    /// than these. The length counts a sign and a point.
     pub(super) fn holds(self, length: u32, scale: u8) -> bool {
         u16::from(scale) <= self.scale && length <= u32::from(self.whole + self.scale + 2)
     }
 
-    /// Of what a column holds that is computed with.
+    /// The digits of a column in computations.
     pub(super) const fn of_kind(kind: &Kind) -> Self {
         match kind {
             Kind::Decimal(digits) => *digits,
@@ -88,11 +88,11 @@ impl Digits {
         }
     }
 
-    /// Of what is aggregated.
+    /// The digits of an aggregate over such values.
     pub(super) fn of_aggregate(self, op: AggregateOp) -> Self {
         match op {
             AggregateOp::Sum => Self {
-                // A greater sum is found when it is read.
+                // A greater sum is detected when it is decoded.
                 whole: (self.whole + ROWS).min(MAX_DIGITS - self.scale.min(MAX_SCALE)),
                 ..self
             },
@@ -113,7 +113,7 @@ impl Digits {
         self.whole + self.scale
     }
 
-    /// The longer of both, before and after the point.
+    /// The maximum of both, before and after the point.
     fn widest(self, other: Self) -> Self {
         Self {
             whole: self.whole.max(other.whole),
@@ -123,25 +123,29 @@ impl Digits {
     }
 }
 
-/// The digits of what a formula gives, once it is limited.
+/// The digits of a formula's result, once it is limited.
 pub(super) fn digits(
     formula: &Formula<Column>,
-    kinds: Kinds<'_, Kind>,
+    kinds: KindLookup<'_, Kind>,
 ) -> Result<Digits, StoreError> {
     bounded(formula, kinds).map(|(digits, _)| digits)
 }
 
-/// The limit beyond which the last step of a formula would lose digits, if its values may be beyond.
+/// The limit from which on the last step of a formula would lose digits, if its values may reach
+/// it.
 pub(super) fn limit(
     formula: &Formula<Column>,
-    kinds: Kinds<'_, Kind>,
+    kinds: KindLookup<'_, Kind>,
 ) -> Result<Option<DigitLimit>, StoreError> {
     bounded(formula, kinds).map(|(_, limit)| limit)
 }
 
-type Bounded = (Digits, Option<DigitLimit>);
+type DigitBound = (Digits, Option<DigitLimit>);
 
-fn bounded(formula: &Formula<Column>, kinds: Kinds<'_, Kind>) -> Result<Bounded, StoreError> {
+fn bounded(
+    formula: &Formula<Column>,
+    kinds: KindLookup<'_, Kind>,
+) -> Result<DigitBound, StoreError> {
     match &formula.node {
         Node::Leaf(column) => Ok((Digits::of_kind(&kinds(column)?), None)),
         Node::Literal(_) => literal(formula),
@@ -181,7 +185,7 @@ fn bounded(formula: &Formula<Column>, kinds: Kinds<'_, Kind>) -> Result<Bounded,
     }
 }
 
-fn literal(formula: &Formula<Column>) -> Result<Bounded, StoreError> {
+fn literal(formula: &Formula<Column>) -> Result<DigitBound, StoreError> {
     let text = match literal_value(formula) {
         Some(Value::Integer(integer)) => integer.to_string(),
         Some(Value::Decimal(text)) => text.to_string(),
@@ -196,14 +200,14 @@ fn literal(formula: &Formula<Column>) -> Result<Bounded, StoreError> {
     Ok((digits, None))
 }
 
-/// What is one of several values.
-fn chosen(digits: Digits) -> Result<Bounded, StoreError> {
+/// The digits of one value out of several.
+fn chosen(digits: Digits) -> Result<DigitBound, StoreError> {
     let room = MAX_DIGITS.saturating_sub(digits.scale + 1);
     let fits = digits.total() <= MAX_DIGITS;
     limited(digits, fits, Magnitude::Value, room)
 }
 
-fn sum(left: Digits, right: Digits) -> Result<Bounded, StoreError> {
+fn sum(left: Digits, right: Digits) -> Result<DigitBound, StoreError> {
     let widest = left.widest(right);
     let digits = Digits {
         whole: widest.whole + 1,
@@ -214,7 +218,7 @@ fn sum(left: Digits, right: Digits) -> Result<Bounded, StoreError> {
     limited(digits, fits, Magnitude::Sum, room)
 }
 
-fn product(left: Digits, right: Digits) -> Result<Bounded, StoreError> {
+fn product(left: Digits, right: Digits) -> Result<DigitBound, StoreError> {
     let digits = Digits {
         whole: left.whole + right.whole,
         scale: left.scale + right.scale,
@@ -229,7 +233,7 @@ fn product(left: Digits, right: Digits) -> Result<Bounded, StoreError> {
     limited(digits, fits, Magnitude::Product, room)
 }
 
-fn quotient(left: Digits, right: Digits) -> Result<Bounded, StoreError> {
+fn quotient(left: Digits, right: Digits) -> Result<DigitBound, StoreError> {
     if left.scale > QUOTIENT_SCALE {
         return Err(out_of_range());
     }
@@ -238,17 +242,17 @@ fn quotient(left: Digits, right: Digits) -> Result<Bounded, StoreError> {
         scale: QUOTIENT_DIGITS.into(),
         limits: left.limits.max(right.limits),
     };
-    let fits = left.whole <= MAX_DIGITS - QUOTIENT_SCALE && digits.whole <= MAX_QUOTIENT;
-    limited(digits, fits, Magnitude::Quotient, MAX_QUOTIENT)
+    let fits = left.whole <= MAX_DIGITS - QUOTIENT_SCALE && digits.whole <= MAX_QUOTIENT_DIGITS;
+    limited(digits, fits, Magnitude::Quotient, MAX_QUOTIENT_DIGITS)
 }
 
-/// Digits that fit, or that are limited to so many before the point.
+/// Digits that fit, or that are limited to `room` before the point.
 fn limited(
     digits: Digits,
     fits: bool,
     magnitude: Magnitude,
     room: u16,
-) -> Result<Bounded, StoreError> {
+) -> Result<DigitBound, StoreError> {
     if digits.scale > MAX_SCALE {
         return Err(out_of_range());
     }
@@ -270,14 +274,14 @@ fn limited(
     Ok((digits, Some(limit)))
 }
 
-/// Whether a text is a decimal of as many digits as there can be, all nines: what the server gives
-/// for a greater sum.
+/// Whether a text is a decimal of [`MAX_DIGITS`] nines, which the server returns for any greater
+/// sum.
 pub(super) fn is_greatest(text: &str) -> bool {
     let nines = text.bytes().filter(|it| *it == b'9').count();
     nines == usize::from(MAX_DIGITS) && text.bytes().all(|it| matches!(it, b'9' | b'.' | b'-'))
 }
 
-/// A value would have more digits than the server keeps.
+/// The error for a value with more digits than the server keeps.
 pub(super) fn out_of_range() -> StoreError {
     StoreError::OutOfRange {
         detail: Detail::fixed("a decimal of more digits than the server keeps"),

@@ -9,7 +9,7 @@ use wayleave_store::{IntrospectOptions, Progress, Step, StoreError};
 
 use super::catalogue::{COLUMNS, CatalogueColumn, ColumnRow};
 use super::connect::{Flavour, Session};
-use crate::assemble::Assembly;
+use crate::assemble::TableAssembler;
 use crate::checks::{closed_list_expression, json_column};
 
 const SCHEMAS: &str = "SELECT SCHEMA_NAME, SCHEMA_NAME = DATABASE() \
@@ -41,7 +41,7 @@ pub(super) async fn catalogue(
     progress: Progress<'_>,
 ) -> Result<Catalogue, StoreError> {
     let schema = schema(session, options, progress).await?;
-    let mut assembly = Assembly::default();
+    let mut assembly = TableAssembler::default();
     tables(session, &schema, &mut assembly, progress).await?;
     let rows: Vec<ColumnRow> = session.read("reading columns", COLUMNS, (&schema,)).await?;
     progress(Step::Read {
@@ -91,7 +91,7 @@ async fn schema(
 async fn tables(
     session: &mut Session<'_>,
     schema: &str,
-    assembly: &mut Assembly,
+    assembly: &mut TableAssembler,
     progress: Progress<'_>,
 ) -> Result<(), StoreError> {
     let rows: Vec<(String, String, Option<u64>, Option<String>)> =
@@ -122,7 +122,7 @@ async fn tables(
 async fn keys(
     session: &mut Session<'_>,
     schema: &str,
-    assembly: &mut Assembly,
+    assembly: &mut TableAssembler,
     progress: Progress<'_>,
 ) -> Result<(), StoreError> {
     let rows: Vec<(String, String, Option<String>, Option<u64>)> =
@@ -150,7 +150,7 @@ async fn keys(
 async fn references(
     session: &mut Session<'_>,
     schema: &str,
-    assembly: &mut Assembly,
+    assembly: &mut TableAssembler,
     progress: Progress<'_>,
 ) -> Result<(), StoreError> {
     let rows: Vec<(String, String, String, String, String)> = session
@@ -183,7 +183,7 @@ async fn references(
 async fn checks(
     session: &mut Session<'_>,
     schema: &str,
-    assembly: &mut Assembly,
+    assembly: &mut TableAssembler,
     progress: Progress<'_>,
 ) -> Result<(), StoreError> {
     let rows: Vec<(String, String)> = session

@@ -13,7 +13,7 @@ use super::connect::{self, Flavour, Session, connect};
 use super::error::store_error;
 use crate::dsn::Server;
 
-/// How long the request to stop a statement may take.
+/// Maximum time for a cancel request.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 const TAKE_MARK: &str = "SELECT GET_LOCK(?, 0)";
@@ -28,7 +28,7 @@ pub(crate) struct MysqlSession {
     /// refuses such locks.
     pub(super) mark: Option<Arc<str>>,
     pub(super) flavour: Flavour,
-    /// How long a statement may take.
+    /// The time limit of a statement.
     pub(super) limit: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Reading MySQL and MariaDB.
+//! Reads from MySQL and MariaDB.
 //!
 //! Every statement is prepared and runs by itself in a session whose transactions are read-only;
 //! only a plan that groups by a zone's calendar takes two, in one transaction.
@@ -103,7 +103,7 @@ impl ServerDriver for Database {
         let sent = self
             .zoned_rows(&mut transaction, tables, plan, zoned, sender)
             .await;
-        // Whatever came of it: no transaction outlives an answer.
+        // Whatever the outcome, no transaction outlives an answer.
         let ended = transaction.rollback().await.map_err(failed);
         sent.and(ended)
     }
@@ -222,8 +222,8 @@ impl Database {
         streamed.map_err(|error| refine(read, &statement.text, error))
     }
 
-    /// Sends the rows of one statement; once more, sorted with more care, where a text among them
-    /// ends in NUL.
+    /// Sends the rows of one statement. Sends them again in a more exact order if one of their
+    /// texts ends in NUL.
     async fn plain_rows(
         &self,
         session: &mut MysqlSession,
@@ -258,7 +258,7 @@ impl Database {
         sent.map(drop)
     }
 
-    /// Sends the rows of a statement, and says whether a text among them ends in NUL.
+    /// Sends the rows of a statement, and returns whether one of their texts ends in NUL.
     async fn stream<Q: Queryable>(
         &self,
         connection: &mut Q,
@@ -315,7 +315,7 @@ fn ends_in_nul(value: &Value) -> bool {
     matches!(value, Value::Text(text) if text.ends_with('\0'))
 }
 
-/// Whether a page begins after a text that ends in NUL.
+/// Whether the cursor of a page holds a text that ends in NUL.
 fn begins_after_nul(read: &Read) -> bool {
     let Read::Rows(plan) = read else {
         return false;
@@ -323,8 +323,8 @@ fn begins_after_nul(read: &Read) -> bool {
     plan.after.iter().flatten().any(ends_in_nul)
 }
 
-/// A failure of a statement. One that is made to fail where it cannot tell whether a row is wanted
-/// says so by a number that is out of range.
+/// Refines the error of a statement. A statement that cannot decide whether a row matches fails by
+/// a number that is out of range.
 fn refine(read: &Read, statement: &str, error: StoreError) -> StoreError {
     match &error {
         StoreError::OutOfRange { .. } if statement.contains(FAILS) => {
@@ -334,13 +334,13 @@ fn refine(read: &Read, statement: &str, error: StoreError) -> StoreError {
     }
 }
 
-/// Whether a sum is the greatest that the server tells, which it gives for any greater one too.
+/// Whether a sum is the greatest decimal, which the server returns for any greater sum too.
 fn is_beyond(cell: &Cell<'_>, output: Option<&Output<'_>>) -> bool {
     let is_sum = matches!(output, Some(Output::Sum(_) | Output::Mean(_)));
     is_sum && matches!(cell, Cell::Text(text) if is_greatest(text))
 }
 
-/// The output of each column of the answer: a mean takes two.
+/// The output of each result column; `None` for the second column of a mean.
 fn columns<'a>(outputs: &'a [Output<'_>]) -> Vec<Option<&'a Output<'a>>> {
     outputs
         .iter()
@@ -351,7 +351,7 @@ fn columns<'a>(outputs: &'a [Output<'_>]) -> Vec<Option<&'a Output<'a>>> {
         .collect()
 }
 
-/// The columns whose local time decides, and in which zone; UTC needs no help.
+/// The columns that are grouped by local time, each with its time zone; UTC needs no help.
 fn zoned(read: &Read) -> Vec<(Column, String)> {
     let Read::Groups(plan) = read else {
         return Vec::new();

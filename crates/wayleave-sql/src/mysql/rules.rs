@@ -1,4 +1,4 @@
-//! What MySQL and MariaDB enforce on a table by themselves, as far as the role sees it.
+//! The constraints that MySQL and MariaDB enforce on a table, as far as the role sees them.
 
 use mysql_async::prelude::Queryable;
 use wayleave_plan::write::{ForeignKeyRule, TableRules, UniqueRule};
@@ -30,7 +30,7 @@ const REFERRED: &str = "SELECT CONCAT(TABLE_NAME, ' ', CONSTRAINT_NAME), CONSTRA
     WHERE REFERENCED_TABLE_SCHEMA = ? AND REFERENCED_TABLE_NAME = ? \
     ORDER BY CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION";
 
-/// A column: its name, its collation where it holds text, and how it is filled in.
+/// A column: its name, its collation if it holds text, and its `EXTRA` attributes.
 type ColumnRow = (String, Option<String>, Option<String>);
 /// A part of a foreign key: the key, its schema, the other table, and the two columns.
 type PartRow = (String, String, Option<String>, String, String);
@@ -56,7 +56,7 @@ impl Database {
         let sets = parts.chunk_by(|a, b| a.0 == b.0);
         let mut unique: Vec<UniqueRule> = sets.map(|set| unique_rule(set, &columns)).collect();
         if kind.as_deref() == Some("VIEW") {
-            // What is behind it has rules that nobody can tell.
+            // The rules of the tables behind a view are unknown.
             unique.push(UniqueRule {
                 is_opaque: true,
                 ..UniqueRule::default()
@@ -93,7 +93,7 @@ fn is_computed(extra: &str) -> bool {
         .any(|it| extra.to_ascii_uppercase().contains(it))
 }
 
-/// Others fold letters, or take no notice of blanks at the end.
+/// Whether a collation compares by code point. Others fold letters or ignore trailing spaces.
 fn is_by_code_point(collation: &str) -> bool {
     collation.ends_with("_nopad_bin") || collation == "utf8mb4_0900_bin"
 }

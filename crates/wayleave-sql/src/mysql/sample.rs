@@ -1,7 +1,7 @@
 //! Reads the distinct values of columns.
 
 use wayleave_model::propose::{ColumnSample, SampledColumn};
-use wayleave_store::{Limits, StoreError, Unsampled};
+use wayleave_store::{Limits, SampleError, StoreError};
 
 use super::connect::Session;
 use crate::dsn::Server;
@@ -9,27 +9,27 @@ use crate::sample::{SampleClock, SampleDialect, SampleStatements, first_rows, un
 
 const DIALECT: SampleDialect = SampleDialect {
     quote: '`',
-    // The collation of the column may hold different texts for equal.
+    // The column's collation may treat different texts as equal.
     text: |name, chars| format!("CAST(CONVERT(LEFT({name}, {chars}) USING utf8mb4) AS BINARY)"),
 };
 
-/// Reads each column, within the time for all. A failure leaves a session in an unknown state, so
-/// the next column gets a new one.
+/// Samples each column, within the time budget of all. A failure leaves a session in an unknown
+/// state, so the next column gets a new one.
 pub(super) async fn columns(
     server: &Server,
     limits: Limits,
     schema: Option<&str>,
     columns: &[SampledColumn],
-) -> Result<Vec<Result<ColumnSample, Unsampled>>, StoreError> {
+) -> Result<Vec<Result<ColumnSample, SampleError>>, StoreError> {
     let clock = SampleClock::start(limits);
     let mut session = Some(Session::open(server, limits).await?);
     let mut read = Vec::with_capacity(columns.len());
     for column in columns {
         let statements = SampleStatements::new(&DIALECT, schema, column);
         let outcome = match (statements, session.as_mut()) {
-            _ if clock.is_over() => Err(Unsampled::OutOfTime),
+            _ if clock.is_over() => Err(SampleError::OutOfTime),
             (Some(statements), Some(session)) => one(session, &statements).await,
-            _ => Err(Unsampled::Unreadable),
+            _ => Err(SampleError::Unreadable),
         };
         if outcome.is_err() && session.is_some() && !clock.is_over() {
             session = Session::open(server, limits).await.ok();
@@ -45,7 +45,7 @@ pub(super) async fn columns(
 async fn one(
     session: &mut Session<'_>,
     statements: &SampleStatements,
-) -> Result<ColumnSample, Unsampled> {
+) -> Result<ColumnSample, SampleError> {
     let doing = "sampling a column";
     let failed = |error: StoreError| unsampled(&error);
     let counted = session.sample::<(Vec<u8>, u64)>(doing, &statements.first);
@@ -60,6 +60,6 @@ async fn one(
     Ok(sample)
 }
 
-fn text(bytes: Vec<u8>) -> Result<String, Unsampled> {
-    String::from_utf8(bytes).map_err(|_| Unsampled::Unreadable)
+fn text(bytes: Vec<u8>) -> Result<String, SampleError> {
+    String::from_utf8(bytes).map_err(|_| SampleError::Unreadable)
 }

@@ -1,4 +1,4 @@
-//! The types of MySQL and MariaDB: what a statement must know of a column, and what it means to a
+//! The types of MySQL and MariaDB: what a statement must know about a column, and its datatype in a
 //! mapping.
 
 use mysql_async::Column;
@@ -12,18 +12,18 @@ use super::connect::Flavour;
 use super::digits::Digits;
 use super::repertoire::Repertoire;
 
-/// The number of the character set that stands for no characters.
+/// The number of the character set `binary`, which stands for bytes.
 const BINARY: u16 = 63;
 
-/// What the server says a column holds, as far as it matters to a statement.
+/// The type of a column, as far as it matters to a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Characters.
     Text {
-        /// Its character set and collation, where that is the order of code points, trailing
-        /// spaces counted, so that an index is too.
+        /// Its character set and collation, if that sorts by code point and counts trailing spaces,
+        /// so that its index does too.
         by_code_point: Option<(String, String)>,
-        /// Those that it can hold.
+        /// The characters that it can hold.
         repertoire: Repertoire,
         /// Its collation.
         collation: String,
@@ -33,10 +33,10 @@ pub(crate) enum Kind {
     /// Anything whose text form is served: enums, sets, times, addresses.
     Other,
     Integer,
-    /// `YEAR`, which the server compares with a small number as with a year of this century.
+    /// `YEAR`. The server compares a small number with it as a year of this century.
     Year,
     Bit,
-    /// With the digits that it holds.
+    /// With its number of digits.
     Decimal(Digits),
     Float,
     /// `FLOAT`.
@@ -97,10 +97,10 @@ impl Kind {
         }
     }
 
-    /// The datatype it is read as; where a length decides, by the `COLUMN_TYPE`.
+    /// The datatype it is read as; the `COLUMN_TYPE` decides where a length matters.
     pub(super) fn datatype(&self, column_type: &str) -> Datatype {
         match self {
-            // By convention, and the only way to say it.
+            // By convention, and the only way to declare a boolean.
             Self::Integer if column_type.starts_with("tinyint(1)") => Datatype::Boolean,
             Self::Bit if column_type == "bit(1)" => Datatype::Boolean,
             Self::Integer | Self::Year | Self::Bit => Datatype::Integer,
@@ -114,7 +114,7 @@ impl Kind {
     }
 }
 
-/// Whether a column of an answer still holds what the table's column held when it was looked at.
+/// Whether a result column still has the type that the table's column had when its shape was read.
 pub(super) fn is_same(kind: &Kind, told: &Column) -> bool {
     let is_text = told.character_set() != BINARY;
     match told.column_type() {
@@ -137,7 +137,7 @@ pub(super) fn is_same(kind: &Kind, told: &Column) -> bool {
         | ColumnType::MYSQL_TYPE_TIMESTAMP
         | ColumnType::MYSQL_TYPE_TIMESTAMP2 => *kind == Kind::Datetime,
         ColumnType::MYSQL_TYPE_JSON => *kind == Kind::Json,
-        // Enums, sets and what only has a text form are told as one of these too.
+        // Enums, sets and other types with only a text form are reported as one of these too.
         _ if is_text => matches!(kind, Kind::Text { .. } | Kind::Other | Kind::Json),
         _ => matches!(kind, Kind::Binary | Kind::Other),
     }
@@ -169,8 +169,8 @@ pub(super) fn labels(column_type: &str) -> Vec<String> {
     labels
 }
 
-/// The length of `char(n)` and `varchar(n)`. Of the text types the store gives bytes, which is
-/// no length in characters.
+/// The length of `char(n)` and `varchar(n)`. For the text types the server reports bytes, not
+/// characters.
 pub(super) fn max_length(data_type: &str, length: Option<u64>) -> Option<u32> {
     let length = length.filter(|_| matches!(data_type, "char" | "varchar"))?;
     u32::try_from(length).ok()

@@ -7,7 +7,7 @@ use wayleave_model::mapping::Datatype;
 use crate::compile::{Bind, Output};
 use crate::values::{Cell, from_single};
 
-const MICROS_A_DAY: i64 = 86_400_000_000;
+const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// Converts a driver's value for one column of the answer.
 pub(super) fn cell(value: Value, output: Option<&Output<'_>>) -> Cell<'static> {
@@ -31,7 +31,7 @@ pub(super) fn cell(value: Value, output: Option<&Output<'_>>) -> Cell<'static> {
                 Cell::Date(days)
             } else {
                 let clock = clock * 1_000_000 + i64::from(micros);
-                Cell::Datetime(i64::from(days) * MICROS_A_DAY + clock)
+                Cell::Datetime(i64::from(days) * MICROS_PER_DAY + clock)
             }
         }
         Value::Time(negative, days, hours, minutes, seconds, micros) => {
@@ -75,7 +75,7 @@ pub(super) fn bound(bind: &Bind) -> Value {
         Bind::Unsigned(integer) => Value::UInt(*integer),
         Bind::Real(real) => Value::Double(*real),
         Bind::Boolean(boolean) => Value::Int(i64::from(*boolean)),
-        Bind::Date(days) => time(i64::from(*days) * MICROS_A_DAY),
+        Bind::Date(days) => time(i64::from(*days) * MICROS_PER_DAY),
         Bind::Datetime(micros) => time(*micros),
     }
 }
@@ -85,8 +85,8 @@ pub(super) fn bound(bind: &Bind) -> Value {
     reason = "a value bound as another would find other rows"
 )]
 fn time(micros: i64) -> Value {
-    let days = micros.div_euclid(MICROS_A_DAY);
-    let clock = micros.rem_euclid(MICROS_A_DAY);
+    let days = micros.div_euclid(MICROS_PER_DAY);
+    let clock = micros.rem_euclid(MICROS_PER_DAY);
     let date = i32::try_from(days)
         .ok()
         .and_then(|days| jiff::civil::date(1970, 1, 1).checked_add(days.days()).ok())

@@ -1,4 +1,4 @@
-//! Writing MySQL and MariaDB: locking reads in repeatable-read transactions.
+//! Writes to MySQL and MariaDB: locking reads in repeatable-read transactions.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Error, Params, Row};
@@ -16,12 +16,13 @@ use super::types::Kind;
 use super::values::{bound, cell};
 use crate::compile::sql::Placeholder;
 use crate::compile::{Bind, Shape, Sql};
-use crate::values::{not_as_selected, scalar};
+use crate::values::{scalar, unexpected_answer};
 use crate::write::pooled_writer::WriteDriver;
 use crate::write::statements::WriteDialect;
-use crate::write::{CommitFault, Ran, WriteFault};
+use crate::write::{CommitFault, StatementOutcome, WriteFault};
 
-/// Bounds the wait for a row, which the time limit of a statement does not in every version.
+/// Bounds the wait for a row lock, which the time limit of a statement does not bound in every
+/// version.
 const LOCK_LIMIT: &str = "SET SESSION innodb_lock_wait_timeout = 5";
 const BEGIN: &str = "START TRANSACTION READ WRITE";
 const COMMIT: &str = "COMMIT AND NO CHAIN NO RELEASE";
@@ -58,7 +59,7 @@ impl WriteDialect for MysqlDialect {
     }
 
     fn delete_from(&self) -> &'static str {
-        // An alias needs the form for several tables, in most versions.
+        // In most versions an alias needs the form for several tables.
         "DELETE t FROM "
     }
 
@@ -93,7 +94,7 @@ impl WriteDriver for Database {
             session.connection.exec_first(ENGINE, names).await;
         let engine = engine.map_err(|error| self.failed("reading the table's engine", &error))?;
         match engine.flatten() {
-            // A view has none of its own; what is behind it answers for itself.
+            // A view has no engine of its own; the tables behind it are not checked.
             Some(engine) if !engine.eq_ignore_ascii_case("InnoDB") => {
                 Err(StoreError::Unsupported {
                     what: "writes to a table that cannot roll back",
@@ -134,7 +135,7 @@ impl WriteDriver for Database {
         session: &mut MysqlSession,
         statement: Sql,
         returned: &[Column],
-    ) -> Result<Ran, WriteFault> {
+    ) -> Result<StatementOutcome, WriteFault> {
         let failed = |error| self.fault("writing", &error);
         let (text, binds) = statement.render(Placeholder::Question);
         let mut answer = session
@@ -142,7 +143,7 @@ impl WriteDriver for Database {
             .exec_iter(text.as_str(), params(&binds))
             .await
             .map_err(failed)?;
-        let mut ran = Ran {
+        let mut ran = StatementOutcome {
             affected: answer.affected_rows(),
             returned: Vec::new(),
         };
@@ -152,7 +153,7 @@ impl WriteDriver for Database {
         if let Some(row) = rows.into_iter().next_back() {
             for (value, column) in row.unwrap().into_iter().zip(returned) {
                 let value = scalar(column.datatype, cell(value, None));
-                ran.returned.push(value.ok_or_else(not_as_selected)?);
+                ran.returned.push(value.ok_or_else(unexpected_answer)?);
             }
         } else if let ([column], Some(id)) = (returned, last_id)
             && column.datatype == Datatype::Integer
@@ -184,7 +185,7 @@ impl WriteDriver for Database {
         let Some(row) = row else { return Ok(None) };
         let texts = (0..columns).map(|place| row.get_opt::<String, _>(place)?.ok());
         let texts: Option<Vec<String>> = texts.collect();
-        Ok(Some(texts.ok_or_else(not_as_selected)?))
+        Ok(Some(texts.ok_or_else(unexpected_answer)?))
     }
 
     fn read_fault(error: StoreError) -> WriteFault {
@@ -225,7 +226,7 @@ impl Database {
             return self.failed(doing, error).into();
         };
         match said.code {
-            // A deadlock; a row that changed since the snapshot; a wait for a row that was too long.
+            // A deadlock; a row that changed since the snapshot; too long a wait for a row.
             1213 | 1020 | 1205 => WriteFault::Overtaken,
             1062 | 1586 => WriteFault::Rule(StoreRule::Unique),
             1216 | 1217 | 1451 | 1452 => WriteFault::Rule(StoreRule::Reference),

@@ -1,4 +1,4 @@
-//! When the clocks of a zone changed, in the years that matter.
+//! The changes of a time zone's offset, in the years that matter.
 
 use jiff::Timestamp;
 use jiff::civil;
@@ -14,7 +14,7 @@ use crate::compile::dialect::Dialect as _;
 use crate::compile::joins::left_joins;
 use crate::compile::{Output, Statement, Tables, predicate};
 
-/// The most changes that a statement carries: some centuries of them.
+/// Maximum number of changes in a statement: some centuries of them.
 pub(super) const MAX_CHANGES: usize = 2_000;
 
 /// The offsets of a zone in these years (in UTC); `None` for an unknown zone or too many changes.
@@ -28,7 +28,7 @@ pub(super) fn offsets(zone: &str, years: &[i16]) -> Option<Offsets> {
     for (place, year) in years.into_iter().enumerate() {
         let begin = beginning(year)?;
         let end = year.checked_add(1).and_then(beginning);
-        // Between two years that matter there may be changes that do not.
+        // Years in between do not matter, and may have changes of their own.
         if place == 0 {
             offsets.before = seconds(begin);
         } else {
@@ -56,7 +56,7 @@ fn beginning(year: i16) -> Option<Timestamp> {
     Offset::UTC.to_timestamp(date.at(0, 0, 0, 0)).ok()
 }
 
-/// The years, in UTC, of a datetime column's values in the rows of a plan.
+/// The statement for the years, in UTC, of a datetime column's values in the rows of a plan.
 pub(super) fn years(
     dialect: &MysqlDialect,
     tables: &Tables<Kind>,

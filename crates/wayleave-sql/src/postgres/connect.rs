@@ -16,9 +16,8 @@ use super::login::Login;
 use super::settings::{self, StartupOptions};
 use crate::dsn::{Server, ServerAddress, TlsMode};
 
-/// How much longer than the server we wait, so that its own timeout, which is more precise, fires
-/// first.
-pub(super) const GRACE: Duration = Duration::from_secs(2);
+/// Time that we wait beyond the server's own timeout, which is more precise and should fire first.
+pub(super) const TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 
 /// A read-only session.
 pub(super) struct Session<'a> {
@@ -82,7 +81,7 @@ impl<'a> Session<'a> {
         // Run it unnamed: a named statement could outlive this session on the server.
         let values: Vec<_> = values.iter().map(|it| (*it, Type::TEXT)).collect();
         let reading = self.client.query_typed(sql, &values);
-        match timeout(self.limits.statement + GRACE, reading).await {
+        match timeout(self.limits.statement + TIMEOUT_GRACE, reading).await {
             Ok(rows) => rows.map_err(|error| self.error(doing, &error)),
             Err(_) => Err(StoreError::Timeout {
                 doing,
@@ -100,10 +99,10 @@ impl<'a> Session<'a> {
     pub(super) async fn close(self) -> Result<(), StoreError> {
         #[expect(clippy::disallowed_methods, reason = "a constant")]
         let ending = self.client.batch_execute(settings::COMMIT);
-        let _ = timeout(GRACE, ending).await;
+        let _ = timeout(TIMEOUT_GRACE, ending).await;
         drop(self.client);
         // The connection sends Terminate and ends. Failures are ignored.
-        let _ = timeout(GRACE, self.connection).await;
+        let _ = timeout(TIMEOUT_GRACE, self.connection).await;
         Ok(())
     }
 }
@@ -170,7 +169,7 @@ pub(super) fn config(server: &Server, limits: Limits) -> Config {
     config
         .application_name("wayleave")
         .connect_timeout(limits.connect)
-        .tcp_user_timeout(limits.statement + GRACE)
+        .tcp_user_timeout(limits.statement + TIMEOUT_GRACE)
         .ssl_mode(match server.tls {
             TlsMode::Disable => SslMode::Disable,
             TlsMode::Prefer => SslMode::Prefer,

@@ -1,4 +1,4 @@
-//! PostgreSQL.
+//! The PostgreSQL dialect.
 
 mod compute;
 
@@ -16,8 +16,8 @@ use crate::compile::sql::{Bind, Placeholder, Sql};
 /// The dialect.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PostgresDialect {
-    /// Whether the database's texts are in an encoding other than UTF-8: it has not every
-    /// character, and perhaps another order.
+    /// Whether the database's encoding is not UTF-8: it may lack characters, and may sort
+    /// differently.
     pub(crate) encoded: bool,
     pub(crate) skips_undecided: bool,
 }
@@ -26,7 +26,7 @@ fn is_text(column: &Column) -> bool {
     column.datatype.is_text()
 }
 
-/// A bound value of a named type.
+/// A bound value, cast to a type.
 fn typed(bind: Bind, cast: &str) -> Sql {
     Sql::bind(bind).within("", cast)
 }
@@ -50,11 +50,11 @@ impl PostgresDialect {
         text: &str,
     ) -> ComparisonSql {
         if kind == Kind::Uuid && is_canonical_uuid(text) {
-            // Its own order is that of its text form, and an index has it.
+            // UUIDs sort like their text form, and an index has that order.
             let right = typed(Bind::Text(text.to_owned()), "::text::uuid");
             return ComparisonSql::with(name, comparison, right);
         }
-        // No text of PostgreSQL's holds a NUL; the nearest one ends before it.
+        // PostgreSQL's texts hold no NUL; the nearest one ends before it.
         let (kept, side) = match text.split_once('\0') {
             Some((kept, _)) => (kept, std::cmp::Ordering::Less),
             None => (text, std::cmp::Ordering::Equal),
@@ -103,8 +103,8 @@ impl Dialect for PostgresDialect {
     }
 
     fn needs_witness(&self, native: &NativeColumn<Kind>) -> bool {
-        // The driver would look up a type of the database's own with statements of its own, which a
-        // pooler may leave on another's session.
+        // The driver would look up a user-defined type with statements of its own, which a pooler
+        // may leave on another client's session.
         native.type_id.is_none_or(|id| Type::from_oid(id).is_some())
     }
 
@@ -114,7 +114,7 @@ impl Dialect for PostgresDialect {
         }
         match (kind, column.datatype) {
             (Kind::Text(_), _) => name,
-            // Whatever the column is, so that infinity and NaN have a form too.
+            // As text whatever the column's type, so that infinity and NaN have a form too.
             (_, Datatype::String | Datatype::Iri) => Self::text(name),
             (Kind::Numeric, Datatype::Number) => name.within("(", "::float8)"),
             (Kind::Uuid | Kind::Other | Kind::Numeric | Kind::Json | Kind::Array, _) => {
@@ -241,7 +241,7 @@ impl Dialect for PostgresDialect {
         Some(Sql::joined([name.clone(), list], ""))
     }
 
-    /// Infinity and NaN are of no datatype. No value that is equals them.
+    /// Infinity and NaN belong to no datatype. No well-formed value equals them.
     fn well_formed(
         &self,
         column: &Column,
@@ -256,7 +256,7 @@ impl Dialect for PostgresDialect {
             Kind::Date | Kind::Timestamp | Kind::TimestampTz => {
                 Some(name.clone().within("", " NOT IN ('infinity', '-infinity')"))
             }
-            // Infinity less itself is NaN, and so is NaN.
+            // Infinity minus itself is NaN, and so is NaN minus itself.
             Kind::Numeric | Kind::Float | Kind::Single => {
                 let less = Sql::joined([name.clone(), name.clone()], " - ");
                 Some(less.within("(", ") <> 'NaN'"))
@@ -265,7 +265,7 @@ impl Dialect for PostgresDialect {
         }
     }
 
-    /// The planner computes what is constant, but a flag never is.
+    /// The planner evaluates constants early, but a flag never is one.
     fn fail_where(&self, flag: Sql) -> Sql {
         flag.within("(1 / (1 - ", ")) IS NOT NULL")
     }
@@ -278,7 +278,7 @@ impl Dialect for PostgresDialect {
             let text = typed(Bind::Bytes(text.as_bytes().to_vec()), "::bytea");
             return Sql::joined([text, Self::bytes(name)], " IN ").within("position(", ") > 0");
         }
-        // By code point whatever the collation: some refuse to search at all.
+        // By code point whatever the collation, because some collations cannot search.
         let key = match kind {
             Kind::Text(_) => name.within("", " COLLATE \"C\""),
             _ => self.key(column, kind, name),
@@ -354,7 +354,8 @@ impl Dialect for PostgresDialect {
                 Some((equal(our_name.clone()), true))
             }
             Kind::Uuid if is_same => Some((equal(our_name.clone()), true)),
-            // Equal texts are equal in the database's own collation, which their index most likely has.
+            // Equal texts are equal in the database's own collation, which their index most likely
+            // has.
             Kind::Text(_) if matches!(our_kind, Kind::Text(_)) && !self.encoded => {
                 let ours = Self::text(our_name.clone()).within("(", " COLLATE \"default\")");
                 Some((equal(ours), false))

@@ -14,7 +14,7 @@ use wayleave_store::{IntrospectOptions, Progress, Step, StoreError};
 
 use super::catalogue::{COLUMNS, CatalogueColumn};
 use super::connect::Session;
-use crate::assemble::Assembly;
+use crate::assemble::TableAssembler;
 use crate::checks::closed_lists;
 
 // The session's own schema is the first of its search path, not counting `pg_catalog`, which always
@@ -102,7 +102,7 @@ pub(super) async fn catalogue(
         .session
         .read("choosing the schema", SEARCH_PATH, &[&schema])
         .await?;
-    let mut assembly = Assembly::default();
+    let mut assembly = TableAssembler::default();
     for row in reader
         .rows("tables", "reading tables", TABLES, Some(schema))
         .await?
@@ -210,7 +210,7 @@ impl CatalogueReader<'_, '_> {
         Ok(rows)
     }
 
-    /// Decodes one row. A mismatch is a bug of ours, and the error says so.
+    /// Decodes one row. A mismatch is a bug of this crate, and the error says so.
     fn fields<T>(
         &self,
         decode: impl FnOnce() -> Result<T, tokio_postgres::Error>,

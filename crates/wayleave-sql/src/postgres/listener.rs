@@ -1,8 +1,8 @@
-//! Learns of changes from the triggers that an operator has installed, without a query.
+//! Learns of changes from triggers that an operator has installed, without a query.
 //!
-//! One session of the source listens, begun when a table is first asked for and ended when none has
-//! been asked for in a while. Until it listens, and whenever it does not, nothing is known of a
-//! table and whoever asks has to read. Time is the monotonic clock's.
+//! One session of the source listens. It begins with the first request for a table and ends after a
+//! while without requests. While it does not listen, nothing is known of a table and callers have
+//! to read. Times are of the monotonic clock.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,14 +16,14 @@ use tokio_postgres::Notification;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wayleave_store::Limits;
 
-use super::connect::GRACE;
+use super::connect::TIMEOUT_GRACE;
 use super::pool::PgSession;
 use super::triggers::{self, CHANNEL, Coverage, TableName};
 use crate::dsn::Server;
 
-/// How long nobody may ask before the session is ended.
+/// Time without requests after which the session is ended.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
-/// How long to wait after a session was lost, doubled with every failure.
+/// Half the first pause after a session was lost; the pause doubles with every failure.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 /// Maximum number of tables that are listened for.
 const MAX_TABLES: usize = 10_000;
@@ -40,21 +40,21 @@ pub(super) struct ChangeListener {
 struct Shared {
     server: Arc<Server>,
     limits: Limits,
-    /// How often the triggers are looked for.
+    /// Interval between lookups of the triggers.
     check_interval: Duration,
-    heard: Mutex<Heard>,
-    /// A table was asked for that has not been looked for.
+    heard: Mutex<ListenerState>,
+    /// Notified when a table is requested whose triggers have not been looked up.
     wanted: Notify,
 }
 
-/// What was asked for and what has been heard.
+/// The requested tables and the notifications received.
 #[derive(Default)]
-struct Heard {
-    /// The tables asked for; `None` where the triggers have not been looked for.
+struct ListenerState {
+    /// The requested tables; `None` until their triggers have been looked up.
     tables: BTreeMap<TableName, Option<Coverage>>,
-    /// The notifications of each covered table.
+    /// Number of notifications of each covered table.
     counts: HashMap<u32, u64>,
-    /// How many sessions have listened. What was sent between two of them is not known.
+    /// Number of sessions that have listened. Notifications sent between two of them are lost.
     sessions: u64,
     asked: Option<Instant>,
     is_running: bool,
@@ -62,11 +62,11 @@ struct Heard {
 
 /// Why a session ended.
 enum SessionEnd {
-    /// Nobody asks any more.
+    /// There are no more requests.
     Unwanted,
     /// There is nothing to listen for, or no way to listen.
     Useless,
-    /// It was lost.
+    /// The connection was lost.
     Lost,
 }
 
@@ -125,8 +125,8 @@ impl ChangeListener {
     }
 }
 
-impl Heard {
-    /// Adds what is known of a table; returns whether its changes are announced.
+impl ListenerState {
+    /// Hashes what is known of a table; returns whether its changes are announced.
     fn hash(&self, table: &TableName, hasher: &mut DefaultHasher) -> bool {
         let Some(Some(coverage)) = self.tables.get(table) else {
             return false;
@@ -154,21 +154,21 @@ impl Heard {
     }
 }
 
-/// Forgets what was heard when the task ends, however it ends: whoever asks next begins anew.
+/// Resets the state when the task ends, however it ends: the next request starts anew.
 struct RunningGuard<'a>(&'a Shared);
 
 impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
         let mut heard = self.0.heard();
-        *heard = Heard {
+        *heard = ListenerState {
             sessions: heard.sessions,
-            ..Heard::default()
+            ..ListenerState::default()
         };
     }
 }
 
 impl Shared {
-    fn heard(&self) -> MutexGuard<'_, Heard> {
+    fn heard(&self) -> MutexGuard<'_, ListenerState> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -205,7 +205,7 @@ impl Shared {
         }
     }
 
-    /// Opens a session and counts what it is told, until it ends.
+    /// Opens a session and counts its notifications, until it ends.
     async fn listen(self: &Arc<Self>) -> SessionEnd {
         let shared = Arc::clone(self);
         let on_notification = Arc::new(move |it: &Notification| shared.count(it));
@@ -242,7 +242,7 @@ impl Shared {
             tokio::select! {
                 () = session.ended() => return SessionEnd::Lost,
                 () = self.wanted.notified() => {}
-                // Also finds a connection that was lost without a word.
+                // Also detects a connection that was lost silently.
                 () = tokio::time::sleep(self.check_interval) => {}
             }
             if self.heard().is_unwanted() {
@@ -251,12 +251,12 @@ impl Shared {
         }
     }
 
-    /// Looks for the triggers of the tables asked for. Returns whether there are any; `None` where the
-    /// server gives no answer.
+    /// Looks up the triggers of the requested tables. Returns whether there are any; `None` if the
+    /// server does not answer.
     async fn look_for_triggers(&self, session: &PgSession) -> Option<bool> {
         let tables: Vec<TableName> = self.heard().tables.keys().cloned().collect();
         let looking = triggers::coverage(&session.client, &tables);
-        let looked = timeout(self.limits.statement + GRACE, looking).await;
+        let looked = timeout(self.limits.statement + TIMEOUT_GRACE, looking).await;
         let found = looked.ok()?.ok()?;
         let mut heard = self.heard();
         let members: Vec<u32> = found
@@ -275,7 +275,7 @@ impl Shared {
     }
 
     fn count(&self, notification: &Notification) {
-        // Anyone may send anything: only covered tables are counted.
+        // Any role may send a notification, so only covered tables are counted.
         if let Ok(oid) = notification.payload().parse::<u32>()
             && let Some(count) = self.heard().counts.get_mut(&oid)
         {

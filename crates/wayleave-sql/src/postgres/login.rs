@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use wayleave_store::{Limits, StoreError};
 
 use super::cleartext::CleartextGuard;
-use super::connect::{GRACE, config};
+use super::connect::{TIMEOUT_GRACE, config};
 use super::error::{io_error, store_error};
 use super::guarded_stream::GuardedStream;
 use super::settings::StartupOptions;
@@ -38,14 +38,14 @@ pub(crate) struct CancelHandle {
     address: ResolvedAddress,
 }
 
-/// Where one server listens.
+/// The address of one server, after name resolution.
 #[derive(Debug, Clone)]
 enum ResolvedAddress {
     Tcp(SocketAddr),
     Socket(PathBuf),
 }
 
-/// Takes what a session that listens is notified of.
+/// Receives the notifications of a listening session.
 pub(super) type OnNotification = Arc<dyn Fn(&Notification) + Send + Sync>;
 
 /// An open connection and its client.
@@ -188,7 +188,7 @@ async fn socket(
         let options = SockRef::from(&stream);
         options.set_keepalive(true)?;
         #[cfg(target_os = "linux")]
-        options.set_tcp_user_timeout(Some(limits.statement + GRACE))?;
+        options.set_tcp_user_timeout(Some(limits.statement + TIMEOUT_GRACE))?;
         Ok(Either::Left(stream))
     };
     let failed = |error| io_error(server, CONNECTING, &error);

@@ -25,11 +25,11 @@ use crate::dsn::Server;
 const MAX_STATEMENTS: usize = 64;
 /// Maximum time to close a connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Number of cancel requests sent for one statement.
-const CANCEL_TRIES: usize = 5;
+/// Maximum number of cancel requests sent for one statement.
+const MAX_CANCEL_REQUESTS: usize = 5;
 /// Maximum time for each cancel request.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
-/// How soon after a cancel request the work should have ended.
+/// Maximum time after a cancel request for the work to end.
 const CANCEL_EFFECT_TIMEOUT: Duration = Duration::from_millis(150);
 
 /// A read-only session, kept between reads.
@@ -47,12 +47,12 @@ pub(crate) struct PgSession {
 }
 
 impl PgSession {
-    /// Logs in, and makes sure that the settings that answers depend on are in force.
+    /// Logs in, and checks that the settings that answers depend on are in force.
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
         Self::open_with(server, limits, None).await
     }
 
-    /// Logs in alike, and passes on what the session is notified of.
+    /// Logs in like `open`, and passes on the session's notifications.
     pub(super) async fn open_listening(
         server: &Server,
         limits: Limits,
@@ -128,7 +128,8 @@ impl PgSession {
         self.query(&set, &[Some(&timeout)]).await.map(drop)
     }
 
-    /// Begins a transaction that may write, and that no other can overtake unnoticed.
+    /// Begins a transaction that may write, serializable so that no other can overtake it
+    /// unnoticed.
     pub(super) async fn begin_write(&mut self) -> Result<(), Error> {
         self.query(settings::BEGIN_WRITE, &[]).await?;
         if self.pooled {
@@ -161,12 +162,16 @@ impl PgSession {
         self.query(end, &[]).await.map(drop)
     }
 
-    /// Learns the types that a statement selects, so that they can be checked before it runs.
-    pub(super) async fn prepare(&mut self, text: &str, binds: &[Bind]) -> Result<Prepared, Error> {
+    /// Determines the types that a statement selects, so that they can be checked before it runs.
+    pub(super) async fn prepare(
+        &mut self,
+        text: &str,
+        binds: &[Bind],
+    ) -> Result<PreparedQuery, Error> {
         if !self.pooled {
             let statement = self.prepared.get(&self.client, text).await?;
             let types = types(statement.columns());
-            return Ok(Prepared {
+            return Ok(PreparedQuery {
                 named: Some(statement),
                 types,
             });
@@ -179,13 +184,13 @@ impl PgSession {
         let mut rows = pin!(self.client.query_typed_raw(&probe, untyped(binds)).await?);
         let row = rows.try_next().await?;
         let types = row.map(|row| types(row.columns())).unwrap_or_default();
-        Ok(Prepared { named: None, types })
+        Ok(PreparedQuery { named: None, types })
     }
 
     /// Runs a prepared statement.
     pub(super) async fn run(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedQuery,
         text: &str,
         binds: &[Bind],
     ) -> Result<RowStream, Error> {
@@ -213,7 +218,7 @@ impl PgSession {
 pub(super) type Text<'a> = Option<&'a str>;
 
 /// A statement whose columns are known.
-pub(super) struct Prepared {
+pub(super) struct PreparedQuery {
     /// `None` where a pooler shares the session.
     named: Option<Statement>,
     /// The types of its columns.
@@ -264,7 +269,7 @@ pub(super) async fn cancel(
     handle: &CancelHandle,
     mut work: impl Future<Output = Result<(), StoreError>> + Unpin,
 ) {
-    for _ in 0..CANCEL_TRIES {
+    for _ in 0..MAX_CANCEL_REQUESTS {
         let _ = timeout(
             CANCEL_TIMEOUT,
             login::request_cancel(server, limits, handle),

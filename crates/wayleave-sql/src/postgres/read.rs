@@ -1,4 +1,4 @@
-//! Reading PostgreSQL.
+//! Reads from PostgreSQL.
 //!
 //! Every statement is prepared and runs by itself in a session whose transactions are read-only,
 //! so one round trip answers a plan.
@@ -31,14 +31,14 @@ use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
 use crate::write::pooled_writer::PooledWriter;
 
-/// The planner's row estimate; negative where the table was never analysed. It counts rows that row security
-/// hides from us, so there it is not asked.
+/// The planner's row estimate; negative if the table was never analysed. It counts rows that row
+/// security hides from us, so it is not used for a table under row security.
 const ESTIMATE: &str = "SELECT c.reltuples::int8 FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'm') \
       AND NOT pg_catalog.row_security_active(c.oid)";
 
-/// What a statement fails with that cannot tell whether a row is wanted; nothing else of ours
+/// Code of the error of a statement that cannot decide whether a row matches; nothing else of ours
 /// divides by zero.
 const DIVISION_BY_ZERO: &str = "22012";
 
@@ -144,7 +144,7 @@ impl ServerDriver for Database {
             &statement.witnesses,
             &prepared.types,
             |native, column_type| {
-                // Types that the database itself defines are not known by number here; all have a text form.
+                // User-defined types are not known by number here; all of them have a text form.
                 let known = native.type_id.and_then(Type::from_oid);
                 known.is_none_or(|known| known == *column_type)
             },
@@ -162,7 +162,7 @@ impl ServerDriver for Database {
                 return Err(StoreError::Cancelled);
             }
         }
-        // Rows without a CommandComplete after them may be some of them only.
+        // Without a CommandComplete after them, the rows may be incomplete.
         if rows.rows_affected().is_none() {
             let cut = io::Error::new(io::ErrorKind::InvalidData, "the answer is not complete");
             return Err(io_error(&self.server, "the connection is lost", &cut));
@@ -272,7 +272,7 @@ impl Database {
     }
 }
 
-/// The failure of a row of the catalogue that cannot be decoded.
+/// The error for a row of the catalogue that cannot be decoded.
 fn not_utf8(doing: &'static str) -> StoreError {
     StoreError::Failed {
         doing,

@@ -1,4 +1,4 @@
-//! What PostgreSQL enforces on a table by itself.
+//! The constraints that PostgreSQL enforces on a table.
 
 use tokio_postgres::{Error, Row};
 use wayleave_plan::write::{ForeignKeyRule, TableRules, UniqueRule};
@@ -10,8 +10,9 @@ use super::types::Kind;
 use crate::compile::Shape;
 
 /// The unique indexes and exclusion constraints of table `$2` in schema `$1` and of its partitions:
-/// their columns, those compared by code point, and whether anything else takes part. Of a view only
-/// that it has rules nobody can tell. An index that is still being built refuses already.
+/// their columns, those compared by code point, and whether anything else takes part. A view or
+/// other relation yields one opaque row, because its rules are unknown. An index that is still
+/// being built already refuses rows.
 const UNIQUE: &str = "SELECT array_remove(array_agg(a.attname::text), NULL), \
   array_remove(array_agg(CASE WHEN i.indisunique AND (t.typtype = 'e' \
       OR t.typnamespace = 'pg_catalog'::regnamespace AND COALESCE(l.collisdeterministic, true)) \

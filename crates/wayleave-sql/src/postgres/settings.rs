@@ -83,8 +83,8 @@ const SEARCH_PATH: &str = "pg_catalog.set_config('search_path', pg_catalog.btrim
 /// Begins a transaction with the modes that reads need, whatever the session's defaults.
 pub(super) const BEGIN: &str =
     "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE";
-/// Begins a transaction that may write. Our checks and our write are one step to all others that are
-/// serializable too.
+/// Begins a transaction that may write. To other serializable transactions, our checks and our
+/// write are one step.
 pub(super) const BEGIN_WRITE: &str =
     "BEGIN TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE, NOT DEFERRABLE";
 pub(super) const COMMIT: &str = "COMMIT";

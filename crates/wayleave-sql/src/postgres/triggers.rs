@@ -1,8 +1,8 @@
-//! The triggers by which an operator lets a database announce its changes: what is installed, and
-//! how an installed one is recognized.
+//! The triggers with which a database announces its changes: the SQL that installs them, and the
+//! recognition of installed ones.
 //!
 //! A notification names the table and nothing else. Any role of the database can send one, which
-//! costs a read and tells nothing.
+//! costs a read and reveals nothing.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -13,18 +13,18 @@ use tokio_postgres::{Client, Error, Row};
 pub(super) const CHANNEL: &str = "wayleave_changes";
 /// The function that every trigger runs.
 const FUNCTION: &str = "wayleave_notify";
-/// Sends the number of the table. PostgreSQL delivers it when the change is committed, once for
-/// each transaction.
+/// Sends the OID of the table. PostgreSQL delivers it when the change is committed, once for each
+/// transaction.
 const BODY: &str = "\nBEGIN\n  \
     PERFORM pg_catalog.pg_notify('wayleave_changes', TG_RELID::pg_catalog.text);\n  \
     RETURN NULL;\nEND\n";
 
 /// Finds the tables `$2` in the schemas `$1`, with everything that inherits from them, and whether
 /// each is covered: by an enabled trigger for all four events, with the function body `$3`, while
-/// nothing changes what our role sees without firing it. A notification is sent for the table that a statement
-/// names, so a partition needs a trigger of its own.
+/// nothing changes what our role sees without firing it. A notification is sent for the table that
+/// a statement names, so a partition needs a trigger of its own.
 ///
-/// Altering a table fires no trigger, and one that was off for a while has told nothing of it: the
+/// Altering a table fires no trigger, and neither does a change while its trigger was disabled: the
 /// last column changes with the definitions of the table and its triggers.
 const COVERAGE: &str = "WITH RECURSIVE member AS ( \
     SELECT w.place, c.oid \
@@ -90,9 +90,9 @@ pub(super) async fn coverage(
     Ok(places.map(|(place, _)| covered(&members, place)).collect())
 }
 
-/// A table that belongs to one that was asked for.
+/// A requested table, or one that inherits from it.
 struct Member {
-    /// The place of the table that was asked for.
+    /// The position of the requested table.
     place: i64,
     oid: u32,
     is_covered: bool,
@@ -124,8 +124,8 @@ fn covered(members: &[Member], place: i64) -> Coverage {
     }
 }
 
-/// The statements that an operator runs so that changes of these tables are announced; `None` for a
-/// name that no table can have. Running them again has no effect.
+/// The statements for an operator to run, so that changes of these tables are announced; `None` for
+/// a name that no table can have. Running them again has no effect.
 pub(crate) fn install(tables: &[TableName]) -> Option<String> {
     let mut sql = format!(
         "CREATE OR REPLACE FUNCTION {FUNCTION}() RETURNS trigger\n\
@@ -146,7 +146,7 @@ pub(crate) fn install(tables: &[TableName]) -> Option<String> {
 }
 
 impl TableName {
-    /// The name in quotes, which have no escapes but their doubling, whatever a session is set to.
+    /// The name in quotes. Their only escape is doubling, whatever the settings of a session.
     fn quoted(&self) -> Option<String> {
         let parts = self.schema.iter().chain([&self.table]);
         let quoted = parts.map(|part| crate::sample::quoted('"', part));

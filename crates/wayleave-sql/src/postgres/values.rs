@@ -92,7 +92,7 @@ impl<'a> RowDecoder<'a> {
     ) -> Result<Self, StoreError> {
         // The driver compares each row with the types.
         if types.len() != outputs.iter().map(Output::width).sum::<usize>() {
-            return Err(values::not_as_selected());
+            return Err(values::unexpected_answer());
         }
         let column = |(output, of): (&Output<'a>, &Type)| match output {
             Output::Column(column) => Some((*column, FastPath::new(column, of))),

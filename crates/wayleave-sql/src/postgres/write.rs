@@ -1,5 +1,5 @@
-//! Writing PostgreSQL: serializable transactions, values as text that the server reads by the rules
-//! of the column's own type.
+//! Writes to PostgreSQL: serializable transactions, and values as text, which the server reads by
+//! the rules of the column's own type.
 
 use std::pin::pin;
 
@@ -18,10 +18,10 @@ use super::settings;
 use super::types::Kind;
 use crate::compile::sql::Placeholder;
 use crate::compile::{Bind, Shape, Sql};
-use crate::values::{Cell, not_as_selected, scalar};
+use crate::values::{Cell, scalar, unexpected_answer};
 use crate::write::pooled_writer::WriteDriver;
 use crate::write::statements::WriteDialect;
-use crate::write::{CommitFault, Ran, WriteFault};
+use crate::write::{CommitFault, StatementOutcome, WriteFault};
 
 impl WriteDialect for PostgresDialect {
     fn assigned(&self, _: &Column, _: &Kind, value: &Value) -> Sql {
@@ -29,7 +29,7 @@ impl WriteDialect for PostgresDialect {
             Value::List(items) => array(items),
             other => other.to_text().unwrap_or_default(),
         };
-        // A JSON text is itself, quotes and all.
+        // A JSON text keeps its quotes.
         let text = match value {
             Value::Json(json) => json.to_string(),
             _ => text,
@@ -94,7 +94,7 @@ impl WriteDriver for Database {
             Ok(())
         };
         ended.await.map_err(|error: tokio_postgres::Error| {
-            // What the server says about a commit is that there was none.
+            // An error from the server means that nothing was committed.
             match error.as_db_error() {
                 Some(_) => CommitFault::RolledBack(self.fault("committing", &error)),
                 None => CommitFault::Unknown(self.failed("committing", &error)),
@@ -112,20 +112,20 @@ impl WriteDriver for Database {
         session: &mut PgSession,
         statement: Sql,
         returned: &[Column],
-    ) -> Result<Ran, WriteFault> {
+    ) -> Result<StatementOutcome, WriteFault> {
         let failed = |error| self.fault("writing", &error);
         let (text, binds) = statement.render(Placeholder::Dollar);
         let params = binds.iter().map(|bind| (bind, Type::UNKNOWN));
         let rows = session.client.query_typed_raw(&text, params).await;
         let mut rows = pin!(rows.map_err(failed)?);
-        let mut ran = Ran::default();
+        let mut ran = StatementOutcome::default();
         while let Some(row) = rows.try_next().await.map_err(failed)? {
             ran.returned.clear();
             for (place, column) in returned.iter().enumerate() {
                 let told: Option<String> = row.try_get(place).map_err(failed)?;
                 let cell = told.map_or(Cell::Null, |it| Cell::Text(it.into()));
                 let value = scalar(column.datatype, cell);
-                ran.returned.push(value.ok_or_else(not_as_selected)?);
+                ran.returned.push(value.ok_or_else(unexpected_answer)?);
             }
         }
         ran.affected = rows.rows_affected().unwrap_or(0);
@@ -152,14 +152,14 @@ impl WriteDriver for Database {
     }
 
     fn read_fault(error: StoreError) -> WriteFault {
-        let overtaken = [
+        let serialization_conflict = [
             SqlState::T_R_SERIALIZATION_FAILURE,
             SqlState::T_R_DEADLOCK_DETECTED,
         ];
         match &error {
             StoreError::Failed {
                 code: Some(code), ..
-            } if overtaken.iter().any(|it| it.code() == code) => WriteFault::Overtaken,
+            } if serialization_conflict.iter().any(|it| it.code() == code) => WriteFault::Overtaken,
             _ => error.into(),
         }
     }

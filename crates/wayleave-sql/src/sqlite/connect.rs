@@ -1,4 +1,4 @@
-//! Opens a file so that nothing can change it.
+//! Opens a file in a session that cannot change it.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};

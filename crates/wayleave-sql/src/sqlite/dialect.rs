@@ -1,9 +1,9 @@
-//! SQLite.
+//! The SQLite dialect.
 //!
 //! A column may hold any value whatever its declared type, and there are no dates, decimals or
-//! booleans. Functions of ours, registered on every session, read what is there as the mapping
-//! says it is meant; where the raw column compares right, it is used, so that an index is too.
-//! What it takes to know that is in [`raw_domain`].
+//! booleans. Functions of ours, registered on every session, convert stored values to the mapped
+//! datatype; where the raw column compares correctly, as [`raw_domain`] decides, it is used
+//! instead, so that an index can serve.
 
 pub(crate) mod bytes;
 mod compute;
@@ -33,18 +33,18 @@ use crate::compile::shape::NativeColumn;
 use crate::compile::sql::{Bind, Placeholder, Sql};
 use crate::values::EXACT;
 
-/// The order of code points, which every session has, for files whose texts are UTF-16: SQLite
-/// compares the bytes of what it holds.
+/// The collation by code point, which every session has, for files whose texts are UTF-16: SQLite's
+/// own collations compare encoded bytes.
 pub(crate) const BY_CODE_POINT: &str = "wayleave_code_point";
 
-/// The dialect, and what is known of the columns.
+/// The dialect, with what is known of the columns.
 #[derive(Debug, Default)]
 pub(crate) struct SqliteDialect {
     /// Whether the file's texts are UTF-16.
     wide: bool,
     skips_undecided: bool,
     domains: HashMap<String, RawDomain>,
-    /// What a text stands for in the row that a page begins after, by column.
+    /// By column, a text of the cursor and the stored value that it stands for.
     odd: HashMap<String, (String, NonTextValue)>,
 }
 
@@ -57,7 +57,7 @@ impl SqliteDialect {
         }
     }
 
-    /// Of a file whose texts are UTF-16, or are not.
+    /// For a file whose texts are UTF-16, or are not.
     pub(crate) fn wide(self, wide: bool) -> Self {
         Self { wide, ..self }
     }
@@ -76,7 +76,7 @@ impl SqliteDialect {
         format!(" COLLATE {collation}")
     }
 
-    /// Records that the row a page begins after holds a value which only shows as this text.
+    /// Records that the cursor's row holds a value that is only shown as this text.
     pub(crate) fn set_cursor_value(&mut self, column: &Column, text: &str, odd: NonTextValue) {
         if let Some(name) = column.own_name() {
             self.odd.insert(name.to_owned(), (text.to_owned(), odd));
@@ -89,7 +89,7 @@ impl SqliteDialect {
         domain.copied().unwrap_or_default()
     }
 
-    /// Whether a column is compared and sorted as it is stored, so that an index serves.
+    /// Whether a column is compared and sorted as it is stored, so that an index can serve.
     pub(crate) fn is_raw(&self, column: &Column, affinity: Affinity) -> bool {
         if affinity == Affinity::Computed {
             return !matches!(column.datatype, Datatype::Integer | Datatype::Decimal);
@@ -108,7 +108,7 @@ impl SqliteDialect {
         }
     }
 
-    /// A time, near by its raw value where all values are of one kind, and then by the function.
+    /// Compares a time by our function, within a range of raw values if all are of one kind.
     fn compare_time(
         &self,
         column: &Column,
@@ -131,7 +131,7 @@ impl SqliteDialect {
         }
     }
 
-    /// A time of one form, as its text.
+    /// Compares a time as text, in a column whose texts have one form.
     fn compare_written(
         form: Form,
         name: Sql,
@@ -171,7 +171,7 @@ impl Dialect for SqliteDialect {
     }
 
     fn preview(&self, column: &Column, kind: &Affinity, name: Sql) -> Option<Sql> {
-        // It would be computed once for each time that it is named.
+        // The expression would be computed once for each time it is mentioned.
         if *kind == Affinity::Computed {
             return None;
         }
@@ -224,7 +224,7 @@ impl Dialect for SqliteDialect {
             }
             (Datatype::Boolean, _) => call(functions::BOOLEAN, name),
             (Datatype::Datetime, _) => call(functions::DATETIME, name),
-            // Several large integers are one number.
+            // Several large integers are the same float.
             (Datatype::Number, affinity) if !self.is_raw(column, *kind) => {
                 if affinity.holds_numbers() {
                     as_real(name)
@@ -240,7 +240,7 @@ impl Dialect for SqliteDialect {
         key
     }
 
-    /// The collation of a column does not reach through an inner query.
+    /// A column's collation does not carry over from an inner query.
     fn grouped(&self, column: &Column, key: Sql) -> Sql {
         match column.datatype {
             Datatype::String | Datatype::Iri => key.within("", &self.by_code_point()),
@@ -260,11 +260,11 @@ impl Dialect for SqliteDialect {
         if *kind == Affinity::Computed {
             return self.compare_computed(column, name, comparison, value);
         }
-        // A collation on the value's side decides too, and leaves the column to its index.
+        // A collation on the value's side takes effect too, and leaves the column to its index.
         let left = match (column.datatype, kind) {
             (Datatype::Date, _) => name.clone(),
             (Datatype::String | Datatype::Iri, affinity) => match value {
-                // Else it would be compared as the number it looks like.
+                // Otherwise it would be compared as the number it looks like.
                 Value::Text(text) if affinity.holds_numbers() && looks_numeric(text) => {
                     call(functions::TEXT, name.clone())
                 }
@@ -336,7 +336,7 @@ impl Dialect for SqliteDialect {
         ComparisonSql::with(left, comparison, Sql::bind(right))
     }
 
-    /// What equals a number or a date is of the datatype.
+    /// A value that equals a number or a date is well-formed.
     fn well_formed(
         &self,
         column: &Column,
@@ -361,7 +361,7 @@ impl Dialect for SqliteDialect {
         let word = Sql::text(format!("'{}'", column.datatype));
         let fits = call_or(functions::FITS, name.clone(), word);
         Some(match column.datatype {
-            // Most are, and that takes no call.
+            // Most values are integers, and this test takes no call.
             Datatype::Integer | Datatype::Decimal | Datatype::Number => {
                 let integer = name.clone().within("typeof(", ") = 'integer'");
                 Sql::joined([integer, fits], " OR ").within("(", ")")
@@ -456,11 +456,11 @@ impl Dialect for SqliteDialect {
             kind.holds_numbers() && matches!(column.datatype, Datatype::Integer | Datatype::Decimal)
         };
         if numbers(ours, our_kind) && numbers(theirs, their_kind) {
-            // What is no number equals none, and a number equals those that it is.
+            // A value that is no number equals no number, and numbers compare by value.
             return Some((equal(), true));
         }
         let texts = |column: &Column, kind: &Affinity| kind.is_text() && column.datatype.is_text();
-        // The collation of the left side decides, and equal texts are equal in any.
+        // The collation of the left side decides, and equal texts are equal in any collation.
         (texts(ours, our_kind) && texts(theirs, their_kind)).then(|| (equal(), false))
     }
 

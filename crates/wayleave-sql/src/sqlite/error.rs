@@ -39,7 +39,7 @@ pub(super) fn store_error(
     }
 }
 
-/// The thread that did the work ended without an answer.
+/// The error for a working thread that ended without an answer.
 pub(super) fn ended(error: &tokio::task::JoinError) -> StoreError {
     let detail = Detail::scrubbed(error, []);
     StoreError::Failed {

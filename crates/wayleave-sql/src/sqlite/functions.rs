@@ -1,7 +1,7 @@
-//! The functions statements of ours call inside SQLite.
+//! The SQL functions of ours that statements call.
 //!
-//! They are deterministic, cannot be called from a schema, and refuse a value that is not what
-//! the mapping says rather than compare it as something else.
+//! They are deterministic, cannot be called from a schema, and fail for a malformed value rather
+//! than compare it as something else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +12,11 @@ use rusqlite::{Connection, Error, Result};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::calendar::{Calendar, UnknownZone};
 use wayleave_plan::plan::Granularity;
-use wayleave_plan::value::{Exact, PREVIEW_CHARACTERS, Total, Value, average, fold, rounded};
+use wayleave_plan::value::{Exact, ExactSum, PREVIEW_CHARACTERS, Value, average, fold, rounded};
 
 use super::decimal_key;
 use super::dialect::functions;
-use super::dialect::program::Steps;
+use super::dialect::program::ExactProgram;
 use super::values::cell;
 use crate::compile::PREVIEW as BEGINNING;
 use crate::values::{Cell, datetime, decimal, scalar, text};
@@ -25,14 +25,14 @@ const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
     .union(FunctionFlags::SQLITE_DETERMINISTIC)
     .union(FunctionFlags::SQLITE_DIRECTONLY);
 
-/// What a refusal begins with; the datatype follows.
+/// Prefix of the error for a malformed value; the datatype follows.
 pub(super) const UNFIT: &str = "wayleave: not of datatype ";
 
-/// What a statement fails with that cannot tell whether a row is wanted.
+/// Error of a statement that cannot decide whether a row matches.
 pub(super) const UNDECIDED: &str = "wayleave: a value is not of its datatype";
 
-/// Gives a function in both its forms: it fails for what is not of its datatype, or makes NULL of it
-/// while `lenient` is set; or takes its second argument for it.
+/// Registers both forms of a function. With one argument it fails for a malformed value, or returns
+/// NULL while `lenient` is set; with two it returns the second one instead.
 fn register_read(
     connection: &Connection,
     lenient: &Arc<AtomicBool>,
@@ -53,7 +53,7 @@ fn register_read(
     })
 }
 
-/// How many characters a value is shown with, and the first of them.
+/// The number of characters that a value is shown with, and the first of them.
 fn preview(call: &Context<'_>) -> Result<String> {
     let most = usize::try_from(PREVIEW_CHARACTERS).unwrap_or(usize::MAX);
     let (characters, start) = match cell(call.get_raw(0)) {
@@ -72,7 +72,7 @@ fn preview(call: &Context<'_>) -> Result<String> {
     Ok(format!("{BEGINNING}{characters}:{start}"))
 }
 
-/// Whether a value is of the datatype that a word names, NULL apart.
+/// Whether a value other than NULL is of the datatype that a word names.
 fn fits(call: &Context<'_>) -> Result<bool> {
     let datatype = Datatype::from_word(word(call, 1)?).ok_or_else(unknown_word)?;
     Ok(match cell(call.get_raw(0)) {
@@ -81,8 +81,8 @@ fn fits(call: &Context<'_>) -> Result<bool> {
     })
 }
 
-/// Gives a session all of them. While `lenient` is set, those that read one value make NULL of what
-/// they would refuse.
+/// Registers all functions on a session. While `lenient` is set, those that convert or compute
+/// return NULL for a malformed value.
 pub(crate) fn register(connection: &Connection, lenient: &Arc<AtomicBool>) -> Result<()> {
     let flags = FLAGS;
     let is_lenient = Arc::clone(lenient);
@@ -148,15 +148,15 @@ pub(crate) fn register(connection: &Connection, lenient: &Arc<AtomicBool>) -> Re
 
 /// Runs a program of exact arithmetic over its arguments.
 fn compute(call: &Context<'_>) -> Result<Option<SqlValue>> {
-    // It is a constant of the statement, so it is read once.
+    // The program is a constant of the statement, so it is parsed once.
     let steps = call.get_or_create_aux(0, |program| -> std::result::Result<_, &'static str> {
-        let program = program.as_str().ok().and_then(Steps::read);
+        let program = program.as_str().ok().and_then(ExactProgram::read);
         program.ok_or("no program of exact arithmetic")
     })?;
     let argument = |place: usize| match call.get_raw(place + 1) {
         ValueRef::Null => Ok(None),
         ValueRef::Integer(integer) => Ok(Some(Exact::new(i128::from(integer), 0))),
-        // The least or greatest of decimals that are no numbers of SQLite's is a key.
+        // The minimum or maximum of decimals that SQLite does not store as numbers is a key.
         ValueRef::Blob(bytes) => {
             let exact = decimal_key::decode(bytes).and_then(|text| text.parse().ok());
             exact.map(Some).ok_or_else(|| unfit(Datatype::Decimal))
@@ -184,7 +184,7 @@ fn or_null<T>(value: Result<Option<T>>, is_lenient: &AtomicBool) -> Result<Optio
     }
 }
 
-/// A function of one value; NULL of NULL.
+/// Applies a conversion to one value; NULL stays NULL.
 fn convert<T>(
     call: &Context<'_>,
     datatype: Datatype,
@@ -223,7 +223,7 @@ fn period(call: &Context<'_>) -> Result<Option<i64>> {
     let Some(micros) = call.get::<Option<i64>>(0)? else {
         return Ok(None);
     };
-    // It is a constant of the statement, so it is looked up once.
+    // The zone is a constant of the statement, so it is looked up once.
     let calendar = call.get_or_create_aux(2, |zone| -> std::result::Result<_, UnknownZone> {
         Calendar::new(zone.as_str().unwrap_or_default())
     })?;
@@ -265,12 +265,12 @@ fn mean(call: &Context<'_>) -> Result<Option<String>> {
 /// The exact sum.
 struct Sum;
 
-impl Aggregate<Total, Option<String>> for Sum {
-    fn init(&self, _: &mut Context<'_>) -> Result<Total> {
-        Ok(Total::default())
+impl Aggregate<ExactSum, Option<String>> for Sum {
+    fn init(&self, _: &mut Context<'_>) -> Result<ExactSum> {
+        Ok(ExactSum::default())
     }
 
-    fn step(&self, call: &mut Context<'_>, total: &mut Total) -> Result<()> {
+    fn step(&self, call: &mut Context<'_>, total: &mut ExactSum) -> Result<()> {
         match cell(call.get_raw(0)) {
             Cell::Null => {}
             Cell::Integer(integer) => total.add_integer(integer),
@@ -282,7 +282,7 @@ impl Aggregate<Total, Option<String>> for Sum {
         Ok(())
     }
 
-    fn finalize(&self, _: &mut Context<'_>, total: Option<Total>) -> Result<Option<String>> {
+    fn finalize(&self, _: &mut Context<'_>, total: Option<ExactSum>) -> Result<Option<String>> {
         Ok(total.and_then(|total| total.text()))
     }
 }

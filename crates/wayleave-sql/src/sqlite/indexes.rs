@@ -1,4 +1,4 @@
-//! Which columns the indexes of a table find by code point, and in which order.
+//! The columns that the indexes of a table order by code point, in index order.
 
 use rusqlite::{CachedStatement, Connection, Result};
 use wayleave_model::mapping::Datatype;
@@ -8,7 +8,7 @@ use super::dialect::form::Form;
 
 const PATHS: &str = "SELECT i.name, c.name, c.coll FROM pragma_index_list(?1) AS i \
     JOIN pragma_index_xinfo(i.name) AS c WHERE NOT i.partial AND c.\"key\" ORDER BY i.seq, c.seqno";
-const ODD: &str = "SELECT i.name, c.name, s.sql FROM pragma_index_list(?1) AS i \
+const PARTIAL_INDEXES: &str = "SELECT i.name, c.name, s.sql FROM pragma_index_list(?1) AS i \
     JOIN pragma_index_xinfo(i.name) AS c JOIN sqlite_schema AS s ON s.name = i.name \
     WHERE i.partial AND c.seqno = 0 AND s.type = 'index'";
 const FOLDED: &str = "SELECT c.name FROM pragma_index_list(?1) AS i \
@@ -22,9 +22,9 @@ const ROW_NUMBER: &str = "SELECT name, type FROM pragma_table_xinfo(?1) WHERE pk
 /// The indexes of a table.
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
-    /// The columns of each, as far as they are columns compared by code point.
+    /// The leading columns of each index that are plain columns compared by code point.
     paths: Vec<Vec<String>>,
-    /// Those of nothing but the values that are not of a form: index, column, form.
+    /// The partial indexes of values that do not match a form: index, column, form.
     odd: Vec<(String, String, Form)>,
 }
 
@@ -51,7 +51,7 @@ impl Indexes {
         let mut paths: Vec<Vec<String>> = paths.into_iter().map(|(_, path, _)| path).collect();
         paths.extend(row_number(connection, table)?.map(|column| vec![column]));
         let mut odd = Vec::new();
-        let mut statement = connection.prepare_cached(ODD)?;
+        let mut statement = connection.prepare_cached(PARTIAL_INDEXES)?;
         let mut rows = statement.query([table])?;
         while let Some(row) = rows.next()? {
             if let (Some(column), Some(form)) = (
@@ -64,14 +64,14 @@ impl Indexes {
         Ok(Self { paths, odd })
     }
 
-    /// The columns whose indexes, where they come first, all ignore ASCII case.
+    /// The columns for which every index that begins with them ignores ASCII case.
     pub(super) fn folded(connection: &Connection, table: &str) -> Result<Vec<String>> {
         let mut statement = connection.prepare_cached(FOLDED)?;
         let columns = statement.query_map([table], |row| row.get(0))?;
         columns.collect()
     }
 
-    /// The sets of columns that indexes keep unique, and the row's own number.
+    /// The sets of columns that indexes keep unique, and the rowid column.
     pub(super) fn unique(connection: &Connection, table: &str) -> Result<Vec<Vec<String>>> {
         let mut statement = connection.prepare_cached(UNIQUE)?;
         let rows = statement.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -83,7 +83,7 @@ impl Indexes {
         Ok(sets.chain(number).collect())
     }
 
-    /// The equalities of the predicate that an index needs before it orders by a column; `None` where
+    /// The equalities of the predicate that an index needs before it orders by a column; `None` if
     /// no index does.
     pub(super) fn reach(&self, column: &str, predicate: &Predicate) -> Option<Vec<Predicate>> {
         let path = |path: &Vec<String>| -> Option<Vec<Predicate>> {
@@ -94,20 +94,20 @@ impl Indexes {
         self.paths.iter().filter_map(path).min_by_key(Vec::len)
     }
 
-    /// What a predicate says to be equal, where an index finds the rows of which it is true.
+    /// An equality of a predicate whose rows an index finds.
     pub(super) fn narrowed<'a>(&self, predicate: &'a Predicate) -> Option<&'a Predicate> {
         let mut first = self.paths.iter().filter_map(|path| path.first());
         first.find_map(|column| equal(predicate, column))
     }
 
-    /// An index of the values of a column that are not of a form.
+    /// A partial index of the values of a column that do not match a form.
     pub(super) fn odd(&self, column: &str) -> Option<(String, Form)> {
         let found = self.odd.iter().find(|(_, of, _)| of == column)?;
         Some((found.0.clone(), found.2))
     }
 }
 
-/// The column that is the row's own number.
+/// The column that is the rowid.
 pub(super) fn row_number(connection: &Connection, table: &str) -> Result<Option<String>> {
     let keys = pairs(connection.prepare_cached(ROW_NUMBER)?, table)?;
     Ok(match keys.as_slice() {
@@ -121,7 +121,7 @@ fn pairs(mut statement: CachedStatement<'_>, table: &str) -> Result<Vec<(String,
     rows.collect()
 }
 
-/// The part of a predicate that says what a column is equal to, in a way an index answers.
+/// The equality of a predicate for a column, if an index can answer it.
 pub(super) fn equal<'a>(predicate: &'a Predicate, name: &str) -> Option<&'a Predicate> {
     match predicate {
         Predicate::And(parts) => parts.iter().find_map(|part| equal(part, name)),

@@ -1,14 +1,16 @@
 //! Short reads of a file, run on the caller's thread.
 //!
 //! A lookup by key takes SQLite less time than handing it to a blocking thread would. [`try_read`]
-//! therefore makes one attempt where it stands. What keeps it from holding up the runtime:
+//! therefore makes one attempt where it stands. These limits keep it from blocking the runtime:
 //!
-//! - only a read of one row, or of at most [`MAX_ROWS`] by their keys, is tried;
+//! - only a read of one row, or of at most [`MAX_ROWS`] rows from a list of values such as keys, is
+//!   tried;
 //! - nothing is waited for: no session is opened, no shape is read, no lock is waited for, and an
 //!   answer that does not fit the queue is given up;
-//! - SQLite stops it after [`MAX_STEPS`] steps, and reads no value of more than [`MAX_VALUE_BYTES`];
-//! - what is left is a page that the disk is slow to give: after a read that took [`MAX_TIME`],
-//!   the next [`BACKOFF_READS`] are not tried.
+//! - SQLite stops it after [`MAX_STEPS`] steps, and reads no value of more than
+//!   [`MAX_VALUE_BYTES`];
+//! - what remains is a page that the disk is slow to deliver: after a read that took longer than
+//!   [`MAX_TIME`], the next [`BACKOFF_READS`] reads are not tried.
 //!
 //! An attempt that is given up has sent nothing, and a blocking thread starts over.
 
@@ -28,7 +30,7 @@ use crate::compile::PlanParts;
 use crate::pool::Slot;
 use crate::read_task::StopCondition;
 
-/// Largest number of rows looked up by key.
+/// Maximum number of rows of a read, and of values in its list.
 const MAX_ROWS: u32 = 16;
 /// Virtual machine steps a read may take; a lookup by key takes a few dozen.
 const MAX_STEPS: i32 = 500;
@@ -39,7 +41,7 @@ const MAX_TIME: Duration = Duration::from_millis(1);
 /// Reads that are not tried inline after a slow one.
 const BACKOFF_READS: u32 = 1_000;
 
-/// How many reads of a file are still not tried inline.
+/// Number of reads of a file that are still to skip the inline attempt.
 #[derive(Default)]
 pub(super) struct InlineBackoff(AtomicU32);
 
@@ -54,7 +56,7 @@ impl InlineBackoff {
     }
 }
 
-/// Answers on the caller's thread, within the bounds above, and says whether it did.
+/// Answers on the caller's thread, within the limits above, and returns whether it did.
 pub(super) fn try_read(
     inner: &Inner,
     slot: &Slot<SqliteSession>,

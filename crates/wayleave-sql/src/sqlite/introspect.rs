@@ -12,7 +12,7 @@ use wayleave_store::{Step, StoreError};
 use super::catalogue::{COLUMNS, COLUMNS_OF_TABLE, COLUMNS_OF_VIEWS, CatalogueColumn};
 use super::connect::Session;
 use super::types;
-use crate::assemble::Assembly;
+use crate::assemble::TableAssembler;
 use crate::checks::closed_lists;
 
 const TABLES: &str = "SELECT name, type, wr, strict FROM pragma_table_list \
@@ -49,7 +49,7 @@ pub(super) fn catalogue(
     session: &mut Session,
     step: &mut dyn FnMut(Step),
 ) -> Result<Catalogue, StoreError> {
-    let mut assembly = Assembly::default();
+    let mut assembly = TableAssembler::default();
     let estimates = estimates(session, step)?;
     let shapes = tables(session, &estimates, &mut assembly, step)?;
     let mut declared = session.read("reading columns", COLUMNS, CatalogueColumn::from_row)?;
@@ -103,7 +103,7 @@ fn estimates(
 fn tables(
     session: &mut Session,
     estimates: &HashMap<String, u64>,
-    assembly: &mut Assembly,
+    assembly: &mut TableAssembler,
     step: &mut dyn FnMut(Step),
 ) -> Result<HashMap<String, Shape>, StoreError> {
     let rows = session.read("reading tables", TABLES, |row| {
@@ -182,7 +182,7 @@ fn view_columns(
 fn columns(
     declared: Vec<CatalogueColumn>,
     shapes: &HashMap<String, Shape>,
-    assembly: &mut Assembly,
+    assembly: &mut TableAssembler,
 ) {
     let mut keys: HashMap<String, Vec<(i64, String)>> = HashMap::new();
     for column in &declared {
@@ -226,7 +226,7 @@ fn columns(
 
 fn unique(
     session: &mut Session,
-    assembly: &mut Assembly,
+    assembly: &mut TableAssembler,
     step: &mut dyn FnMut(Step),
 ) -> Result<(), StoreError> {
     let rows = session.read("reading unique keys", UNIQUE, |row| {
@@ -258,7 +258,7 @@ fn unique(
 
 fn references(
     session: &mut Session,
-    assembly: &mut Assembly,
+    assembly: &mut TableAssembler,
     step: &mut dyn FnMut(Step),
 ) -> Result<(), StoreError> {
     let rows = session.read("reading references", REFERENCES, |row| {
@@ -302,7 +302,8 @@ fn references(
     Ok(())
 }
 
-/// SQLite looks names up without regard to ASCII case; a mapping spells them exactly.
+/// The exact spelling of names, which a mapping needs. SQLite looks them up without regard to ASCII
+/// case.
 struct Names {
     tables: HashMap<String, String>,
     columns: HashMap<(String, String), String>,
@@ -310,7 +311,7 @@ struct Names {
 }
 
 impl Names {
-    fn from_assembly(assembly: &Assembly) -> Self {
+    fn from_assembly(assembly: &TableAssembler) -> Self {
         let mut names = Self {
             tables: HashMap::new(),
             columns: HashMap::new(),

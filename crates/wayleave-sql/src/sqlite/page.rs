@@ -1,14 +1,14 @@
 //! Reads a page through an index, where its order alone would need every row.
 //!
-//! Two orders hide from SQLite that an index has them: times, which are sorted by a function of
-//! ours, and columns that may be NULL, since NULLs come last whatever the direction. Both become
-//! reads that it sees through: of no more times than a page can hold, and of values first and
-//! NULLs after them. What a plan means stays what it was.
+//! SQLite does not see that an index has two of our orders: times, which are sorted by a function
+//! of ours, and nullable columns, since NULLs come last whatever the direction. Both become reads
+//! for which it uses the index: of no more times than a page can hold, and of values first and
+//! NULLs after them. The meaning of a plan does not change.
 
 use std::sync::Arc;
 
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows, TextPlace};
+use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows, TextMatch};
 use wayleave_plan::value::Value;
 
 use super::dialect::SqliteDialect;
@@ -26,7 +26,7 @@ const MAX_PAGE_ROWS: u32 = 10_000;
 pub(super) fn columns_to_probe<'a>(tables: &Tables<Affinity>, read: &'a Read) -> Vec<&'a Column> {
     let (mut found, predicate) = match read {
         Read::Rows(plan) => {
-            // What equals one value is in every order.
+            // A column that equals one value needs no order.
             let order = plan.order.iter().map(|by| &by.column);
             let open = order.filter(|it| {
                 let name = it.own_name();
@@ -56,8 +56,8 @@ fn affinity(tables: &Tables<Affinity>, column: &Column) -> Option<Affinity> {
     tables.own(column).map(|native| native.kind)
 }
 
-/// The columns that are compared with something other than what they equal, which an index
-/// answers already; and times.
+/// The columns of comparisons other than equality, which an index answers already, and of all
+/// comparisons of times.
 fn compared<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
     match predicate {
         Predicate::And(parts) | Predicate::Or(parts) => {
@@ -76,7 +76,7 @@ fn compared<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
         Predicate::In { column, .. }
         | Predicate::Like {
             column,
-            place: TextPlace::Beginning | TextPlace::Whole,
+            place: TextMatch::Beginning | TextMatch::Whole,
             fold: false,
             ..
         } if column.datatype != Datatype::Number => found.push(column),
@@ -84,7 +84,7 @@ fn compared<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
     }
 }
 
-/// Which rows a read is about.
+/// The row filter of a read.
 pub(super) fn predicate(read: &Read) -> &Predicate {
     match read {
         Read::Rows(plan) => &plan.predicate,
@@ -116,15 +116,15 @@ pub(super) enum PageStrategy {
     /// Only the rows whose first order column is NULL are left.
     Nulls(Rows),
     /// Its rows are counted first, up to the limit.
-    Counted(Box<Counted>),
+    Counted(Box<CountedPage>),
 }
 
 /// A page that reads the rows with a value in the first order column, and then those without.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Counted {
+pub(super) struct CountedPage {
     /// The rows with a value.
     pub(super) values: Rows,
-    /// The rows without one, where there may be any.
+    /// The rows without one, if there may be any.
     nulls: Option<Rows>,
     /// Whether the column is a time, which its index orders only roughly.
     near: bool,
@@ -139,7 +139,7 @@ pub(super) struct PagePart {
 }
 
 impl PagePart {
-    /// Nothing is known of them.
+    /// A part without a bound.
     pub(super) const fn all(rows: Rows) -> Self {
         Self {
             rows,
@@ -148,7 +148,7 @@ impl PagePart {
     }
 }
 
-/// Chooses the strategy of a read; other than direct only if an index orders by its first column.
+/// Chooses the strategy of a read; counted only if an index orders by its first column.
 pub(super) fn strategy(
     dialect: &SqliteDialect,
     tables: &Tables<Affinity>,
@@ -193,16 +193,16 @@ pub(super) fn strategy(
     if let Some(by) = values.order.first_mut() {
         by.nullable = false;
     }
-    PageStrategy::Counted(Box::new(Counted {
+    PageStrategy::Counted(Box::new(CountedPage {
         values,
         nulls: nullable.then(|| nulls(plan, first, rest, None)),
         near,
     }))
 }
 
-impl Counted {
-    /// The reads whose rows, one after the other, are the page's, once it is known how many values
-    /// there are and which time is the last that the page can hold.
+impl CountedPage {
+    /// The reads whose rows, in sequence, are the page's, given the number of values and the last
+    /// time that the page can hold.
     pub(super) fn parts(self, count: u32, last: Value) -> Vec<PagePart> {
         let Self {
             values,

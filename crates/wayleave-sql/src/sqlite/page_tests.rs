@@ -1,4 +1,5 @@
-//! Pages cost what they show: counted in turns of SQLite's machine, of which a row takes about ten.
+//! The cost of a page depends on its rows alone. It is counted in steps of SQLite's virtual
+//! machine, of which a row takes about ten.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -19,9 +20,10 @@ use super::watchdog::Watchdog;
 use crate::read_task::{ReadTasks, RowOrigin, StoreOptions};
 
 const ROWS: usize = 50_000;
-/// The most turns of a page of 25 rows by way of an index that has its order.
+/// Maximum number of steps for a page of 25 rows through an index that has its order.
 const MAX_TURNS: usize = 6_000;
-/// By way of one that has it nearly: these rows are ten minutes apart, and it looks at some days.
+/// The same through an index that has nearly its order: these rows are ten minutes apart, and the
+/// read visits some days of them.
 const SOME: usize = 20_000;
 
 const ODD: &str = "CREATE INDEX odd ON things (at) WHERE at NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-5][0-9]:[0-5][0-9]Z';";
@@ -32,7 +34,7 @@ struct Table {
     _folder: tempfile::TempDir,
 }
 
-/// Rows ten minutes apart: `at` as declared and written so.
+/// Rows ten minutes apart, with `at` declared and written as given.
 fn table(declared: &str, at: &str, more: &str) -> Table {
     keyed("UUID", "printf('%05d-x', i)", declared, at, more)
 }
@@ -92,7 +94,7 @@ const SECONDS: &str = "1704067200 + i * 600";
 const TEXT: &str = "strftime('%Y-%m-%dT%H:%M:%SZ', 1704067200 + i * 600, 'unixepoch')";
 
 impl Table {
-    /// The rows of a plan, and how many turns they took.
+    /// The rows of a plan, and the number of steps they took.
     async fn read(&self, plan: &AuthorizedPlan) -> (Vec<Row>, usize) {
         let turns = Arc::new(AtomicUsize::new(0));
         let options = StoreOptions::default();
@@ -105,7 +107,7 @@ impl Table {
                          stop: crate::read_task::StopCondition| async move {
             let outcome = {
                 let mut session = SqliteSession::open(&file, Limits::default()).unwrap();
-                // What is read once and cached is not counted.
+                // Reads that are cached afterwards are not counted.
                 let version = session
                     .connection
                     .query_row("PRAGMA schema_version", [], |row| row.get(0));
@@ -143,7 +145,7 @@ impl Table {
         (rows, turns.load(Ordering::Relaxed))
     }
 
-    /// Reads pages from the first, at most so many; the turns of the one that took most.
+    /// Reads at most `pages` pages from the first; returns the largest number of steps of one.
     async fn pages(&self, request: &Json, pages: usize) -> usize {
         let mut query = object(request);
         let mut most = 0;
@@ -166,7 +168,7 @@ fn object(json: &Json) -> Map<String, Json> {
     json.as_object().unwrap().clone()
 }
 
-/// Every page in the order of a time, from either end, from the middle, and of one who.
+/// Checks pages in the order of a time: from either end, from the middle, and of one `who`.
 async fn pages_take(table: &Table, most: usize) {
     let middle = json!("2024-06-01T00:00:00Z");
     for sort in ["at", "-at"] {
@@ -228,7 +230,7 @@ async fn pages_by_other_columns_look_at_themselves() {
     }
 }
 
-/// SQLite begins at the first bound that it is told, so that must be where the page begins.
+/// SQLite begins at the first bound in the statement, so that must be the bound of the page.
 #[tokio::test]
 async fn a_page_far_into_a_filter_looks_at_itself() {
     let table = table("INTEGER", SECONDS, "");

@@ -22,7 +22,7 @@ use super::indexes::Indexes;
 
 /// Maximum number of prepared statements in a session.
 const MAX_STATEMENTS: usize = 64;
-/// How long a session waits for a writer to release the lock; the deadline is not checked
+/// Maximum time that a session waits for a writer to release the lock; the deadline is not checked
 /// meanwhile.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -125,8 +125,8 @@ impl SqliteSession {
         self.wide
     }
 
-    /// Sets whether statements are planned by the values bound to them. That prepares a statement
-    /// again at every call, which only pays where much is read.
+    /// Sets whether statements are planned for the values bound to them. Such a statement is
+    /// prepared again at every call, which only pays for large reads.
     pub(super) fn plan_by_values(&self, is_analysis: bool) -> rusqlite::Result<()> {
         let is_stable = !is_analysis;
         self.connection

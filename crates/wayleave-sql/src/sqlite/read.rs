@@ -34,7 +34,7 @@ use crate::read_task::{
 /// Virtual machine steps between two calls of the watchdog.
 const STEPS_PER_CHECK: i32 = 1_000;
 
-/// How often a read that waits for a writer looks whether it is done.
+/// Interval at which a read that waits for a writer checks whether it is done.
 const WRITER_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A SQLite file that answers plans.
@@ -196,7 +196,7 @@ impl Inner {
         let _ = timeout(2 * MAX_WRITER_WAIT, waiting).await;
     }
 
-    /// Answers on a thread that may block, once more where the file's schema has changed.
+    /// Answers on a thread that may block; retries once if the file's schema has changed.
     fn answer(
         &self,
         slot: &Slot<SqliteSession>,
@@ -238,7 +238,8 @@ impl Inner {
         if outcome.is_err() {
             self.shapes.forget(target);
         }
-        // Else the pooled session would hold on to the answer's queue, and the reader wait for ever.
+        // Otherwise the pooled session would keep the answer's queue open, and the reader would
+        // wait for ever.
         let _ = session.connection.progress_handler(0, None::<fn() -> bool>);
         // A session that failed to read is as good as before, unless the file itself is not.
         if !matches!(outcome, Err(StoreError::NotADatabase { .. })) {

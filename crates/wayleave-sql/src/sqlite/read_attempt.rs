@@ -25,13 +25,13 @@ use crate::compile::{Bind, Shape, Statement, Tables, compile, compile_rows};
 use crate::plan_columns::{column_of, undecided};
 use crate::values;
 
-/// Counts the changes of the file's schema.
+/// Reads the counter of schema changes of the file.
 const SCHEMA_VERSION: &str = "PRAGMA schema_version";
 
-/// Up to this many rows are read and sorted without a probe, which would take longer.
+/// Maximum number of rows read and sorted without a probe, which would take longer.
 const MAX_UNPROBED_ROWS: u32 = 128;
 
-/// What an attempt needs beside its session.
+/// The context of an attempt, apart from its session.
 pub(super) struct ReadAttempt<'a> {
     pub(super) inner: &'a Inner,
     pub(super) watchdog: &'a Watchdog,
@@ -40,7 +40,7 @@ pub(super) struct ReadAttempt<'a> {
 }
 
 impl ReadAttempt<'_> {
-    /// Sends all that a plan reads.
+    /// Sends all rows of a plan.
     pub(super) fn attempt(
         &self,
         session: &SqliteSession,
@@ -52,13 +52,15 @@ impl ReadAttempt<'_> {
         let is_analysis = matches!(read, Read::Groups(_)) || !plan.joins.is_empty();
         let planned = session.plan_by_values(is_analysis);
         planned.map_err(|error| self.failed("reading", read, &error))?;
-        // An unfinished statement holds the snapshot: the schema has this version for all reads until
-        // it is dropped.
+        // An unfinished statement holds the snapshot: the schema has this version for all reads
+        // until it is dropped.
         let mut schema_version = self.prepare(session, SCHEMA_VERSION, read)?;
         let mut snapshot_guard = schema_version.raw_query();
         let told = snapshot_guard.next();
         let failed = |error| self.failed("reading", read, &error);
-        let told = told.map_err(failed)?.ok_or_else(values::not_as_selected)?;
+        let told = told
+            .map_err(failed)?
+            .ok_or_else(values::unexpected_answer)?;
         let version = Some(told.get::<_, i64>(0).map_err(failed)?);
         let known = known.filter(|shape| shape.version == version);
         let shape = match known {
@@ -149,7 +151,7 @@ impl ReadAttempt<'_> {
         Ok(())
     }
 
-    /// The tables of a plan, those that relations lead to included.
+    /// The tables of a plan, including those that relations lead to.
     fn tables(
         &self,
         session: &SqliteSession,
@@ -173,8 +175,8 @@ impl ReadAttempt<'_> {
         Ok(tables)
     }
 
-    /// Reads the raw values of the row that a page begins after, where bytes may be shown as text: an
-    /// index sorts those elsewhere.
+    /// Reads the raw values of the cursor's row, for texts that may stand for bytes: an index sorts
+    /// bytes elsewhere.
     fn probe_cursor(
         &self,
         session: &SqliteSession,
@@ -231,11 +233,11 @@ impl ReadAttempt<'_> {
         let counted = rows.next();
         let failed = |error| self.failed("reading", read, &error);
         let counted = counted.map_err(failed)?;
-        let counted = counted.ok_or_else(values::not_as_selected)?;
+        let counted = counted.ok_or_else(values::unexpected_answer)?;
         Ok(counted.get::<_, u32>(0).map_err(failed)? <= MAX_UNPROBED_ROWS)
     }
 
-    /// How many rows a page has, up to its limit, and the last time it can hold.
+    /// Counts the rows of a page, up to its limit, and finds the last time it can hold.
     fn count(
         &self,
         session: &SqliteSession,
@@ -258,9 +260,9 @@ impl ReadAttempt<'_> {
         let cells = cells(row, 2);
         let told = values::row(&statement.outputs, cells, OnMalformed::Fail)?;
         let Ok([Value::Integer(count), last]) = <[Value; 2]>::try_from(told) else {
-            return Err(values::not_as_selected());
+            return Err(values::unexpected_answer());
         };
-        let count = u32::try_from(count).map_err(|_| values::not_as_selected())?;
+        let count = u32::try_from(count).map_err(|_| values::unexpected_answer())?;
         Ok((count, last))
     }
 
@@ -310,7 +312,7 @@ impl ReadAttempt<'_> {
         Ok(())
     }
 
-    /// Waits for room, as long as the read may.
+    /// Waits for room in the answer's queue, at most until the read must end.
     fn flush(&self, sender: &mut RowSender) -> Result<(), StoreError> {
         if !self.may_wait {
             return Err(StoreError::Cancelled);
@@ -355,7 +357,7 @@ impl ReadAttempt<'_> {
     }
 }
 
-/// The first values of a row, as far as it has so many.
+/// The first `width` values of a row, or all if it has fewer.
 fn cells<'r>(row: &'r rusqlite::Row<'_>, width: usize) -> impl Iterator<Item = values::Cell<'r>> {
     (0..width).map_while(|index| row.get_ref(index).ok().map(cell))
 }

@@ -1,19 +1,19 @@
-//! What SQLite enforces on a table by itself.
+//! The constraints that SQLite enforces on a table.
 
 use rusqlite::{Connection, Result};
 use wayleave_plan::write::{ForeignKeyRule, TableRules, UniqueRule};
 
 use super::indexes::row_number;
 
-/// The parts of the unique indexes: the index, the column, whether it is compared by code point, and
-/// whether anything but its columns takes part.
+/// The parts of the unique indexes: the index, the column, whether it is compared by code point,
+/// and whether a filter or a generated column takes part.
 const UNIQUE: &str = "SELECT i.name, c.name, c.coll = 'BINARY', i.partial OR coalesce(x.hidden, 0) > 0 \
     FROM pragma_index_list(?1, 'main') AS i JOIN pragma_index_xinfo(i.name, 'main') AS c \
     LEFT JOIN pragma_table_xinfo(?1, 'main') AS x ON x.name = c.name \
     WHERE i.\"unique\" AND c.\"key\" ORDER BY i.seq, c.seqno";
 
-/// The parts of the foreign keys of the table. Names are looked up without regard to case, and a key
-/// without columns of the other table leads to its primary key.
+/// The parts of the foreign keys of the table. Names are looked up without regard to case, and a
+/// key without columns of the other table leads to its primary key.
 const REFERS: &str = "SELECT f.id, \
       (SELECT t.name FROM pragma_table_list t \
        WHERE t.schema = 'main' AND t.name = f.\"table\" COLLATE NOCASE), \
@@ -78,7 +78,7 @@ fn unique(connection: &Connection, table: &str) -> Result<Vec<UniqueRule>> {
     }));
     let mut is_view = connection.prepare_cached(IS_VIEW)?;
     if is_view.query_row([table], |row| row.get::<_, i64>(0))? > 0 {
-        // What is behind it has rules that nobody can tell.
+        // The rules of the tables behind a view are unknown.
         rules.push(UniqueRule {
             is_opaque: true,
             ..UniqueRule::default()

@@ -1,30 +1,30 @@
 //! Reads the distinct values of columns.
 
 use wayleave_model::propose::{ColumnSample, SampledColumn};
-use wayleave_store::{Limits, StoreError, Unsampled};
+use wayleave_store::{Limits, SampleError, StoreError};
 
 use super::connect::Session;
 use crate::sample::{SampleClock, SampleDialect, SampleStatements, first_rows, unsampled};
 
 const DIALECT: SampleDialect = SampleDialect {
     quote: '"',
-    // The collation of the column may hold different texts for equal.
+    // The column's collation may treat different texts as equal.
     text: |name, chars| format!("substr({name}, 1, {chars}) COLLATE BINARY"),
 };
 
-/// Reads each column, within the time for all.
+/// Samples each column, within the time budget of all.
 pub(super) fn columns(
     session: &mut Session,
     limits: Limits,
     columns: &[SampledColumn],
-) -> Vec<Result<ColumnSample, Unsampled>> {
+) -> Vec<Result<ColumnSample, SampleError>> {
     let clock = SampleClock::start(limits);
     let read = |column: &SampledColumn| {
         if clock.is_over() {
-            return Err(Unsampled::OutOfTime);
+            return Err(SampleError::OutOfTime);
         }
         let statements = SampleStatements::new(&DIALECT, Some("main"), column);
-        let statements = statements.ok_or(Unsampled::Unreadable)?;
+        let statements = statements.ok_or(SampleError::Unreadable)?;
         one(session, &statements).map_err(|error| unsampled(&error))
     };
     columns.iter().map(read).collect()

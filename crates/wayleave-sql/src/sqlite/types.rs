@@ -1,4 +1,4 @@
-//! The declared types of SQLite: what it makes of values, and what people mean by them.
+//! The declared types of SQLite: the affinity of each, and the datatype that people mean by it.
 //!
 //! A declared type is a wish: any column may hold any value.
 
@@ -6,20 +6,20 @@ use wayleave_model::mapping::{Datatype, SourceKind};
 
 use crate::compile::NativeKind;
 
-/// The affinity of a column, which decides what SQLite makes of what it is given.
+/// The affinity of a column, which decides how SQLite converts the values stored in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Affinity {
     Text,
-    /// Text, and the index that begins with it takes small letters for large ones.
+    /// Text, where every index that begins with the column ignores ASCII case.
     TextFolded,
     Integer,
-    /// An integer that is the row's own number, and so never anything else.
+    /// The rowid, and so never anything but an integer.
     RowNumber,
     Real,
     Numeric,
     Blob,
-    /// No column, but what a formula gives: text, dates as text, exact numbers as integers or text,
-    /// numbers as floats, truths as 0 and 1, datetimes as microseconds since 1970.
+    /// The result of a formula: text, dates as text, exact numbers as integers or text, numbers as
+    /// floats, booleans as 0 and 1, datetimes as microseconds since 1970.
     Computed,
 }
 
@@ -27,11 +27,11 @@ impl NativeKind for Affinity {
     const STORE: SourceKind = SourceKind::Sqlite;
 
     fn reads_as(_: Datatype, _: Datatype) -> bool {
-        // What SQLite says of a column is no promise, so each value is looked at.
+        // A declared type is no promise, so each value is checked.
         true
     }
 
-    /// Those that are compared as they are stored.
+    /// True for datatypes that are compared as they are stored.
     fn keeps_apart(&self, datatype: Datatype) -> bool {
         match datatype {
             Datatype::String | Datatype::Iri => self.is_text(),
@@ -44,7 +44,7 @@ impl NativeKind for Affinity {
 }
 
 impl Affinity {
-    /// SQLite's own rules, in its order.
+    /// Applies SQLite's own rules, in its order.
     pub(crate) fn from_declared(declared: &str) -> Self {
         let declared = declared.to_ascii_uppercase();
         let holds = |words: &[&str]| words.iter().any(|word| declared.contains(word));
@@ -75,7 +75,7 @@ impl Affinity {
 
 /// The datatype of a declared type: by the names people use, then by SQLite's affinity.
 ///
-/// A name that fits neither is text, which every value has a form in; SQLite would call it
+/// A name that fits neither is text, because every value has a text form; SQLite would call it
 /// numeric.
 pub(super) fn datatype(declared: &str) -> Datatype {
     let name = type_name(declared).trim().to_ascii_uppercase();

@@ -1,4 +1,4 @@
-//! Whether a file may have changed, without reading its tables.
+//! Detects changes of a file without reading its tables.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError, Weak};
@@ -9,15 +9,15 @@ use super::connect::Session;
 use super::dsn::File;
 use super::pool::FileIdentity;
 
-/// A session that does nothing but ask for `data_version`, which counts the commits of others that
-/// this very session has noticed. It holds no lock between two questions.
+/// A session that only reads `data_version`, which counts the commits of other connections that
+/// this very session has noticed. It holds no lock between two reads.
 #[derive(Default)]
 pub(super) struct VersionSession(Mutex<OpenVersion>);
 
 #[derive(Default)]
 struct OpenVersion {
     session: Option<(Session, Option<FileIdentity>)>,
-    /// How many sessions were opened: each counts for itself.
+    /// Number of sessions opened, because each counts for itself.
     opened: u64,
 }
 

@@ -13,12 +13,13 @@ use wayleave_store::{ReceiverGone, StoreError};
 use super::writers::{Transaction, WriterWatch};
 use crate::read_task::StopCondition;
 
-/// How often the files are inspected.
+/// Interval between inspections of the files.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long a read may delay a program that is ready to write. Most programs wait for five seconds
-/// in all.
+/// Maximum time that a read may delay a program that is ready to write. Most programs wait for five
+/// seconds in all.
 pub(super) const MAX_WRITER_WAIT: Duration = Duration::from_secs(1);
-/// The most bytes one read may write to temporary files, as sorts and groups of many rows do.
+/// Maximum number of bytes that one read may write to temporary files, as sorts and groups of many
+/// rows do.
 pub(super) const MAX_TEMP_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Watches one read, on the thread that reads.

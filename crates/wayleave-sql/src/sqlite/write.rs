@@ -1,4 +1,4 @@
-//! Writing SQLite: one writer at a time, on a blocking thread.
+//! Writes to SQLite: one writer at a time, on a blocking thread.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,13 +30,13 @@ use crate::compile::PlanParts;
 use crate::compile::sql::Placeholder;
 use crate::compile::{Bind, Shape, Sql, Tables, compile};
 use crate::read_task::{StoreOptions, no_table};
-use crate::values::{self, not_as_selected, scalar};
+use crate::values::{self, scalar, unexpected_answer};
 use crate::write::statements::WriteDialect;
-use crate::write::{CommitFault, Ran, WriteFault, WriteSession, steps};
+use crate::write::{CommitFault, StatementOutcome, WriteFault, WriteSession, steps};
 
-/// Virtual machine steps between two looks at the clock.
+/// Virtual machine steps between two checks of the clock.
 const STEPS_PER_CHECK: i32 = 1_000;
-/// The longest single wait for another writer.
+/// Maximum time of a single wait for another writer.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(250);
 /// Maximum number of prepared statements in a session.
 const MAX_STATEMENTS: usize = 64;
@@ -82,7 +82,7 @@ impl WriteDialect for SqliteDialect {
 pub(crate) struct SqliteWriter {
     file: File,
     options: StoreOptions,
-    /// The one session; nobody else could write at the same time.
+    /// The one session, because a file has one writer at a time.
     session: Arc<Mutex<Option<Session>>>,
 }
 
@@ -169,20 +169,20 @@ fn perform(
             WriteFault::NoKeys if write.idempotency().is_none() => {
                 write.refused_by(StoreRule::Check, &rules).into()
             }
-            WriteFault::NoKeys => AuthorizedWrite::keeps_no_keys().into(),
+            WriteFault::NoKeys => AuthorizedWrite::no_idempotency_table().into(),
             WriteFault::Overtaken | WriteFault::Store(StoreError::Locked { .. })
                 if Instant::now() < context.deadline =>
             {
                 continue;
             }
-            WriteFault::Overtaken => AuthorizedWrite::overtaken().into(),
+            WriteFault::Overtaken => AuthorizedWrite::serialization_conflict().into(),
             WriteFault::Store(error) => error.into(),
         });
     }
 }
 
 fn attempt(session: &mut Session, write: &AuthorizedWrite) -> Result<WriteOutcome, CommitFault> {
-    // Every step of a session of ours is done when it returns.
+    // The futures of this session never wait: each is ready when first polled.
     futures::executor::block_on(async {
         let done = async {
             session.begin().await?;
@@ -208,7 +208,7 @@ struct Session {
     identity: Option<FileIdentity>,
     is_wide: bool,
     limit: Duration,
-    /// Shapes and rules of tables, of one version of the schema.
+    /// Shapes and rules of tables at one version of the schema.
     shapes: HashMap<String, Arc<Shape<Affinity>>>,
     rules: HashMap<String, Arc<TableRules>>,
     version: Option<i64>,
@@ -263,7 +263,7 @@ impl Session {
         prepared.raw_execute().map(drop)
     }
 
-    /// Forgets the shapes of another version of the schema. Called in the transaction.
+    /// Drops the shapes and rules of another schema version. Called in the transaction.
     fn follow_schema(&mut self) -> Result<(), StoreError> {
         let version = self
             .connection
@@ -364,7 +364,7 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<bool> {
     Ok(encoding != "UTF-8")
 }
 
-/// Allows rows to be read and written, and nothing of the schema to be changed.
+/// Allows reading and writing rows, but no change of the schema.
 fn allow(asked: AuthContext<'_>) -> Authorization {
     let allowed = match asked.action {
         AuthAction::Select
@@ -374,7 +374,7 @@ fn allow(asked: AuthContext<'_>) -> Authorization {
         AuthAction::Insert { table_name }
         | AuthAction::Delete { table_name }
         | AuthAction::Update { table_name, .. } => {
-            // The counter of generated keys is SQLite's own to write.
+            // SQLite itself writes the counter of generated keys.
             !table_name.starts_with("sqlite_") || table_name == "sqlite_sequence"
         }
         AuthAction::Pragma {
@@ -440,19 +440,23 @@ impl WriteSession for Session {
         Ok(found)
     }
 
-    async fn run(&mut self, statement: Sql, returned: &[Column]) -> Result<Ran, WriteFault> {
+    async fn run(
+        &mut self,
+        statement: Sql,
+        returned: &[Column],
+    ) -> Result<StatementOutcome, WriteFault> {
         let failed = |error| self.fault(&error);
         let (text, binds) = statement.render(Placeholder::NumberedQuestion);
         let prepared = self.connection.prepare_cached(&text);
         let mut prepared = prepared.map_err(failed)?;
-        let mut ran = Ran::default();
+        let mut ran = StatementOutcome::default();
         let mut rows = prepared.query(params_from_iter(&binds)).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
             ran.returned.clear();
             for (place, column) in returned.iter().enumerate() {
                 let told = cell(row.get_ref(place).map_err(failed)?);
                 let value = scalar(column.datatype, told);
-                ran.returned.push(value.ok_or_else(not_as_selected)?);
+                ran.returned.push(value.ok_or_else(unexpected_answer)?);
             }
         }
         drop(rows);
@@ -480,7 +484,7 @@ impl WriteSession for Session {
     async fn commit(&mut self) -> Result<(), CommitFault> {
         self.control("COMMIT").map_err(|error| {
             let fault = self.fault(&error);
-            // Nothing is committed while another reads; and then the transaction is still open.
+            // A commit fails while another program reads, and leaves the transaction open.
             let _ = self.control("ROLLBACK");
             CommitFault::RolledBack(fault)
         })

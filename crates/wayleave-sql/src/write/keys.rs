@@ -1,17 +1,17 @@
-//! Idempotency keys, kept in the source itself, in the transaction of their write.
+//! Idempotency keys, stored in the source itself, in the transaction of their write.
 
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
 use wayleave_plan::write::AuthorizedWrite;
 use wayleave_store::{StoreError, WriteOutcome};
 
-use super::{Ran, WriteFault, WriteSession};
+use super::{StatementOutcome, WriteFault, WriteSession};
 use crate::compile::{Bind, Sql};
 
 /// The table of idempotency keys, in the schema of the tables that are written.
 pub(crate) const TABLE: &str = "wayleave_writes";
 
-/// The statement that makes the table, for an operator to run.
+/// The statement that creates the table, for an operator to run.
 pub fn idempotency_table(kind: SourceKind, schema: Option<&str>) -> Option<String> {
     let quote = match kind {
         SourceKind::Sqlite | SourceKind::Postgres => '"',
@@ -41,7 +41,7 @@ pub fn idempotency_table(kind: SourceKind, schema: Option<&str>) -> Option<Strin
     ))
 }
 
-/// What an earlier call with the same key did, where there was one.
+/// The outcome of an earlier call with the same key, if there was one.
 pub(super) async fn replay<S: WriteSession>(
     session: &mut S,
     write: &AuthorizedWrite,
@@ -80,7 +80,7 @@ pub(super) async fn replay<S: WriteSession>(
     }))
 }
 
-/// Keeps the key of a write that is about to be committed.
+/// Stores the key of a write that is about to be committed.
 pub(super) async fn remember<S: WriteSession>(
     session: &mut S,
     write: &AuthorizedWrite,
@@ -102,14 +102,14 @@ pub(super) async fn remember<S: WriteSession>(
     statement.add(Sql::joined(values, ", "));
     statement.push(")");
     match session.run(statement, &[]).await {
-        Ok(Ran { .. }) => Ok(()),
-        // Another call with the same key was quicker: its outcome is found next time.
+        Ok(StatementOutcome { .. }) => Ok(()),
+        // A concurrent call with the same key was quicker: the next attempt finds its outcome.
         Err(WriteFault::Rule(_)) => Err(WriteFault::Overtaken),
         Err(other) => Err(no_table(write, other)),
     }
 }
 
-/// The table, in the schema of the table that is written.
+/// The table of idempotency keys, in the schema of the written table.
 async fn table<S: WriteSession>(
     session: &mut S,
     write: &AuthorizedWrite,
@@ -123,12 +123,12 @@ async fn table<S: WriteSession>(
 
 fn no_table(_: &AuthorizedWrite, fault: WriteFault) -> WriteFault {
     match fault {
-        WriteFault::NoKeys => AuthorizedWrite::keeps_no_keys().into(),
+        WriteFault::NoKeys => AuthorizedWrite::no_idempotency_table().into(),
         other => other,
     }
 }
 
-/// The table holds what we did not write.
+/// The error for a row of the table that we did not write.
 fn not_ours() -> StoreError {
     StoreError::Unsupported {
         what: "idempotency keys that Wayleave did not write",

@@ -14,43 +14,43 @@ use wayleave_store::{
 
 use super::rules_cache::RulesCache;
 use super::statements::WriteDialect;
-use super::{CommitFault, Ran, WriteFault, WriteSession, steps};
+use super::{CommitFault, StatementOutcome, WriteFault, WriteSession, steps};
 use crate::compile::PlanParts;
 use crate::compile::{Shape, Sql, Tables};
 use crate::pool::{Pool, Slot};
 use crate::pooled_store::ServerDriver;
 use crate::read_task::{Shapes, StoreOptions, may_have_changed};
 
-/// How often a write that others overtook is tried.
+/// Maximum number of attempts at a write that other transactions overtake.
 const MAX_ATTEMPTS: u32 = 12;
 /// The pause before the second attempt; it doubles, up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(4);
 const MAX_PAUSE: Duration = Duration::from_millis(250);
-/// How long a commit may take, whatever the deadline: nobody knows how an abandoned one ends.
+/// Maximum time of a commit, whatever the deadline: the outcome of an abandoned commit is unknown.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What one kind of server does to write.
+/// The write operations of one kind of server.
 pub(crate) trait WriteDriver: ServerDriver {
-    /// How statements are written.
+    /// The dialect of writing statements.
     type Dialect: WriteDialect<Kind = Self::Kind> + Send + Sync;
 
-    /// How statements of a session are written.
+    /// The dialect of the statements of a session.
     fn write_dialect(session: &Self::Session) -> Self::Dialect;
 
-    /// Prepares a new session, which belongs to writes alone.
+    /// Prepares a new session, which is used for writes only.
     fn prepare_writer(
         &self,
         session: &mut Self::Session,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Whether a write to a table can be rolled back.
+    /// Refuses a table whose writes cannot be rolled back.
     fn check_table(
         &self,
         session: &mut Self::Session,
         shape: &Shape<Self::Kind>,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// What the server enforces on a table by itself.
+    /// The constraints that the server enforces on a table.
     fn rules(
         &self,
         session: &mut Self::Session,
@@ -75,15 +75,15 @@ pub(crate) trait WriteDriver: ServerDriver {
         session: &mut Self::Session,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Runs a statement that writes.
+    /// Runs a writing statement.
     fn run(
         &self,
         session: &mut Self::Session,
         statement: Sql,
         returned: &[Column],
-    ) -> impl Future<Output = Result<Ran, WriteFault>> + Send;
+    ) -> impl Future<Output = Result<StatementOutcome, WriteFault>> + Send;
 
-    /// Reads the texts of one row.
+    /// Reads one row as texts.
     fn texts(
         &self,
         session: &mut Self::Session,
@@ -126,7 +126,7 @@ impl<S: WriteDriver> PooledWriter<S> {
         Ok(session)
     }
 
-    /// One attempt. A session whose transaction ended is returned with the outcome.
+    /// Makes one attempt. Returns the session with the outcome if its transaction has ended.
     async fn attempt(
         &self,
         session: S::Session,
@@ -142,7 +142,7 @@ impl<S: WriteDriver> PooledWriter<S> {
             steps(&mut session, write).await
         };
         let stopped = tokio::select! {
-            // Work that is done wins over a stop that comes at the same time.
+            // Finished work wins over a simultaneous stop.
             biased;
             done = work => Ok(done),
             () = context.cancel.cancelled() => Err(StoreError::Cancelled),
@@ -218,7 +218,7 @@ impl<S: WriteDriver> PooledWriter<S> {
                 }
             }
         }
-        Err(AuthorizedWrite::overtaken().into())
+        Err(AuthorizedWrite::serialization_conflict().into())
     }
 
     async fn told(
@@ -230,17 +230,17 @@ impl<S: WriteDriver> PooledWriter<S> {
         match fault {
             WriteFault::Refused(refusal) => refusal.into(),
             WriteFault::Rule(rule) => {
-                // It may be one that was made meanwhile.
+                // The violated rule may be newer than the cached ones.
                 self.rules.forget(write.target());
                 let rules = self.rules_after(slot, write).await.unwrap_or_default();
                 write.refused_by(rule, &rules).into()
             }
-            WriteFault::Overtaken => AuthorizedWrite::overtaken().into(),
+            WriteFault::Overtaken => AuthorizedWrite::serialization_conflict().into(),
             // A table that a trigger names is missing.
             WriteFault::NoKeys if write.idempotency().is_none() => write
                 .refused_by(StoreRule::Check, &TableRules::default())
                 .into(),
-            WriteFault::NoKeys => AuthorizedWrite::keeps_no_keys().into(),
+            WriteFault::NoKeys => AuthorizedWrite::no_idempotency_table().into(),
             WriteFault::Store(error) => error.into(),
         }
     }
@@ -262,7 +262,7 @@ impl<S: WriteDriver> PooledWriter<S> {
     }
 }
 
-/// Up to twice a pause, so that those who collided do not meet again.
+/// One to two times a pause, at random, so that writes that collided do not meet again.
 fn jittered(pause: Duration) -> Duration {
     use std::hash::{BuildHasher as _, Hasher as _, RandomState};
     let random = RandomState::new().build_hasher().finish() % 1_000;
@@ -287,7 +287,7 @@ impl<S: WriteDriver> Writer for PooledWriter<S> {
     }
 }
 
-/// A session of a server, in a write.
+/// A server session during a write.
 struct ServerSession<'a, S: WriteDriver> {
     writer: &'a PooledWriter<S>,
     session: S::Session,
@@ -351,7 +351,11 @@ impl<S: WriteDriver> WriteSession for ServerSession<'_, S> {
         Ok(found)
     }
 
-    async fn run(&mut self, statement: Sql, returned: &[Column]) -> Result<Ran, WriteFault> {
+    async fn run(
+        &mut self,
+        statement: Sql,
+        returned: &[Column],
+    ) -> Result<StatementOutcome, WriteFault> {
         let driver = &self.writer.driver;
         driver.run(&mut self.session, statement, returned).await
     }

@@ -1,4 +1,4 @@
-//! Rules of tables that a server keeps, for a short while.
+//! Caches the rules that a server enforces on tables, for a short while.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use wayleave_plan::plan::Target;
 use wayleave_plan::write::TableRules;
 
-/// How long rules are believed. One that is made meanwhile is not known until then, or until it
-/// refuses a write.
+/// Maximum age of cached rules. A newer rule is unknown until then, or until it refuses a write.
 const MAX_AGE: Duration = Duration::from_secs(10);
 
-/// Tables by schema and name.
+/// A table by schema and name.
 type Key = (Option<String>, String);
 
 /// Rules by table, with the time when they were read.

@@ -1,4 +1,5 @@
-//! The statements of a write. Identifiers are the plan's own, quoted; every value is bound.
+//! Compiles the statements of a write. Identifiers come from the plan and are quoted; every value
+//! is bound.
 
 use wayleave_plan::plan::{Column, Predicate};
 use wayleave_plan::value::Value;
@@ -8,20 +9,20 @@ use wayleave_store::StoreError;
 use crate::compile::predicate::filter;
 use crate::compile::{Dialect, Sql, Tables};
 
-/// What one dialect writes to change a table.
+/// The SQL with which one dialect changes a table.
 pub(crate) trait WriteDialect: Dialect {
-    /// A value as a column takes it.
+    /// A value in the form that a column accepts.
     fn assigned(&self, column: &Column, kind: &Self::Kind, value: &Value) -> Sql;
 
-    /// A column of a row that was inserted, as it is returned; `None` where rows are not returned.
+    /// A column of an inserted row in a `RETURNING` list; `None` if the store returns no rows.
     fn returned(&self, name: Sql) -> Option<Sql>;
 
-    /// The beginning of a deletion.
+    /// The beginning of a `DELETE` statement.
     fn delete_from(&self) -> &'static str {
         "DELETE FROM "
     }
 
-    /// The end of an insertion without any value.
+    /// The end of an `INSERT` statement without values.
     fn no_values(&self) -> &'static str {
         " DEFAULT VALUES"
     }
@@ -61,7 +62,7 @@ pub(crate) fn insert<D: WriteDialect>(
     Ok(sql)
 }
 
-/// `UPDATE …` of the one record, if it still is what the grant shows.
+/// `UPDATE …` of the one record, if the grant still shows it.
 pub(crate) fn update<D: WriteDialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
@@ -87,7 +88,7 @@ pub(crate) fn update<D: WriteDialect>(
     Ok(sql)
 }
 
-/// `DELETE …` of the one record, if it still is what the grant shows.
+/// `DELETE …` of the one record, if the grant still shows it.
 pub(crate) fn delete<D: WriteDialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,

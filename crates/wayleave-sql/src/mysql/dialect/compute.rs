@@ -1,22 +1,22 @@
-//! Formulas.
+//! Arithmetic of the MySQL and MariaDB dialect.
 
 use wayleave_model::expression::{Arithmetic, Formula, QUOTIENT_DIGITS};
 use wayleave_model::mapping::{AggregateOp, Datatype};
-use wayleave_plan::plan::{Column, TextPlace};
+use wayleave_plan::plan::{Column, TextMatch};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
 use super::super::digits::{self, Digits, QUOTIENT_SCALE};
 use super::super::repertoire::Repertoire;
 use super::super::types::Kind;
-use super::{DIGITS, MysqlDialect, SCALE, bytes_operand};
-use crate::compile::compute::{Compute, DigitLimit, Kinds, Magnitude, folded_bytes};
+use super::{MAX_DECIMAL_DIGITS, MAX_SCALE, MysqlDialect, bytes_operand};
+use crate::compile::compute::{Compute, DigitLimit, KindLookup, Magnitude, folded_bytes};
 use crate::compile::dialect::Dialect;
 use crate::compile::formula::sign;
 use crate::compile::sql::{Bind, Sql};
 
-/// Matches a text with a character that a server may fold otherwise than plans do: any but those of the
-/// folded blocks, and of some that have no capitals.
+/// Matches a text with a character that a server may fold differently from plans: any outside the
+/// folded blocks and some blocks without capitals.
 const FOLDED_DIFFERENTLY: &str = r"(?-i)[^\x{0}-\x{12F}\x{131}-\x{17F}\x{374}-\x{3CE}\x{400}-\x{45F}\x{590}-\x{FFF}\x{1E00}-\x{1E95}\x{1EA0}-\x{1EF9}\x{2000}-\x{20CF}\x{3000}-\x{9FFF}\x{AC00}-\x{D7A3}\x{1F300}-\x{1FAFF}]";
 
 impl Compute for MysqlDialect {
@@ -37,8 +37,8 @@ impl Compute for MysqlDialect {
         addend.within("SUM(", ")")
     }
 
-    /// Rounded half away from zero to six digits, in whole millionths. What is divided is a
-    /// multiple of what divides it, since quotients are cut.
+    /// Rounded half away from zero to six digits, in whole millionths. The dividend is a multiple
+    /// of the divisor, because quotients are truncated.
     fn mean_order(&self, column: &Column, addend: Sql) -> Sql {
         if column.datatype == Datatype::Number {
             return addend.within("AVG(", ")");
@@ -72,7 +72,7 @@ impl Compute for MysqlDialect {
     fn formula_kind(
         &self,
         formula: &Formula<Column>,
-        kinds: Kinds<'_, Kind>,
+        kinds: KindLookup<'_, Kind>,
     ) -> Result<Kind, StoreError> {
         match self.computed_kind(formula.datatype) {
             Kind::Decimal(_) => digits::digits(formula, kinds).map(Kind::Decimal),
@@ -90,7 +90,7 @@ impl Compute for MysqlDialect {
     fn digit_limit(
         &self,
         formula: &Formula<Column>,
-        kinds: Kinds<'_, Kind>,
+        kinds: KindLookup<'_, Kind>,
     ) -> Result<Option<DigitLimit>, StoreError> {
         digits::limit(formula, kinds)
     }
@@ -136,7 +136,10 @@ impl Compute for MysqlDialect {
     fn constant(&self, datatype: Datatype, value: &Value) -> Sql {
         let decimal = |text: &str| {
             let scale = text.split_once('.').map_or(0, |(_, after)| after.len());
-            let cast = format!(" AS DECIMAL({DIGITS}, {}))", scale.min(SCALE));
+            let cast = format!(
+                " AS DECIMAL({MAX_DECIMAL_DIGITS}, {}))",
+                scale.min(MAX_SCALE)
+            );
             Sql::bind(Bind::Text(text.to_owned())).within("CAST(", &cast)
         };
         match value {
@@ -167,7 +170,7 @@ impl Compute for MysqlDialect {
         }
     }
 
-    /// Quotients are cut, so rounding one that has more digits is rounding what it stands for.
+    /// Quotients are truncated, so rounding one with more digits gives the rounded exact quotient.
     fn arithmetic(&self, datatype: Datatype, op: Arithmetic, left: Sql, right: Sql) -> Sql {
         if op != Arithmetic::Divide {
             return Sql::joined([left, right], sign(op)).within("(", ")");
@@ -178,7 +181,7 @@ impl Compute for MysqlDialect {
         }
         let left = left.within(
             "CAST(",
-            &format!(" AS DECIMAL({DIGITS}, {QUOTIENT_SCALE}))"),
+            &format!(" AS DECIMAL({MAX_DECIMAL_DIGITS}, {QUOTIENT_SCALE}))"),
         );
         Sql::joined([left, right], sign(op)).within("ROUND(", &format!(", {QUOTIENT_DIGITS})"))
     }
@@ -195,8 +198,8 @@ impl Compute for MysqlDialect {
         ("1", "0")
     }
 
-    /// The server folds letters that plans do not, and which they are is its version's. A text that may
-    /// hold one has its letters replaced one by one, as bytes.
+    /// The server folds letters that plans do not, and which ones depends on its version. A text
+    /// that may hold one has its letters replaced one by one, as bytes.
     fn folded(&self, text: Sql) -> Sql {
         let mut bytes = text.clone().within("CAST(", " AS BINARY)");
         for (capital, small) in folded_bytes() {
@@ -214,12 +217,12 @@ impl Compute for MysqlDialect {
         sql
     }
 
-    fn like_folded(&self, folded: Sql, text: &str, place: TextPlace) -> Sql {
+    fn like_folded(&self, folded: Sql, text: &str, place: TextMatch) -> Sql {
         let text = bytes_operand(text);
         match place {
-            TextPlace::Whole => Sql::joined([folded, text], " = "),
-            TextPlace::Beginning => Sql::joined([text, folded], ", ").within("LOCATE(", ") = 1"),
-            TextPlace::Anywhere => Sql::joined([text, folded], ", ").within("LOCATE(", ") > 0"),
+            TextMatch::Whole => Sql::joined([folded, text], " = "),
+            TextMatch::Beginning => Sql::joined([text, folded], ", ").within("LOCATE(", ") = 1"),
+            TextMatch::Anywhere => Sql::joined([text, folded], ", ").within("LOCATE(", ") > 0"),
         }
     }
 
@@ -248,14 +251,14 @@ impl Compute for MysqlDialect {
     }
 }
 
-/// A whole number as a decimal: what is computed may be longer than a machine's integer.
+/// An integer as a decimal: a computed value may exceed machine integers.
 fn decimal(integer: Sql) -> Sql {
-    integer.within("CAST(", &format!(" AS DECIMAL({DIGITS}, 0))"))
+    integer.within("CAST(", &format!(" AS DECIMAL({MAX_DECIMAL_DIGITS}, 0))"))
 }
 
-/// What a number of single precision stands for: it rounded to the fewest digits that are still
-/// nearest to it. Six always are few enough, nine always enough. The server has no text of it
-/// with more than six.
+/// The number that a single-precision float stands for: the float rounded to the fewest digits that
+/// are still nearest to it. Six digits are never too many and nine are always enough. The server's
+/// own text has no more than six.
 fn shortest(name: &Sql) -> Sql {
     let rounded = |digits: u8| {
         let mut sql = name.clone().within("ROUND(", "");
@@ -269,7 +272,7 @@ fn shortest(name: &Sql) -> Sql {
         sql.add(rounded(digits));
         sql.add(rounded(digits).within(" AS FLOAT) THEN ", ""));
     }
-    // Zero has no digits.
+    // The logarithm of zero is NULL.
     sql.add(rounded(9).within(" ELSE COALESCE(", ", "));
     sql.add(name.clone().within("", ") END"));
     sql

@@ -1,8 +1,8 @@
-//! Formulas.
+//! Arithmetic of the PostgreSQL dialect.
 
 use wayleave_model::expression::{Arithmetic, QUOTIENT_DIGITS};
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, TextPlace};
+use wayleave_plan::plan::{Column, TextMatch};
 use wayleave_plan::value::{Value, folded_letters};
 
 use super::super::types::{Kind, Order};
@@ -17,7 +17,8 @@ impl Compute for PostgresDialect {
 
     fn addend(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
         match kind {
-            // The shortest text is what the number stands for; its own sum would be as short.
+            // The shortest text is the number that it stands for; a sum of `float4` would be a
+            // `float4` too.
             Kind::Single => Self::text(name).within("", "::float8"),
             _ => self.key(column, kind, name),
         }
@@ -66,7 +67,7 @@ impl Compute for PostgresDialect {
             (Datatype::Integer | Datatype::Decimal, _) => name.within("(", "::numeric)"),
             (Datatype::Number, _) => self.addend(column, kind, name),
             (Datatype::Datetime, Kind::Timestamp) => name.within("(", " AT TIME ZONE 'UTC')"),
-            // Said here, since texts of two collations have none together.
+            // Named here, because texts of two collations have no common one.
             (Datatype::String | Datatype::Iri, _) => {
                 Self::text(name).within("(", " COLLATE \"C\")")
             }
@@ -102,8 +103,8 @@ impl Compute for PostgresDialect {
         }
     }
 
-    /// A quotient has as many digits after the point as what is divided, so it is given so many that
-    /// rounding twice is as rounding once.
+    /// A quotient has as many digits after the point as its dividend, so the dividend is given so
+    /// many that rounding twice gives the same as rounding once.
     fn arithmetic(&self, datatype: Datatype, op: Arithmetic, left: Sql, right: Sql) -> Sql {
         if op != Arithmetic::Divide {
             return Sql::joined([left, right], sign(op)).within("(", ")");
@@ -124,8 +125,8 @@ impl Compute for PostgresDialect {
         ("TRUE", "FALSE")
     }
 
-    /// The letters of ASCII by themselves where there are no others: a table of all is looked through
-    /// for each character.
+    /// A text of ASCII alone is folded by `lower`: `translate` would search its table of all
+    /// letters for each character.
     fn folded(&self, text: Sql) -> Sql {
         if self.encoded {
             return folded_by_character(&text);
@@ -142,7 +143,7 @@ impl Compute for PostgresDialect {
         sql.within("(", ") COLLATE \"C\"")
     }
 
-    fn like_folded(&self, folded: Sql, text: &str, place: TextPlace) -> Sql {
+    fn like_folded(&self, folded: Sql, text: &str, place: TextMatch) -> Sql {
         if text.contains('\0') {
             return Sql::text("1 = 0");
         }
@@ -153,16 +154,16 @@ impl Compute for PostgresDialect {
             typed(Bind::Text(text.to_owned()), "::text")
         };
         match place {
-            TextPlace::Whole => Sql::joined([folded, text], " = "),
-            TextPlace::Beginning if self.encoded => {
+            TextMatch::Whole => Sql::joined([folded, text], " = "),
+            TextMatch::Beginning if self.encoded => {
                 let beginning = folded.within("substring(", &format!(" FROM 1 FOR {length})"));
                 Sql::joined([beginning, text], " = ")
             }
-            TextPlace::Anywhere if self.encoded => {
+            TextMatch::Anywhere if self.encoded => {
                 Sql::joined([text, folded], " IN ").within("position(", ") > 0")
             }
-            TextPlace::Beginning => Sql::joined([folded, text], ", ").within("starts_with(", ")"),
-            TextPlace::Anywhere => Sql::joined([folded, text], ", ").within("strpos(", ") > 0"),
+            TextMatch::Beginning => Sql::joined([folded, text], ", ").within("starts_with(", ")"),
+            TextMatch::Anywhere => Sql::joined([folded, text], ", ").within("strpos(", ") > 0"),
         }
     }
 
@@ -187,15 +188,15 @@ impl Compute for PostgresDialect {
 
     fn extreme_value(&self, column: &Column, kind: &Kind, extreme: Sql) -> Sql {
         match (column.datatype, kind) {
-            // A key of text is one already.
+            // A text key is in that form already.
             (Datatype::String | Datatype::Iri, _) => extreme,
             _ => self.operand(column, kind, extreme),
         }
     }
 }
 
-/// A folded text as bytes of UTF-8, character by character: an encoding that has not every letter
-/// cannot be told the table of all.
+/// A folded text as bytes of UTF-8, character by character: an encoding that lacks some letters
+/// cannot represent the table of all.
 fn folded_by_character(text: &Sql) -> Sql {
     let list = |letters: Vec<String>| {
         typed(Bind::Text(letters.join(",")), "::text").within("string_to_array(", ", ',')")

@@ -1,8 +1,8 @@
-//! Formulas.
+//! Arithmetic of the SQLite dialect.
 
 use wayleave_model::expression::{Arithmetic, Formula, Node};
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, Comparison, TextPlace};
+use wayleave_plan::plan::{Column, Comparison, TextMatch};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
@@ -16,7 +16,7 @@ use crate::compile::formula::sign;
 use crate::compile::sql::{Bind, Sql};
 
 impl SqliteDialect {
-    /// What a formula gives, compared with a value.
+    /// Compares the result of a formula with a value.
     pub(super) fn compare_computed(
         &self,
         column: &Column,
@@ -47,7 +47,7 @@ impl Compute for SqliteDialect {
     fn addend(&self, column: &Column, kind: &Affinity, name: Sql) -> Sql {
         match column.datatype {
             _ if *kind == Affinity::Computed => name,
-            // A cast would take any text for a number, and a sum any number for a whole one.
+            // A cast would accept any text as a number, and a sum any number as an integer.
             Datatype::Number => unless_typed("real", functions::NUMBER, name),
             Datatype::Integer => unless_typed("integer", functions::INTEGER, name),
             _ => name,
@@ -91,7 +91,7 @@ impl Compute for SqliteDialect {
             Datatype::Number => call(functions::NUMBER, name),
             Datatype::Boolean => call(functions::BOOLEAN, name),
             Datatype::Datetime => call(functions::DATETIME, name),
-            // Exact numbers are read where they are computed with.
+            // Exact numbers are decoded by the function that computes with them.
             Datatype::Integer | Datatype::Decimal | Datatype::Date | Datatype::Json => name,
         }
     }
@@ -121,7 +121,7 @@ impl Compute for SqliteDialect {
         }
     }
 
-    /// Exact arithmetic is [`exact`](Self::exact); this is of floats.
+    /// Float arithmetic; exact arithmetic is in [`exact`](Self::exact).
     fn arithmetic(&self, _: Datatype, op: Arithmetic, left: Sql, right: Sql) -> Sql {
         let right = match op {
             Arithmetic::Divide => right.within("NULLIF(", ", 0)"),
@@ -162,12 +162,12 @@ impl Compute for SqliteDialect {
         call(functions::FOLD, text)
     }
 
-    fn like_folded(&self, folded: Sql, text: &str, place: TextPlace) -> Sql {
+    fn like_folded(&self, folded: Sql, text: &str, place: TextMatch) -> Sql {
         let text = Sql::bind(Bind::Text(text.to_owned()));
         match place {
-            TextPlace::Whole => Sql::joined([folded, text], " = ").within("", " COLLATE BINARY"),
-            TextPlace::Beginning => Sql::joined([folded, text], ", ").within("instr(", ") = 1"),
-            TextPlace::Anywhere => Sql::joined([folded, text], ", ").within("instr(", ") > 0"),
+            TextMatch::Whole => Sql::joined([folded, text], " = ").within("", " COLLATE BINARY"),
+            TextMatch::Beginning => Sql::joined([folded, text], ", ").within("instr(", ") = 1"),
+            TextMatch::Anywhere => Sql::joined([folded, text], ", ").within("instr(", ") > 0"),
         }
     }
 
@@ -197,7 +197,7 @@ impl Compute for SqliteDialect {
             Datatype::Datetime if *kind == Affinity::Computed => extreme,
             Datatype::Datetime if !self.is_raw(column, *kind) => extreme,
             Datatype::Datetime => call(functions::DATETIME, extreme),
-            // The least or greatest is a key there, which a program reads.
+            // The minimum or maximum is a decimal key there, which a program decodes.
             Datatype::Integer | Datatype::Decimal if !kind.holds_numbers() => {
                 let program = Sql::bind(Bind::Text("0".to_owned()));
                 call(functions::COMPUTE, Sql::joined([program, extreme], ", "))

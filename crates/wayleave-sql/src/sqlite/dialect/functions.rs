@@ -17,8 +17,8 @@ pub(crate) const NUMBER: &str = "wayleave_number";
 pub(crate) const DATETIME: &str = "wayleave_datetime";
 /// A text or number as bytes that sort as decimals do.
 pub(crate) const DECIMAL: &str = "wayleave_decimal";
-/// The beginning of a long value, as [`Dialect::preview`] says. Of SQLite's own functions each
-/// would have the whole value read once more.
+/// The preview of a long value, as [`Dialect::preview`] defines it. Each of SQLite's own functions
+/// would read the whole value once more.
 ///
 /// [`Dialect::preview`]: crate::compile::Dialect::preview
 pub(crate) const PREVIEW: &str = "wayleave_preview";
@@ -33,12 +33,12 @@ pub(crate) const MEAN: &str = "wayleave_mean";
 /// A floating-point number as answers round it.
 pub(crate) const ROUNDED: &str = "wayleave_rounded";
 
-/// A text with the letters that plans fold as small ones.
+/// A text folded to small letters by the rules of plans.
 pub(crate) const FOLD: &str = "wayleave_fold";
 /// A floating-point number, or NULL where it is not finite.
 pub(crate) const FINITE: &str = "wayleave_finite";
-/// What a program of exact arithmetic gives: `(program, argument, …)`. An integer where it fits one,
-/// else text.
+/// The result of a program of exact arithmetic: `(program, argument, …)`. An integer if it fits
+/// one, else text.
 pub(crate) const COMPUTE: &str = "wayleave_compute";
 
 /// All of them, for the authorizer.

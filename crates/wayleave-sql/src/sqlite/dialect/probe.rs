@@ -16,10 +16,10 @@ use super::form::Form;
 use super::raw_domain::{RawDomain, possible};
 use crate::compile::dialect::Dialect;
 use crate::compile::joins::left_joins;
-use crate::compile::predicate::{Measured, condition, conditions, where_all};
+use crate::compile::predicate::{MeasureInputs, condition, conditions, where_all};
 use crate::compile::sql::Sql;
 use crate::compile::{Output, Statement, Tables, keyset};
-use crate::plan_columns::granting;
+use crate::plan_columns::grant_columns;
 
 /// A column whose raw domain is worth a probe.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ pub(crate) struct Probe {
     pub(crate) column: Column,
     /// The equalities an index needs before it orders by the column; all hold for every row read.
     pub(crate) equal: Vec<Predicate>,
-    /// A partial index of the values that do not have a form.
+    /// A partial index of the values that do not match a form.
     pub(crate) odd: Option<(String, Form)>,
 }
 
@@ -55,10 +55,10 @@ impl DomainProbe {
     }
 }
 
-/// Compiles the probe of raw domains. It looks only at rows that the grant shows, so that hidden rows do
-/// not change how a read runs; for a column that the grant itself filters by, it looks at all rows.
-/// The statement reads the table even without a probe, since it also holds the snapshot for what
-/// follows.
+/// Compiles the probe of raw domains. It looks only at rows that the grant shows, so that hidden
+/// rows do not change how a read runs; for a column that the grant itself filters by, it looks at
+/// all rows. The statement reads the table even without a probe, since it also holds the snapshot
+/// for what follows.
 pub(crate) fn facts(
     tables: &Tables<Affinity>,
     probes: &[Probe],
@@ -67,7 +67,7 @@ pub(crate) fn facts(
     let dialect = SqliteDialect::default();
     let seen = granted(&dialect, tables, predicate)?;
     let seen_by = |column: &Column| {
-        let decides = granting(predicate).contains(&column);
+        let decides = grant_columns(predicate).contains(&column);
         seen.clone().filter(|_| !decides)
     };
     let from = tables.from(&dialect)?;
@@ -154,7 +154,7 @@ pub(crate) fn doubtful<'a>(
     plan.order.iter().zip(values).filter_map(doubtful).collect()
 }
 
-/// What these columns hold in the row that a page begins after.
+/// Reads these columns in the cursor's row.
 pub(crate) fn cursor_probe(
     dialect: &SqliteDialect,
     tables: &Tables<Affinity>,
@@ -204,8 +204,8 @@ pub(crate) fn count(
     })
 }
 
-/// How many of a page's rows there are, up to its limit, and the last time among those that come
-/// first by the raw values of the order's first column: what has a later one is not on the page.
+/// Counts the rows of a page, up to its limit, and finds the last time among those that come first
+/// by the raw values of the order's first column: a row with a later time is not on the page.
 pub(crate) fn edge<'a>(
     dialect: &SqliteDialect,
     tables: &Tables<Affinity>,
@@ -226,7 +226,7 @@ pub(crate) fn edge<'a>(
         tables,
         joins,
         &plan.predicate,
-        &Measured::default(),
+        &MeasureInputs::default(),
     )?);
     let last = if first.descending { "MIN(k)" } else { "MAX(k)" };
     let mut sql = key.within(

@@ -1,8 +1,8 @@
-//! Exact arithmetic as one call of a function of ours.
+//! Exact arithmetic as one call of a SQL function of ours.
 //!
 //! SQLite has no exact decimals, so a formula of them is computed by a program: words in reverse
-//! Polish notation that a function reads once for a statement. `0`, `1`, … push an argument, `=12.5`
-//! a constant; `+`, `-`, `*` and `/` take two values; `r2` rounds one.
+//! Polish notation, which a function parses once per statement. `0`, `1`, … push an argument,
+//! `=12.5` a constant; `+`, `-`, `*` and `/` take two values; `r2` rounds one.
 
 use wayleave_model::expression::{Arithmetic, Formula, Literal, Node};
 use wayleave_model::mapping::Datatype;
@@ -14,7 +14,7 @@ use super::expression::call;
 use super::functions;
 use crate::compile::sql::{Bind, Sql};
 
-/// A program, while it is written.
+/// A program under construction.
 #[derive(Default)]
 pub(super) struct Program {
     words: Vec<String>,
@@ -22,7 +22,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Adds a formula; `part` writes what is no exact arithmetic.
+    /// Adds a formula; `part` compiles operands that are not exact arithmetic.
     pub(super) fn add(
         &mut self,
         formula: &Formula<Column>,
@@ -39,7 +39,7 @@ impl Program {
                 self.add(value, part)?;
                 self.words.push(format!("r{digits}"));
             }
-            // A whole number is a decimal.
+            // An integer is a decimal already.
             Node::Convert(inner) if inner.datatype == Datatype::Integer => self.add(inner, part)?,
             _ => {
                 let argument = part(formula)?;
@@ -62,9 +62,9 @@ impl Program {
     }
 }
 
-/// A program that was read.
+/// A parsed program.
 #[derive(Debug)]
-pub(crate) struct Steps(Vec<Step>);
+pub(crate) struct ExactProgram(Vec<Step>);
 
 #[derive(Debug)]
 enum Step {
@@ -74,8 +74,8 @@ enum Step {
     Round(u32),
 }
 
-impl Steps {
-    /// Reads a program; `None` where it is none.
+impl ExactProgram {
+    /// Parses a program; `None` if it is not one.
     pub(crate) fn read(program: &str) -> Option<Self> {
         let step = |word: &str| {
             Some(match word {
@@ -94,8 +94,8 @@ impl Steps {
         steps.map(Self)
     }
 
-    /// Runs it. The result is `None` where an argument is NULL, or a divisor zero; the error is that of
-    /// an argument.
+    /// Runs the program. The result is `None` if an argument is NULL or a divisor is zero; an error
+    /// comes from an argument.
     pub(crate) fn run<E>(
         &self,
         argument: impl Fn(usize) -> Result<Option<Exact>, E>,
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_program_is_run_as_it_is_written() {
         let run = |program: &str, given: &[Option<&str>]| {
-            let steps = Steps::read(program).unwrap();
+            let steps = ExactProgram::read(program).unwrap();
             let argument = |place: usize| {
                 let text = given.get(place).copied().flatten();
                 Ok::<_, ()>(text.map(|text| text.parse().unwrap()))
@@ -145,6 +145,6 @@ mod tests {
         assert_eq!(run("0 =3 / r2", &given).as_deref(), Some("0.83"));
         assert_eq!(run("0 2 +", &given), None);
         assert_eq!(run("0 =0 /", &given), None);
-        assert!(Steps::read("0 ? 1").is_none());
+        assert!(ExactProgram::read("0 ? 1").is_none());
     }
 }

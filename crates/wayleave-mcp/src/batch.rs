@@ -1,14 +1,14 @@
 //! JSON-RPC batches: several messages in one array. Only the revision 2025-03-26 has them.
 //!
-//! A batch is taken apart where it arrives. Each of its messages is observed, charged and carried
-//! out like one that comes alone, and the answers are sent in one array. A request of a batch has no
-//! stream: it is carried out without a channel to its client besides the answer.
+//! The transport splits a batch on arrival. Each message is observed, charged and carried out like
+//! a single one, and the answers are sent as one array. A request of a batch has no stream: its
+//! answer is its only channel to the client.
 
 use serde_json::value::RawValue;
 
 use crate::{RpcError, client_session::ClientSession, sdk::model::ProtocolVersion};
 
-/// Messages in a batch.
+/// Maximum number of messages in a batch.
 pub(crate) const MAX_BATCH_MESSAGES: usize = 64;
 
 /// Whether the client of a session may send batches.
@@ -17,7 +17,7 @@ pub(crate) fn is_agreed(session: Option<&ClientSession>) -> bool {
     client.is_some_and(|client| client.protocol_version == ProtocolVersion::V_2025_03_26)
 }
 
-/// The messages of a batch; none if it has none, or too many.
+/// Splits a batch into its messages; `None` if it is invalid, empty or too large.
 pub(crate) fn members(batch: &[u8]) -> Option<Vec<&[u8]>> {
     let members: Vec<&RawValue> = serde_json::from_slice(batch).ok()?;
     let is_fit = (1..=MAX_BATCH_MESSAGES).contains(&members.len());
@@ -33,7 +33,7 @@ pub(crate) fn not_in_batch() -> RpcError {
     )
 }
 
-/// The array of these answers.
+/// Joins answers into a JSON array.
 pub(crate) fn joined(answers: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut array = vec![b'['];
     for (at, answer) in answers.iter().enumerate() {

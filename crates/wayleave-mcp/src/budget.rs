@@ -19,27 +19,27 @@ use tokio::{
 
 use crate::{RpcError, ToolResult};
 
-/// How long a request waits for its caller's other requests to finish.
+/// Maximum time that a request waits for its caller's other requests to finish.
 const TURN_TIMEOUT: Duration = Duration::from_secs(1);
-/// Requests that may wait, for each one that may run.
+/// Number of requests that may wait, for each one that may run.
 const MAX_WAITING_PER_RUNNING: usize = 4;
 /// Delay suggested to a request that was refused because the queue was full.
-const ROOM_RETRY: Duration = Duration::from_millis(250);
+const QUEUE_RETRY_DELAY: Duration = Duration::from_millis(250);
 
 /// The limits of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
-    /// Requests in a minute, on average.
+    /// Average number of requests per minute.
     pub per_minute: u32,
-    /// Requests allowed at once after a pause.
+    /// Maximum number of requests at once after a pause.
     pub burst: u32,
-    /// Requests under way at once. A few more wait for their turn, for a moment.
+    /// Maximum number of concurrent requests. A few more wait briefly for their turn.
     pub concurrent: usize,
-    /// Streams held open.
+    /// Maximum number of open streams.
     pub streams: usize,
 }
 
-/// What is left of one caller's allowance.
+/// The remaining allowance of one caller.
 ///
 /// ```
 /// use wayleave_mcp::{Allowance, Budget, Caller};
@@ -59,7 +59,7 @@ pub struct Budget {
     streams: Arc<Semaphore>,
 }
 
-/// The refusal of a budget that has nothing left.
+/// The error of a spent budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BudgetExceeded {
     what: &'static str,
@@ -67,7 +67,7 @@ pub(crate) struct BudgetExceeded {
 }
 
 impl Budget {
-    /// A whole allowance, unspent.
+    /// A budget with its whole allowance.
     pub fn new(allowance: Allowance) -> Self {
         let each = 60_000_000_000 / u64::from(allowance.per_minute.max(1));
         Self {
@@ -95,7 +95,7 @@ impl Budget {
         }
         let full = BudgetExceeded {
             what: "too many requests at once",
-            retry_after: ROOM_RETRY,
+            retry_after: QUEUE_RETRY_DELAY,
         };
         let _place = self.waiting.try_acquire().map_err(|_| full)?;
         match timeout(TURN_TIMEOUT, running.acquire_owned()).await {
@@ -104,8 +104,8 @@ impl Budget {
         }
     }
 
-    /// Spends one unit of whatever a program counts with a budget of its own. The error is the time
-    /// to wait for the next.
+    /// Spends one unit of anything that a program limits with a budget of its own. The error is the
+    /// time until the next unit.
     pub fn take(&self) -> Result<(), Duration> {
         self.spend().map_err(|spent| spent.retry_after)
     }
@@ -120,7 +120,7 @@ impl Budget {
         let room = Arc::clone(&self.streams).try_acquire_owned();
         room.map_err(|_| BudgetExceeded {
             what: "too many open streams",
-            retry_after: ROOM_RETRY,
+            retry_after: QUEUE_RETRY_DELAY,
         })
     }
 

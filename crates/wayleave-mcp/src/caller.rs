@@ -73,7 +73,7 @@ impl Caller {
         }
     }
 
-    /// The caller of a transport that asks for no credential.
+    /// The caller of a transport that requires no credential.
     pub fn anonymous() -> Self {
         Self::new("anonymous").with_view("anonymous")
     }

@@ -1,4 +1,4 @@
-//! The caller of a conversation, in its newest authorization.
+//! The caller of a conversation, with its newest authorization.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl CallerCell {
         }))
     }
 
-    /// The caller as of now.
+    /// The current caller.
     pub(crate) fn caller(&self) -> Guard<Arc<Caller>> {
         self.0.caller.load()
     }

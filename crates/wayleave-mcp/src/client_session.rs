@@ -1,4 +1,4 @@
-//! The state a client of the older revisions has between its requests.
+//! The state of a client of the older revisions between its requests.
 //!
 //! It is the whole cost of an idle session. The SDK's machinery for a session is a hundred times as
 //! large, so it is made only when a stream or a call that talks to its client needs it.
@@ -24,10 +24,10 @@ pub(crate) struct ClientSession {
     pub(crate) caller_cell: CallerCell,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) calls: Arc<RunningCalls>,
-    /// The client's `initialize` parameters, in the agreed revision.
+    /// The client's `initialize` parameters, with the negotiated revision.
     client: OnceLock<InitializeRequestParams>,
     log_level: Mutex<LogLevel>,
-    /// The lists as the client was shown them when its session began.
+    /// Fingerprint of the lists when the session began.
     fingerprint: ListFingerprint,
     /// Whether the client has sent `notifications/initialized`.
     is_ready: AtomicBool,
@@ -56,7 +56,7 @@ impl ClientSession {
         }
     }
 
-    /// The client's `initialize` parameters; none before its handshake.
+    /// The client's `initialize` parameters; `None` before its handshake.
     pub(crate) fn client(&self) -> Option<&InitializeRequestParams> {
         self.client.get()
     }
@@ -84,8 +84,8 @@ impl ClientSession {
         self.is_ready.store(true, Ordering::Release);
     }
 
-    /// The listener of a ready client, and the token that ends it; none if the client is not ready
-    /// or has a listener.
+    /// The listener of a ready client, and the token that ends it; `None` if the client is not
+    /// ready or has a listener.
     pub(crate) fn listener(&self, registry: &Registry) -> Option<(Listener, CancellationToken)> {
         if !self.is_ready.load(Ordering::Acquire) || self.has_listener.swap(true, Ordering::AcqRel)
         {

@@ -1,4 +1,4 @@
-//! What tools, resources and prompts return.
+//! The content that tools, resources and prompts return.
 
 use serde_json::{Map, Value};
 

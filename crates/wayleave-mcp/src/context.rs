@@ -12,7 +12,7 @@ use crate::{
     logging::{self, LogLevel},
     observation::{self, Observation},
     sdk::{
-        begun::ClientLink,
+        handover::ClientLink,
         model::{
             ClientCapabilities, ClientResult, Implementation, Peer, ProgressNotificationParam,
             ProtocolVersion, RequestContext, RequestMetaObject, RoleServer, ServerRequest,
@@ -100,7 +100,7 @@ impl Context {
         self.session.as_ref()
     }
 
-    /// The observation of the message that carried the request, where an observer is set.
+    /// The observation of the message that carried the request, if an observer is set.
     pub(crate) fn observation(&self) -> Option<Arc<Observation>> {
         match &*self.origin {
             Origin::Sdk(request) => observation::from_context(request),
@@ -115,9 +115,9 @@ impl Context {
         }
     }
 
-    /// The SDK's side of the request, which can talk to the client. A call in a session that began
-    /// without the SDK waits here until the SDK has taken it over; a call that has ended has no way
-    /// to its client any more.
+    /// The SDK's side of the request, which can send to the client. A call in a session that began
+    /// without the SDK waits here until the SDK has taken it over. `None` for a request without a
+    /// link, and for a call that was cancelled.
     async fn sdk(&self) -> Option<&RequestContext<RoleServer>> {
         match &*self.origin {
             Origin::Sdk(request) => Some(request),
@@ -143,7 +143,7 @@ impl Context {
                 let session = self.session.as_ref();
                 Some(session.map_or(LogLevel::Info, |session| session.log_level()))
             }
-            // A stateless request gets log messages only when it asked for them itself.
+            // A stateless request gets log messages only if it requests a level itself.
             Era::Stateless => self.request_meta().log_level().map(LogLevel::from_wire),
         }
     }
@@ -161,7 +161,7 @@ impl Context {
         }
     }
 
-    /// Cancelled when the client gives the request up.
+    /// Cancelled when the client abandons the request.
     pub fn cancelled(&self) -> CancellationToken {
         match &*self.origin {
             Origin::Sdk(request) => request.ct.clone(),
@@ -251,9 +251,9 @@ impl Context {
         }
     }
 
-    /// Ends the stream that was to carry this request's answer, and waits until the client
-    /// reconnects, as it is told to do after `retry`, or until its session ends. The call goes on:
-    /// a long one need not hold a connection open for a proxy to cut.
+    /// Ends the stream of this request's answer, tells the client to reconnect after `retry`, and
+    /// waits until it does or its session ends. The call goes on: a long one need not hold a
+    /// connection open for a proxy to cut.
     ///
     /// Only sessions over HTTP have such a stream, and only clients of 2025-11-25 are sure to
     /// reconnect; for any other this returns at once.

@@ -13,7 +13,7 @@ use crate::{
     subscription::OpeningListener,
 };
 
-/// The most `subscriptions/listen` requests of a conversation that may await their acknowledgment.
+/// Maximum number of `subscriptions/listen` requests of a conversation that await acknowledgment.
 const MAX_OPENING_LISTENERS: usize = 64;
 
 /// A conversation. Clones share it.
@@ -68,7 +68,7 @@ impl Conversation {
         &self.0.shutdown
     }
 
-    /// The caller as of now.
+    /// The current caller.
     pub(crate) fn caller(&self) -> Arc<Caller> {
         Arc::clone(&self.0.caller_cell.caller())
     }
@@ -77,7 +77,7 @@ impl Conversation {
         self.0.session.get()
     }
 
-    /// Its session, begun now if there is none.
+    /// The session, begun now if there is none.
     pub(crate) fn begin_session(&self) -> &Arc<ClientSession> {
         self.0.session.get_or_init(|| {
             let caller_cell = self.0.caller_cell.clone();
@@ -89,7 +89,7 @@ impl Conversation {
         })
     }
 
-    /// Stores a listener whose subscriptions have begun, until the SDK carries its request.
+    /// Stores a listener whose subscriptions have begun, until the SDK handles its request.
     pub(crate) fn open_listener(&self, listener: OpeningListener) {
         let mut opening = self.opening();
         opening.push_back(listener);
@@ -98,7 +98,7 @@ impl Conversation {
         }
     }
 
-    /// The URIs accepted for a listener that asks for these, if its subscriptions have begun.
+    /// The accepted URIs of the opening listener that requested these, if there is one.
     pub(crate) fn accepted(&self, requested: &[String]) -> Option<Vec<String>> {
         let opening = self.opening();
         let mut opening = opening.iter();
@@ -106,7 +106,7 @@ impl Conversation {
         Some(listener.accepted.clone())
     }
 
-    /// Takes the listener that asks for these URIs.
+    /// Takes the opening listener that requested these URIs.
     pub(crate) fn take_listener(&self, requested: &[String]) -> Option<OpeningListener> {
         let mut opening = self.opening();
         let at = opening.iter().position(|it| it.requested == requested)?;

@@ -1,9 +1,10 @@
-//! The one way a request is carried out, whatever transport it came by.
+//! Dispatches requests to their handlers, in one way for all transports.
 //!
 //! HTTP without a session, HTTP in a session and the pipe call [`ServerState::dispatch`] with a
-//! request and its context. For requests the SDK carries itself, it calls the method of their kind.
-//! Each request waits for its turn, is observed, runs, and is signed where the era requires it.
-//! This module knows nothing of headers, lines or session streams.
+//! request and its context. For requests the SDK handles, it calls the method of their kind. A
+//! request that runs a handler first waits for its turn. Every request is observed, and its result
+//! is signed if the era requires it. This module knows nothing of headers, lines or session
+//! streams.
 
 use std::future::ready;
 
@@ -137,7 +138,9 @@ impl ServerState {
             Ok(_turn) => {
                 observation::run(context.observation(), self.run_tool(request, context)).await?
             }
-            Err(NoTurn::BudgetExceeded { exceeded, added }) if !self.fails_with_errors(&fails) => {
+            Err(TurnRefusal::BudgetExceeded { exceeded, added })
+                if !self.fails_with_errors(&fails) =>
+            {
                 let mut result = exceeded.result();
                 if !added.is_empty() {
                     result.meta.get_or_insert_default().extend(added);
@@ -260,7 +263,8 @@ impl ServerState {
         context: &Context,
     ) -> Result<EmptyReply, ErrorData> {
         let subscribed = async {
-            // What may be subscribed to is no secret, and that this client cannot be told either.
+            // Neither error is a secret: that the URI is not subscribable, or that there is no
+            // session.
             resolve::subscribable(&self.registry.snapshot(), &request.uri, context.caller())?;
             let session = context.session().ok_or_else(no_session)?;
             let (inbox, caller_cell) = (&session.inbox, &session.caller_cell);
@@ -308,8 +312,8 @@ pub(crate) enum TurnPolicy {
     Acquire,
 }
 
-/// A request that did not get its turn, which is recorded.
-pub(crate) enum NoTurn {
+/// The reason a request did not get its turn. The observer has been told.
+pub(crate) enum TurnRefusal {
     BudgetExceeded {
         exceeded: BudgetExceeded,
         /// The observer's additions to the refusal.
@@ -320,7 +324,7 @@ pub(crate) enum NoTurn {
     Unrecorded(RpcError),
 }
 
-impl NoTurn {
+impl TurnRefusal {
     async fn over_budget(observation: Option<&Observation>, exceeded: BudgetExceeded) -> Self {
         match observation::refuse_recorded(observation, RefusalReason::Budget).await {
             Ok(added) => Self::BudgetExceeded { exceeded, added },
@@ -329,22 +333,24 @@ impl NoTurn {
     }
 }
 
-impl From<NoTurn> for ErrorData {
-    fn from(no_turn: NoTurn) -> Self {
+impl From<TurnRefusal> for ErrorData {
+    fn from(no_turn: TurnRefusal) -> Self {
         match no_turn {
-            NoTurn::BudgetExceeded { exceeded, added } => exceeded.error().with_meta(added).into(),
-            NoTurn::Cancelled => RpcError::cancelled().into(),
-            NoTurn::Unrecorded(error) => error.into(),
+            TurnRefusal::BudgetExceeded { exceeded, added } => {
+                exceeded.error().with_meta(added).into()
+            }
+            TurnRefusal::Cancelled => RpcError::cancelled().into(),
+            TurnRefusal::Unrecorded(error) => error.into(),
         }
     }
 }
 
 impl TurnPolicy {
-    /// Waits for the request's turn. The request holds it until it is answered.
+    /// Waits for the request's turn. The permit is held until the request is answered.
     pub(crate) async fn turn(
         self,
         context: &Context,
-    ) -> Result<Option<OwnedSemaphorePermit>, NoTurn> {
+    ) -> Result<Option<OwnedSemaphorePermit>, TurnRefusal> {
         let caller = context.caller();
         let Some(budget) = caller.budget().filter(|_| self == Self::Acquire) else {
             return Ok(None);
@@ -354,13 +360,13 @@ impl TurnPolicy {
             biased;
             room = budget.room() => match room {
                 Ok(room) => Ok(Some(room)),
-                Err(exceeded) => Err(NoTurn::over_budget(observation.as_deref(), exceeded).await),
+                Err(exceeded) => Err(TurnRefusal::over_budget(observation.as_deref(), exceeded).await),
             },
             () = async { context.cancelled().cancelled_owned().await } => {
                 if let Some(observation) = observation {
                     observation.cancel();
                 }
-                Err(NoTurn::Cancelled)
+                Err(TurnRefusal::Cancelled)
             }
         }
     }
@@ -370,11 +376,11 @@ impl TurnPolicy {
         self,
         caller: &Caller,
         observation: Option<&Observation>,
-    ) -> Result<Option<OwnedSemaphorePermit>, NoTurn> {
+    ) -> Result<Option<OwnedSemaphorePermit>, TurnRefusal> {
         let budget = caller.budget().filter(|_| self == Self::Acquire);
         match budget.map(|budget| budget.stream()).transpose() {
             Ok(room) => Ok(room),
-            Err(exceeded) => Err(NoTurn::over_budget(observation, exceeded).await),
+            Err(exceeded) => Err(TurnRefusal::over_budget(observation, exceeded).await),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! The one parse of a message.
+//! Parses a message once, for all layers.
 //!
-//! Budgets, authorization, the observer, the cached lists and the dispatch all take what they know
-//! of a message from here. The parse is lenient, because a message that could not be read would
-//! escape being refused. It records what is odd about a message, and an odd message goes to the
-//! SDK; the SDK's own parse decides nothing here.
+//! Budgets, authorization, the observer, the cached lists and the dispatch all use this parse. It
+//! is lenient, because a message that fails to parse could not be refused. It flags whatever is
+//! unusual about a message, and an unusual message goes to the SDK; the SDK's own parse decides
+//! nothing here.
 
 mod members;
 
@@ -24,7 +24,7 @@ use members::{is_null, members, text};
 #[cfg(test)]
 mod tests;
 
-/// The longest id that an answer repeats. A listener's id is in every notice.
+/// Maximum length in bytes of an id that an answer repeats. A listener's id is in every notice.
 pub(crate) const MAX_ID_BYTES: usize = 1024;
 
 /// The only stateless revision.
@@ -38,17 +38,17 @@ pub(crate) fn id_too_long() -> RpcError {
     )
 }
 
-/// A message, read as far as its parameters.
+/// A message, parsed up to its parameters.
 #[derive(Debug, Default)]
 pub(crate) struct Envelope<'m> {
     kind: Kind,
-    /// The id an answer refers to; null where no answer is possible.
+    /// The id for an answer; null if no answer is possible.
     pub(crate) id: Value,
     pub(crate) id_is_too_long: bool,
     method: Cow<'m, str>,
     params: Option<&'m RawValue>,
     known: Params<'m>,
-    /// Whether nothing about it is odd: no member is unknown, duplicated, or of a wrong type.
+    /// Whether the message is plain: no member is unknown, duplicated, or of a wrong type.
     is_plain: bool,
     /// Whether another parser may read it differently: a member is duplicated or has a wrong type.
     is_ambiguous: bool,
@@ -65,7 +65,7 @@ enum Kind {
     Unread,
 }
 
-/// Why the input is not a message.
+/// The reason that the input is not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// It is not JSON.
@@ -108,7 +108,7 @@ struct ClientName {
 }
 
 impl<'m> Params<'m> {
-    /// Reads `params`; none if they are no object.
+    /// Parses `params`; `None` if they are not an object.
     fn parse(params: &'m RawValue) -> Option<Self> {
         let names = [
             "name",
@@ -146,7 +146,7 @@ impl<'m> Params<'m> {
         Some(read)
     }
 
-    /// Reads `_meta`; none if it is no object.
+    /// Parses `_meta`; `None` if it is not an object.
     fn read_meta(&mut self) -> Option<()> {
         let Some(meta) = self.meta else {
             return Some(());
@@ -180,7 +180,7 @@ impl<'m> Params<'m> {
 }
 
 impl<'m> Envelope<'m> {
-    /// Reads a message.
+    /// Parses a message.
     pub(crate) fn parse(message: &'m [u8]) -> Self {
         let members = match members(message, ["jsonrpc", "id", "method", "params"]) {
             Ok(members) => members,
@@ -233,7 +233,7 @@ impl<'m> Envelope<'m> {
         self.kind == Kind::Request
     }
 
-    /// Whether it takes no reply, so that a refusal would reach nobody.
+    /// Whether it expects no reply, so that a refusal would reach nobody.
     pub(crate) fn is_one_way(&self) -> bool {
         matches!(self.kind, Kind::Notification | Kind::Answer)
     }
@@ -252,7 +252,7 @@ impl<'m> Envelope<'m> {
         self.kind == Kind::Invalid(Fault::Batch)
     }
 
-    /// Whether nothing about it is odd.
+    /// Whether no member is unknown, duplicated, or of a wrong type.
     pub(crate) fn is_plain(&self) -> bool {
         self.is_plain
     }
@@ -266,7 +266,7 @@ impl<'m> Envelope<'m> {
         self.method == "initialize"
     }
 
-    /// Why it is not a message; none if it looks like one.
+    /// Why it is not a message; `None` if it looks like one.
     pub(crate) fn fault(&self) -> Option<Fault> {
         match self.kind {
             Kind::Invalid(fault) => Some(fault),
@@ -311,7 +311,7 @@ impl<'m> Envelope<'m> {
         serde_json::from_str(self.known.meta?.get()).ok()
     }
 
-    /// The URIs that a `subscriptions/listen` request asks for; `None` for any other message.
+    /// The URIs that a `subscriptions/listen` request names; `None` for any other message.
     pub(crate) fn listened_uris(&self) -> Option<Vec<String>> {
         #[derive(serde::Deserialize)]
         struct Params {
@@ -330,7 +330,7 @@ impl<'m> Envelope<'m> {
         Some(params.notifications.resource_subscriptions)
     }
 
-    /// Whether it asks for notices besides its answer.
+    /// Whether it requests progress or log notifications.
     pub(crate) fn wants_notices(&self) -> bool {
         self.known.wants_progress || self.known.wants_logs
     }
@@ -340,7 +340,7 @@ impl<'m> Envelope<'m> {
         self.known.version.is_some()
     }
 
-    /// Its era, where the message states it in full.
+    /// Its era; `None` if the message states it incompletely.
     pub(crate) fn era(&self) -> Option<Era> {
         let Some(version) = self.known.version else {
             return Some(Era::Session);
@@ -363,8 +363,8 @@ impl<'m> Envelope<'m> {
         request_id(&serde_json::from_str(self.known.cancelled?.get()).ok()?)
     }
 
-    /// The bearer in an `initialize`, if there is one. One that is not text, or that can be read in
-    /// two ways, counts as a wrong bearer.
+    /// The bearer token in an `initialize`, if there is one. A token that is not a string, or that
+    /// is ambiguous, counts as a wrong one.
     pub(crate) fn bearer(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Client {
@@ -384,7 +384,7 @@ impl<'m> Envelope<'m> {
         }
     }
 
-    /// Copies what the message says into an observer's facts.
+    /// Copies the parsed members into an observer's facts.
     pub(crate) fn fill(&self, facts: &mut RequestFacts) {
         facts.method = Some(self.method.to_string()).filter(|method| !method.is_empty());
         facts.id = self.id.clone();
@@ -400,7 +400,7 @@ impl<'m> Envelope<'m> {
         facts.traceparent = self.known.traceparent.and_then(text).map(Cow::into_owned);
     }
 
-    /// Why the caller may not use the primitive it named, when that is no secret.
+    /// The error for a primitive that the caller may not use, unless its existence is a secret.
     pub(crate) fn denial(&self, snapshot: &Snapshot, caller: &Caller) -> Option<RpcError> {
         match self.method() {
             "tools/call" => resolve::denial(&snapshot.tools, self.name()?, caller),
@@ -414,7 +414,7 @@ impl<'m> Envelope<'m> {
 }
 
 impl Fault {
-    /// Why `message` is not even an object.
+    /// The fault of a message that is not an object.
     fn from_error(message: &[u8], error: &serde_json::Error) -> Self {
         // Of input that is not an object, only the first byte is read.
         let syntax = match error.classify() {

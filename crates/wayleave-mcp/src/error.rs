@@ -34,7 +34,7 @@ impl RpcError {
     pub const UNAUTHENTICATED: i32 = -32001;
     /// No such resource, for protocol revisions before 2026-07-28 (later ones: `-32602`).
     pub const RESOURCE_NOT_FOUND: i32 = -32002;
-    /// The caller has asked for more than its budget allows.
+    /// The caller has exceeded its budget.
     pub const BUDGET: i32 = -32003;
     /// The client did not declare a capability the request needs.
     pub const MISSING_CAPABILITY: i32 = -32021;
@@ -55,7 +55,7 @@ impl RpcError {
         self
     }
 
-    /// Adds an observer's entries to `data._meta`. Data that are no object stay as they are.
+    /// Adds an observer's entries to `data._meta`. Data that is not an object stays unchanged.
     #[must_use]
     pub(crate) fn with_meta(mut self, added: Map<String, Value>) -> Self {
         add_meta(&mut self.data, added);
@@ -67,7 +67,7 @@ impl RpcError {
         Self::new(Self::INVALID_PARAMS, message)
     }
 
-    /// A subscription to a URI with a query, of which only `whole` can be subscribed to.
+    /// The error for a subscription to a URI with a query, where only `whole` is subscribable.
     pub fn query_not_subscribable(whole: &str) -> Self {
         Self::invalid_params(format!(
             "a filter or page cannot be subscribed to: subscribe to `{whole}`, and read this URI \
@@ -94,8 +94,8 @@ impl RpcError {
         .with_data(json!({ "requiredCapabilities": { capability: {} } }))
     }
 
-    /// The call cannot be recorded, and so it is not served. For observers: over HTTP without a
-    /// session it is a `503`.
+    /// The call cannot be recorded, so it is not served. For observers. Over HTTP without a session
+    /// it is a `503`.
     pub fn unrecorded() -> Self {
         let message = "calls cannot be recorded, so none is served; try again later";
         Self::new(Self::INTERNAL, message)
@@ -124,7 +124,7 @@ impl RpcError {
         Self::new(Self::UNAUTHENTICATED, why).with_data(json!({ "reason": "expired_token" }))
     }
 
-    /// `-32602` for an unknown name; `near` is the one that was probably meant.
+    /// `-32602` for an unknown name; `near` is the most similar known one.
     pub(crate) fn unknown(kind: &str, name: &str, near: Option<&str>) -> Self {
         let name = excerpt(name);
         match near {
@@ -146,7 +146,7 @@ impl RpcError {
     }
 }
 
-/// Adds entries to the `_meta` of an error's data, if the data are an object or absent.
+/// Adds entries to the `_meta` of an error's data, if the data is an object or absent.
 pub(crate) fn add_meta(data: &mut Option<Value>, added: Map<String, Value>) {
     if added.is_empty() {
         return;

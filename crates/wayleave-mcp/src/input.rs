@@ -1,4 +1,4 @@
-//! Asking the client for something before a stateless request can complete.
+//! Requests for client input before a stateless request can complete.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct InputRequest {
     pub params: Value,
 }
 
-/// "Retry with these answered": the reply of a stateless request that needs more.
+/// The reply of a stateless request that needs more: the client retries with these answered.
 ///
 /// The client may echo `state` unchanged or altered: a [`StateSeal`](crate::StateSeal) binds it to
 /// the caller and the request, and lets it expire.
@@ -26,7 +26,7 @@ pub struct InputRequired {
 }
 
 impl InputRequired {
-    /// A reply that asks for nothing yet.
+    /// A reply without requests.
     pub fn new() -> Self {
         Self::default()
     }

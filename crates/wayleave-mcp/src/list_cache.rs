@@ -1,10 +1,9 @@
-//! Answering `tools/list` from cached bytes.
+//! Answers `tools/list` from cached bytes.
 //!
 //! Every session of every client begins with this request, and with many tools its serialization is
 //! by far the most expensive thing a server does. A caller whose view is shared gets the view's
 //! bytes with its own request id. Any unusual request is left to the dispatch, with one exception:
-//! the SDK takes a cursor that is not text for no cursor at all, and the client would be given the
-//! first page for ever.
+//! the SDK ignores a cursor that is not a string, and the client would get the first page for ever.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Telling clients of changes: level-triggered, bounded, each listener for itself.
+//! Notifies clients of changes: level-triggered, bounded, each listener independently.
 //!
 //! A change never queues anything. It moves one revision number and wakes the sleeping listeners;
 //! each then compares what its caller sees now with what it saw when it last sent a notice. So a
@@ -119,7 +119,7 @@ impl Progress {
     }
 }
 
-/// The lists a caller sees, reduced to numbers.
+/// Fingerprints of the lists a caller sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ListFingerprint {
     revision: u64,
@@ -157,7 +157,7 @@ impl Notice {
     }
 }
 
-/// One listening client, starting from the state it has been shown.
+/// A listening client, starting from the lists it has been shown.
 pub(crate) struct Listener {
     registry: Registry,
     caller_cell: CallerCell,

@@ -1,4 +1,4 @@
-//! The setters that all primitives' list entries have in common, written once.
+//! Setters shared by the list entries of all primitives.
 
 /// Gives a primitive with `listing` and `visibility` the named setters, and `visible`.
 macro_rules! listing_setters {

@@ -14,7 +14,7 @@ use crate::sdk::model::{
 
 pub(crate) type LevelParams = SetLevelRequestParams;
 
-/// How much a log message matters, least first.
+/// Severity of a log message, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     /// For developers.

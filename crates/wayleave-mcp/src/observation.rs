@@ -1,8 +1,8 @@
-//! One message on its way to the observer: settled once, by the first to reach it.
+//! The observation of a message: settled once, by the first layer that does so.
 //!
-//! An observation travels with its message, in the extensions of the request. A message dropped
-//! unsettled was answered or dropped by the protocol layer, so a new way of refusing a message
-//! cannot escape the observer. Without an observer there are no observations.
+//! An observation travels with its message, in the extensions of the request. Dropping one
+//! unsettled reports a refusal by the protocol layer, so a new way of refusing a message cannot
+//! escape the observer. Without an observer there are no observations.
 
 use std::{
     any::Any,
@@ -41,7 +41,7 @@ pub fn call_attachment<T: Any + Send + Sync>() -> Option<Arc<T>> {
         .flatten()
 }
 
-/// Carries `work` out with a value that [`call_attachment`] finds, where no observer did.
+/// Runs `work` with a value for [`call_attachment`], where no observer has attached one.
 pub async fn with_call_attachment<T>(
     attachment: Arc<dyn Any + Send + Sync>,
     work: impl Future<Output = T>,
@@ -55,12 +55,12 @@ pub(crate) struct Observation {
 }
 
 struct State {
-    /// Taken by whoever settles the message.
+    /// Taken when the message is settled.
     facts: Option<RequestFacts>,
     is_notification: bool,
     /// The id a reply refers to.
     id: Value,
-    /// What a reply made by this layer waits for.
+    /// The recording that a reply made by this layer waits for.
     recording: Option<Recording>,
     /// The observer's additions to a reply made by this layer.
     added: Map<String, Value>,
@@ -102,7 +102,7 @@ impl Observation {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The facts, for the first caller; none for any later one.
+    /// Takes the facts; `None` if the message is settled already.
     fn settle(&self) -> Option<RequestFacts> {
         self.locked().facts.take()
     }
@@ -125,7 +125,7 @@ impl Observation {
         self.set(|facts| facts.id = id);
     }
 
-    /// Takes the client's name from its session, where the message does not state it.
+    /// Takes the client's name from its session, if the message does not state it.
     pub(crate) fn set_session(&self, session: &ClientSession) {
         self.set(|facts| {
             if facts.client.is_none()
@@ -137,12 +137,12 @@ impl Observation {
         });
     }
 
-    /// Forgets what arrived, because its parts are observed instead.
+    /// Discards the observation of a batch, whose messages are observed instead.
     pub(crate) fn discard(&self) {
         let _ = self.settle();
     }
 
-    /// Takes the facts out of the message. A client's answer is no request, and is not observed.
+    /// Copies the facts of the message. A client's answer is not a request, and is not observed.
     pub(crate) fn set_message(&self, envelope: &Envelope<'_>) {
         let mut state = self.locked();
         state.is_notification = envelope.is_notification();
@@ -195,7 +195,7 @@ impl Observation {
         self.locked().recording = Some(recording);
     }
 
-    /// Waits until the message is recorded, where this layer itself replies to it.
+    /// Waits until the message is recorded, if this layer itself replies to it.
     pub(crate) async fn recorded(&self) -> Result<(), RpcError> {
         let recording = self.locked().recording.take();
         match recording {
@@ -272,7 +272,7 @@ pub(crate) fn refuse(
     observation.take_added()
 }
 
-/// The same, once the refusal is recorded.
+/// Like [`refuse`], but waits until the refusal is recorded.
 pub(crate) async fn refuse_recorded(
     observation: Option<&Observation>,
     reason: RefusalReason,
@@ -284,8 +284,8 @@ pub(crate) async fn refuse_recorded(
     Ok(added)
 }
 
-/// Carries `work` out under observation, and adds the observer's entries to its result. The result
-/// is returned once it is recorded, and an error instead if it cannot be.
+/// Runs `work` under observation, and adds the observer's entries to its result. Returns the result
+/// once it is recorded, or an error if it cannot be.
 pub(crate) async fn run<T: ObservedResult, E: ObservedError + From<RpcError>>(
     observation: Option<Arc<Observation>>,
     work: impl Future<Output = Result<T, E>>,
@@ -371,7 +371,7 @@ pub(crate) trait ObservedResult {
     fn add_meta(&mut self, added: Map<String, Value>);
 }
 
-/// Counts what is written.
+/// Counts the bytes written to it.
 struct ByteCount(usize);
 
 impl io::Write for ByteCount {

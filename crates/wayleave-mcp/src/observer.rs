@@ -1,8 +1,9 @@
-//! The one place that sees every message a client sends, whatever the transport.
+//! The port of an observer, which sees every message of a client on any transport.
 //!
 //! An observer is told of each request and notification exactly once: either that it began, and
 //! then how it ended, or that it was refused. It decides nothing about a request, with one
-//! exception: a reply is sent only once its [`Recording`] is done, and not at all if that fails.
+//! exception: a reply is sent only once its [`Recording`] is done, and an error replaces it if that
+//! fails.
 
 use std::{any::Any, fmt, sync::Arc, time::Instant};
 
@@ -15,12 +16,12 @@ use crate::{Caller, Era, RpcError};
 ///
 /// Methods are called on the task that serves the message and must not block.
 pub trait CallObserver: Send + Sync + 'static {
-    /// A message is about to be carried out. With an error it is answered with that, and neither
-    /// carried out nor observed further.
+    /// Called before a message is carried out. An error becomes its answer, and the message is
+    /// neither carried out nor observed further.
     fn begin(&self, request: RequestFacts) -> Result<Box<dyn ObservedCall>, RpcError>;
 
-    /// A message is not carried out. `begin` was not called for it. Entries put into `meta` are
-    /// added to the refusal as [`ObservedCall::end`] says.
+    /// Called instead of `begin` for a message that is not carried out. Entries put into `meta` are
+    /// added to the refusal, as for [`ObservedCall::end`].
     fn refused(
         &self,
         request: RequestFacts,
@@ -29,13 +30,13 @@ pub trait CallObserver: Send + Sync + 'static {
     ) -> Recording;
 }
 
-/// Whether an observer has recorded a message. Its reply waits for that.
+/// The state of recording a message. Its reply waits for that.
 pub enum Recording {
-    /// It has, or records nothing.
+    /// Recorded, or there is nothing to record.
     Done,
-    /// It cannot: the reply is replaced by this error.
+    /// Recording failed: this error replaces the reply.
     Failed(RpcError),
-    /// It is about to.
+    /// Recording is under way.
     Pending(BoxFuture<'static, Result<(), RpcError>>),
 }
 
@@ -62,7 +63,7 @@ impl fmt::Debug for Recording {
 /// A message being carried out. If it is dropped without [`end`](Self::end), the request was
 /// abandoned: its client left or cancelled it, or the server stopped.
 pub trait ObservedCall: Send {
-    /// The observer's own value, which whatever works on the call finds with
+    /// The observer's own value, which code that works on the call gets from
     /// [`call_attachment`](crate::call_attachment).
     fn attachment(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         None
@@ -73,21 +74,21 @@ pub trait ObservedCall: Send {
         tracing::Span::none()
     }
 
-    /// The answer is ready and about to be sent. Entries put into `meta` are added to the `_meta`
-    /// of a result, and to `data._meta` of an error whose data are an object or absent.
+    /// Called when the answer is ready to be sent. Entries put into `meta` are added to the `_meta`
+    /// of a result, and to `data._meta` of an error whose data is an object or absent.
     fn end(self: Box<Self>, end: CallEnd<'_>, meta: &mut Map<String, Value>) -> Recording;
 }
 
 /// The end of a message that was carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallEnd<'e> {
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome<'e>,
-    /// Bytes of content in its result.
+    /// Size of the content in its result, in bytes.
     pub bytes: usize,
 }
 
-/// The known facts of a message. Members are `None` where it was refused before they were read.
+/// The known facts of a message. Fields are `None` if it was refused before they were read.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RequestFacts {
@@ -95,7 +96,7 @@ pub struct RequestFacts {
     pub carrier: Carrier,
     /// The protocol era it came in.
     pub era: Option<Era>,
-    /// Who sent it.
+    /// The sender.
     pub caller: Option<Arc<Caller>>,
     /// The JSON-RPC method.
     pub method: Option<String>,
@@ -112,9 +113,9 @@ pub struct RequestFacts {
     pub client: Option<(String, String)>,
     /// The `traceparent` in its `_meta`.
     pub traceparent: Option<String>,
-    /// Whether it asks for no answer.
+    /// Whether it expects no answer.
     pub is_notification: bool,
-    /// When it arrived.
+    /// Arrival time.
     pub arrived: Instant,
 }
 
@@ -127,16 +128,16 @@ pub enum Carrier {
     Pipe,
 }
 
-/// How a message that was carried out ended.
+/// The outcome of a message that was carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome<'e> {
-    /// With a result.
+    /// A result.
     Completed,
-    /// With a tool's result that says it failed.
+    /// A tool's result that says it failed.
     ToolError,
-    /// Without an answer: its client cancelled it.
+    /// No answer: the client cancelled the message.
     Cancelled,
-    /// With a JSON-RPC error.
+    /// A JSON-RPC error.
     Failed {
         /// The JSON-RPC code.
         code: i32,

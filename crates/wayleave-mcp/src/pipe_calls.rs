@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// Answers that may wait to be written. Beyond that, reading stops.
+/// Maximum number of answers waiting to be written. Beyond that, reading stops.
 const MAX_UNWRITTEN_ANSWERS: usize = 64;
 
 /// A conversation that has begun.
@@ -47,7 +47,7 @@ pub(crate) struct PipeCalls<W> {
 }
 
 impl<W: AsyncWrite + Send + Unpin + 'static> PipeCalls<W> {
-    /// The calls of a pipe. None is taken until `session` is set.
+    /// The calls of a pipe. Begins none until `session` is set.
     pub(crate) fn new(session: Arc<OnceLock<PipeSession>>, write: Arc<Mutex<W>>) -> Self {
         Self {
             session,
@@ -58,8 +58,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> PipeCalls<W> {
         }
     }
 
-    /// Carries a request out, with the extensions it came with, unless it needs the SDK; returns
-    /// whether it did.
+    /// Begins a request with its extensions, unless it needs the SDK; returns whether it did.
     pub(crate) fn begin(
         &mut self,
         plain: PlainRequest,
@@ -138,8 +137,8 @@ impl BatchAnswers {
         }))
     }
 
-    /// Takes the answer to a request, or notes that it has none; returns the array of all answers
-    /// once the last is in, if there is any.
+    /// Adds the answer to a request, or none. Returns the array of all answers after the last
+    /// request, if there is any.
     pub(crate) fn settle(&self, answer: Option<Vec<u8>>) -> Option<Vec<u8>> {
         let mut batch = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         batch.answers.extend(answer);

@@ -1,4 +1,4 @@
-//! One kind of primitive at one moment: ordered, immutable, cheap to copy.
+//! A snapshot of one kind of primitive: ordered, persistent, cheap to clone.
 //!
 //! A set also caches each view of it, so that a thousand callers with one view cost one filter and
 //! one serialization.
@@ -55,7 +55,7 @@ primitive!(Prompt, name);
 pub(crate) enum Effect {
     /// Nothing changed.
     None,
-    /// Another handler behind the same entry.
+    /// The handler changed, the list entry did not.
     Quiet,
     /// The list changed.
     Listed,
@@ -83,7 +83,7 @@ impl<T> Default for PrimitiveSet<T> {
     }
 }
 
-/// The cached appearance of one view.
+/// The cached list of one view.
 #[derive(Clone)]
 struct View {
     fingerprint: u64,
@@ -94,7 +94,8 @@ struct View {
 struct Views(Mutex<HashMap<Arc<str>, View>>);
 
 impl Views {
-    /// Embedders name the views; if they name one per caller, memory must stay bounded.
+    /// Maximum number of cached views. Embedders name them, perhaps one per caller, and memory must
+    /// stay bounded.
     const MAX_VIEWS: usize = 256;
 
     fn get(&self, name: &str) -> Option<View> {

@@ -58,12 +58,12 @@ impl PromptMessage {
     }
 }
 
-/// How a prompt ends.
+/// The reply of a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PromptReply {
     /// The messages.
     Done(Vec<PromptMessage>),
-    /// It needs something from the client first.
+    /// It needs input from the client first.
     NeedsInput(InputRequired),
 }
 

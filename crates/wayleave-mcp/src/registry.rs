@@ -218,7 +218,7 @@ impl Registry {
         commit
     }
 
-    /// Whether there is a tool of that name, whoever sees it.
+    /// Whether a tool of that name exists, regardless of visibility.
     pub fn has_tool(&self, name: &str) -> bool {
         self.snapshot().tools.get(name).is_some()
     }
@@ -238,8 +238,8 @@ impl Registry {
         self.0.listeners.updated(uri);
     }
 
-    /// Lets `host` watch what clients subscribe to. Set once, before serving; later calls have no
-    /// effect.
+    /// Lets `host` watch the resources that clients subscribe to. Set once, before serving; later
+    /// calls have no effect.
     pub fn watch_with(&self, host: Arc<dyn SubscriptionHost>) {
         let _ = self.0.subscription_host.set(host);
     }
@@ -253,15 +253,15 @@ impl Registry {
         self.0.current.load().revision
     }
 
-    /// How many clients are listening for changes.
+    /// Number of clients listening for changes.
     pub fn listening(&self) -> usize {
         self.0.listeners.count()
     }
 
     /// Waits until every listener that keeps up has been sent the changes up to `revision`.
     ///
-    /// A listener that does not take its notice within `patience` is left behind: it is told later,
-    /// and nobody waits for it again until then. The reply of a handler that committed is held back
+    /// A listener that does not take its notice within `patience` is left behind: it is notified
+    /// later, and nobody waits for it again until then. The reply of a handler that committed waits
     /// in this way automatically.
     pub async fn settled(&self, revision: u64, patience: Duration) {
         self.0.listeners.settled(revision, patience).await;

@@ -1,4 +1,4 @@
-//! A request as the dispatch takes it: method known, parameters typed.
+//! Typed requests, as the dispatch takes them.
 
 use crate::{
     Era,
@@ -28,7 +28,7 @@ pub(crate) enum Request {
     ListPrompts(PaginatedRequestParams),
 }
 
-/// A request, with the facts of its envelope.
+/// A request, with the members of its envelope.
 #[derive(Debug)]
 pub(crate) struct PlainRequest {
     pub(crate) id: RequestId,
@@ -38,8 +38,8 @@ pub(crate) struct PlainRequest {
 }
 
 impl PlainRequest {
-    /// The request in `envelope`; none if it must be refused or carried by the SDK, which judges
-    /// any message that is odd in the least.
+    /// Parses the request in `envelope`; `None` if it must be refused or handled by the SDK, which
+    /// gets every unusual message.
     pub(crate) fn from_envelope(envelope: &Envelope<'_>) -> Option<Self> {
         if !envelope.is_plain() || !envelope.is_request() {
             return None;
@@ -83,7 +83,7 @@ impl Request {
     }
 }
 
-/// The page of a list that is asked for; without parameters, the first.
+/// Parses the requested page of a list; without parameters, the first.
 fn page(envelope: &Envelope<'_>) -> Option<PaginatedRequestParams> {
     if envelope.has_params() {
         envelope.params()

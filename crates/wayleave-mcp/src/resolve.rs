@@ -1,4 +1,4 @@
-//! Resolving a name or URI for one caller.
+//! Resolves names and URIs for one caller.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -26,13 +26,13 @@ fn find<'s, T: Primitive>(
     }
 }
 
-/// The name that was probably meant, among those the caller may use.
+/// The most similar name among those the caller may use.
 fn nearest_name<'s, T: Primitive>(
     set: &'s PrimitiveSet<T>,
     name: &str,
     caller: &Caller,
 ) -> Option<&'s str> {
-    /// Longer names are no typing errors, and comparing them is slow.
+    /// Longer names are not typing errors, and comparing them is slow.
     const MAX_SUGGESTED_BYTES: usize = 128;
     if name.len() > MAX_SUGGESTED_BYTES {
         return None;
@@ -53,7 +53,7 @@ fn nearest_name<'s, T: Primitive>(
         .map(|(_, item)| item.key())
 }
 
-/// Why the caller may not use the primitive of that name, when that is no secret.
+/// The error for a primitive that the caller may not use, unless its existence is a secret.
 pub(crate) fn denial<T: Primitive>(
     set: &PrimitiveSet<T>,
     name: &str,
@@ -104,7 +104,7 @@ impl ReadRoute {
 }
 
 /// Every route by which `caller` may read `uri`: the fixed resource first, then templates in list
-/// order, last the refusal of a query that a template with this path does not take.
+/// order, last the refusal of a template that matches the path but not the query.
 pub(crate) fn read_routes(
     snapshot: &Snapshot,
     uri: &str,
@@ -149,7 +149,7 @@ pub(crate) fn subscribable(
 ) -> Result<(), RpcError> {
     let routes = read_routes(snapshot, uri, caller)?;
     if routes.is_empty() {
-        // A query narrows a resource, and no subscription is that narrow.
+        // A query narrows a resource, but a subscription is to a whole one.
         if let Some((whole, _)) = uri.split_once('?')
             && subscribable(snapshot, whole, caller).is_ok()
         {

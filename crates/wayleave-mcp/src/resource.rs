@@ -24,12 +24,12 @@ pub struct Read {
     pub context: Context,
 }
 
-/// How a read ends.
+/// The reply of a read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReadReply {
     /// The contents.
     Done(Vec<ResourceContents>),
-    /// It needs something from the client first.
+    /// It needs input from the client first.
     NeedsInput(InputRequired),
     /// There is nothing at this URI; another template may match it.
     Missing,

@@ -15,7 +15,7 @@ pub(crate) struct RunningCalls(Mutex<HashMap<RequestId, CancellationToken>>);
 
 /// A running request, until dropped.
 pub(crate) struct RunningCall {
-    /// None once another table tracks it.
+    /// `None` once another table tracks it.
     table: Option<Arc<RunningCalls>>,
     pub(crate) id: RequestId,
     /// Cancelled when nobody waits for the answer any more.
@@ -27,7 +27,7 @@ impl RunningCalls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters a request; none if one of that id is running.
+    /// Adds a request; `None` if one with that id is running.
     pub(crate) fn begin(self: &Arc<Self>, id: &RequestId) -> Option<RunningCall> {
         let mut running = self.locked();
         if running.contains_key(id) {

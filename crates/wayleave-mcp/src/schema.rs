@@ -32,7 +32,7 @@ pub enum SchemaError {
     },
 }
 
-/// One way in which arguments break a tool's schema.
+/// A violation of a tool's schema by its arguments.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Violation {
     /// The argument, as a JSON pointer; empty for the arguments as a whole.
@@ -90,7 +90,7 @@ impl InputSchema {
         &self.document
     }
 
-    /// Whether some argument has to be repeated in an HTTP header.
+    /// Whether an argument must be repeated in an HTTP header.
     pub(crate) fn mirrors_headers(&self) -> bool {
         self.mirrors_headers
     }

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// How a server introduces itself.
+/// The identity a server reports to clients.
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// Its name, for programs.
@@ -51,7 +51,7 @@ pub(crate) struct ServerState {
     pub(crate) config: ServerConfig,
     /// `_meta` of results in the stateless era: the server's identity.
     pub(crate) signature: MetaObject,
-    /// The same, serialized.
+    /// The signature as JSON.
     pub(crate) signature_json: String,
     pub(crate) logging: bool,
     pub(crate) page_size: usize,
@@ -99,8 +99,8 @@ impl Server {
             signature_json: Value::Object(signature.0.clone()).to_string(),
             signature,
             logging: identity.logging,
-            page_size: Self::PAGE_SIZE,
-            tool_page_size: Self::PAGE_SIZE,
+            page_size: Self::MAX_PAGE_ENTRIES,
+            tool_page_size: Self::MAX_PAGE_ENTRIES,
             observer: None,
         }))
     }
@@ -114,8 +114,8 @@ impl Server {
         }))
     }
 
-    /// The same server, whose list of tools has pages of at most `entries`, at least one: a tool
-    /// takes more room than other entries, and a model reads all of it.
+    /// The same server, with at most `entries` tools per page, at least one: a tool takes more room
+    /// than other entries, and a model reads all of it.
     #[must_use]
     pub fn with_tool_pages(self, entries: usize) -> Self {
         Self(Arc::new(ServerState {
@@ -124,8 +124,8 @@ impl Server {
         }))
     }
 
-    /// Entries in one page of a list. Many hosts read only the first page.
-    pub const PAGE_SIZE: usize = 1000;
+    /// Maximum number of entries in a page of a list. Many hosts read only the first page.
+    pub const MAX_PAGE_ENTRIES: usize = 1000;
 
     /// The registry being served.
     pub fn registry(&self) -> &Registry {

@@ -1,4 +1,4 @@
-//! Sealing the state that travels through a client between the rounds of one request.
+//! Seals the state that travels through a client between the rounds of one request.
 //!
 //! The client can read sealed state but not change it: it is no place for a secret.
 
@@ -87,7 +87,7 @@ fn bound_to(caller: &Caller, purpose: &str) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    const LIFE: Duration = Duration::from_mins(1);
+    const LIFETIME: Duration = Duration::from_mins(1);
 
     fn refusal(sealed: &str, caller: &str, purpose: &str) -> String {
         StateSeal::new([1; 32])
@@ -100,7 +100,7 @@ mod tests {
     fn a_changed_byte_another_caller_and_another_purpose_are_refused_alike() {
         let seal = StateSeal::new([1; 32]);
         let sealed = seal
-            .seal(&Caller::new("alice"), "greet", &"state", LIFE)
+            .seal(&Caller::new("alice"), "greet", &"state", LIFETIME)
             .unwrap();
         let refused = "request state was not made for this request (-32602)";
         assert_eq!(refusal(&format!("{sealed}x"), "alice", "greet"), refused);
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(refusal(&sealed, "mallory", "greet"), refused);
         assert_eq!(refusal(&sealed, "alice", "delete"), refused);
         let elsewhere = StateSeal::new([2; 32])
-            .seal(&Caller::new("alice"), "greet", &"state", LIFE)
+            .seal(&Caller::new("alice"), "greet", &"state", LIFETIME)
             .unwrap();
         assert_eq!(refusal(&elsewhere, "alice", "greet"), refused);
     }
@@ -116,7 +116,9 @@ mod tests {
     #[test]
     fn a_subject_cannot_reach_into_the_purpose() {
         let seal = StateSeal::new([1; 32]);
-        let sealed = seal.seal(&Caller::new("a b"), "c", &"state", LIFE).unwrap();
+        let sealed = seal
+            .seal(&Caller::new("a b"), "c", &"state", LIFETIME)
+            .unwrap();
         assert!(
             seal.open::<String>(&Caller::new("a"), "b c", &sealed)
                 .is_err()

@@ -1,4 +1,4 @@
-//! Serving one client over standard input and output.
+//! Serves one client over standard input and output.
 //!
 //! Nothing but JSON-RPC goes to standard output, no port is bound, and when the client goes away
 //! the server ends at once.
@@ -22,7 +22,7 @@ pub enum StdioError {
     /// The first message did not begin a conversation.
     #[error("the client did not begin with a request: {reason}")]
     Handshake {
-        /// The message that came instead.
+        /// The error of the handshake.
         reason: String,
     },
     /// The serving task died.

@@ -1,4 +1,4 @@
-//! Identifying the client at the other end of a pipe.
+//! Identifies the client at the other end of a pipe.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ pub trait Admit: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// The constant caller, if neither messages nor time can change it. Then nothing else is
-    /// called.
+    /// The constant caller, if neither messages nor time can change it. No other method is called
+    /// then.
     fn always(&self) -> Option<Arc<Caller>> {
         None
     }
 
-    /// The caller as of now: its rights can change between its messages.
+    /// The current caller: its rights can change between its messages.
     fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>>;
 }
 

@@ -26,7 +26,7 @@ enum Form {
     Value(Value),
     Written {
         json: String,
-        /// The parsed value, once anyone has read it.
+        /// The parsed value, cached at the first read.
         read: OnceLock<Value>,
     },
 }
@@ -52,7 +52,7 @@ impl Structured {
         }
     }
 
-    /// The same, consuming the content.
+    /// The value, consuming the content.
     pub fn into_value(self) -> Value {
         match self.0 {
             Form::Value(value) => value,
@@ -85,8 +85,8 @@ impl Structured {
     }
 }
 
-/// Parses JSON that this program wrote, without a depth limit: content that holds a value of a
-/// store is deeper than any value that is accepted from one.
+/// Parses JSON that this program wrote, without a depth limit: content nests a value of a store
+/// deeper than the deepest value accepted from one.
 pub(crate) fn value_of(json: &str) -> serde_json::Result<Value> {
     let mut reader = serde_json::Deserializer::from_str(json);
     reader.disable_recursion_limit();

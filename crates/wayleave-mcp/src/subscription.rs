@@ -1,8 +1,8 @@
-//! Subscriptions of clients to resources, and the embedder that watches what they name.
+//! Subscriptions of clients to resources, and the host that watches those resources.
 //!
 //! A subscription is one client's interest in one URI. Without a [`SubscriptionHost`] the embedder
-//! reports changes by URI, to every subscriber alike. A host is told of each subscription instead,
-//! and reports to each by itself: what one caller sees changed may be nothing to another.
+//! reports changes by URI, to every subscriber alike. A host gets each subscription instead, and
+//! reports to each separately: a change that one caller sees may be hidden from another.
 
 use std::{
     any::Any,
@@ -21,16 +21,16 @@ use crate::{
     resolve,
 };
 
-/// The most URIs one listener may subscribe to.
+/// Maximum number of URIs one listener may subscribe to.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 1024;
 
-/// Held as long as a subscription lasts; dropping it tells the host that nobody is interested.
+/// Held as long as a subscription lasts; dropping it tells the host that the subscription ended.
 pub type SubscriptionGuard = Box<dyn Any + Send + Sync>;
 
 /// Watches the resources that clients subscribe to.
 pub trait SubscriptionHost: Send + Sync {
-    /// Begins to watch. The client is answered when this is done: every change after that is
-    /// reported by [`Subscription::updated`]. An error refuses the subscription.
+    /// Begins to watch. The client is answered when this completes: the host must report every
+    /// change after that by [`Subscription::updated`]. An error refuses the subscription.
     fn begin(
         &self,
         subscription: Subscription,
@@ -51,12 +51,12 @@ impl Subscription {
         &self.uri
     }
 
-    /// The caller, in its newest authorization.
+    /// The caller, with its newest authorization.
     pub fn caller(&self) -> Arc<Caller> {
         Arc::clone(&self.caller_cell.caller())
     }
 
-    /// Tells the client that the contents changed. Notices not sent yet are one.
+    /// Tells the client that the contents changed. Pending notices are merged into one.
     pub fn updated(&self) {
         if let Some(inbox) = self.inbox.upgrade() {
             inbox.put(&self.uri);
@@ -100,11 +100,11 @@ struct InboxState {
     subscribed: BTreeMap<Arc<str>, Option<SubscriptionGuard>>,
     dirty: BTreeSet<Arc<str>>,
     ended: BTreeSet<Arc<str>>,
-    /// Where its subscriptions are listed, once it has one.
+    /// The listeners that list its subscriptions; `None` before the first.
     listeners: Option<Arc<Listeners>>,
 }
 
-/// A subscription that has ended. Dropped without a lock held: that takes locks of the host.
+/// A subscription that has ended. Drop it without holding a lock: that takes locks of the host.
 struct EndedSubscription {
     _guard: Option<SubscriptionGuard>,
 }
@@ -142,7 +142,7 @@ impl Inbox {
         }
     }
 
-    /// Adds a subscription that nobody watches yet. Returns whether it is new.
+    /// Adds a subscription that no host watches yet. Returns whether it is new.
     fn insert(
         self: &Arc<Self>,
         listeners: &Arc<Listeners>,
@@ -166,8 +166,8 @@ impl Inbox {
         Ok(true)
     }
 
-    /// Stores the guard of a subscription that is watched now. Returns it where the subscription
-    /// ended meanwhile.
+    /// Stores the guard of a watched subscription. Returns the guard to drop: this one if the
+    /// subscription ended meanwhile.
     fn set_guard(&self, uri: &str, guard: SubscriptionGuard) -> Option<SubscriptionGuard> {
         let mut state = locked(&self.state);
         match state.subscribed.get_mut(uri) {
@@ -250,17 +250,17 @@ pub(crate) fn unsubscribe(inbox: &Arc<Inbox>, uri: &str) {
 /// A `subscriptions/listen` request whose subscriptions have begun, so that every change after its
 /// acknowledgment is reported.
 pub(crate) struct OpeningListener {
-    /// The URIs asked for.
+    /// The requested URIs.
     pub(crate) requested: Vec<String>,
     /// Those the caller may subscribe to.
     pub(crate) accepted: Vec<String>,
     pub(crate) inbox: Arc<Inbox>,
-    /// The lists as the client has been shown them.
+    /// Fingerprint of the lists shown to the client.
     pub(crate) fingerprint: ListFingerprint,
 }
 
 impl OpeningListener {
-    /// Begins the subscriptions of a listener that asks for these URIs.
+    /// Begins the subscriptions of a listener that requested these URIs.
     pub(crate) async fn begin(
         registry: &Registry,
         caller: Arc<Caller>,

@@ -109,12 +109,12 @@ impl ToolResult {
     }
 }
 
-/// How a call ends.
+/// The reply of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolReply {
     /// It ran.
     Done(ToolResult),
-    /// It needs something from the client first.
+    /// It needs input from the client first.
     NeedsInput(InputRequired),
 }
 

@@ -1,10 +1,10 @@
-//! Matching URIs against RFC 6570 templates.
+//! Matches URIs against RFC 6570 templates.
 //!
-//! The part of RFC 6570 that can be matched without guessing: literals, `{name}` (one path
+//! Supports the part of RFC 6570 that can be matched without guessing: literals, `{name}` (one path
 //! segment), `{+name}` (anything up to a query), and a closing `{?a,b}` (optional query
-//! parameters). Matching is linear in the URI for templates with one `{+name}` or none, and
-//! there is at most one. A URI whose path fits and whose query does not is no other resource: the
-//! caller is told what is wrong with its query.
+//! parameters). Matching is linear in the URI, because a template has at most one `{+name}`. If
+//! the path of a URI matches and its query does not, the caller is told what is wrong with its
+//! query.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub enum TemplateError {
         /// The expression, without braces.
         expression: String,
     },
-    /// Two adjacent variables, or a duplicated name.
+    /// Two adjacent variables, or a second `{+name}`.
     #[error("uri template `{template}` is ambiguous at `{{{expression}}}`")]
     Ambiguous {
         /// The template.
@@ -80,7 +80,7 @@ impl UriTemplate {
         Ok(parser.parsed)
     }
 
-    /// The variables for which the template expands to `uri`; `None` where the path is another's.
+    /// The variables for which the template expands to `uri`; `None` if the path does not match.
     pub(crate) fn matches(&self, uri: &str) -> Option<Result<Variables, RpcError>> {
         let (path, query) = match (&self.query, uri.split_once('?')) {
             (Some(names), Some((path, query))) => (path, Some((names, query))),

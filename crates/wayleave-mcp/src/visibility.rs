@@ -1,4 +1,4 @@
-//! Which callers may see a primitive, and what the others are answered.
+//! Which callers may see a primitive, and what the others get instead.
 
 use std::{fmt, sync::Arc};
 

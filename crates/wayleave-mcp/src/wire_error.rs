@@ -9,10 +9,10 @@ use crate::{
     sdk::convert,
 };
 
-/// The deepest JSON the parser accepts.
+/// Nesting depth at which the JSON parser gives up.
 pub(crate) const MAX_JSON_DEPTH: usize = 128;
 
-/// Why a message that the SDK does not accept is refused, and its id, if it has one.
+/// The error for a message that the SDK does not accept, and the message's id, if it has one.
 pub(crate) fn diagnose(message: &[u8], envelope: &Envelope<'_>) -> (RpcError, Value) {
     if is_too_deep(message) {
         let why = format!("json nested deeper than {MAX_JSON_DEPTH} levels");
@@ -79,7 +79,7 @@ pub(crate) fn tool_result(
 }
 
 /// The id of a message that is too deep or too long to be parsed, if it is present: on a pipe a
-/// client recognizes an answer only by its id. Null where none is found.
+/// client recognizes an answer only by its id. Null if none is found.
 pub(crate) fn outermost_id(message: &[u8]) -> Value {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -107,7 +107,7 @@ pub(crate) fn outermost_id(message: &[u8]) -> Value {
     Value::Null
 }
 
-/// Where the JSON string that `rest` begins with ends.
+/// The end of the JSON string that `rest` begins with.
 fn end_of_text(rest: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {

@@ -1,4 +1,4 @@
-//! Running a primitive: find it, check its arguments, run its handler.
+//! Runs a primitive: finds it, checks its arguments, runs its handler.
 
 use std::{cell::Cell, collections::BTreeMap, panic::AssertUnwindSafe, time::Duration};
 
@@ -21,13 +21,13 @@ use crate::{
     server::ServerState,
 };
 
-/// How long the reply of a handler that changed a list waits for listeners to be told.
+/// Maximum delay of a reply whose handler changed a list, until listeners have been notified.
 const SETTLE_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl ServerState {
-    /// Runs a handler. A panic becomes an answer, a client that left is not waited for, and a
-    /// client whose authorization ends meanwhile does not get the result. Listeners are told of a
-    /// change the handler made before its reply.
+    /// Runs a handler. A panic becomes an error, a cancelled request ends at once, and a client
+    /// whose authorization ends meanwhile does not get the result. Listeners are notified of the
+    /// handler's changes before its reply.
     async fn run<T>(
         &self,
         context: &Context,

@@ -1,4 +1,4 @@
-//! The members of a JSON object that a reader names, without a tree of the rest.
+//! Reads named members of a JSON object, without a tree of the rest.
 
 use std::{borrow::Cow, fmt};
 
@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// Members of a JSON object by name. Of two with one name the last counts.
+/// Members of a JSON object, in the order of the requested names. Of duplicates the last counts.
 pub(super) struct Members<'m, const N: usize> {
     pub(super) values: [Option<&'m RawValue>; N],
     pub(super) has_duplicate: bool,

@@ -29,19 +29,19 @@ use crate::Server;
 
 /// How long a peer may leave data unacknowledged before its connection is dropped.
 const PEER_TIMEOUT: Duration = Duration::from_secs(20);
-/// The largest request head accepted.
+/// Largest request head accepted, in bytes.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// The part of the stop time reserved for closing connections.
 const CLOSE_RESERVE: Duration = Duration::from_secs(1);
-/// How long the client may take to agree to the closing of an idle connection.
+/// How long a client may take to finish the graceful shutdown of an idle connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Answers the requests that come to a listener: the MCP endpoint, or any other service.
+/// A service that answers the requests of a listener: the MCP endpoint, or any other.
 pub trait HttpService: Send + Sync + 'static {
     /// The body type of its responses.
     type Body: HttpBody<Data = Bytes, Error = Infallible> + Send + 'static;
 
-    /// Answers a request that came on that connection.
+    /// Answers a request of a connection.
     fn handle(
         &self,
         request: Request<Incoming>,
@@ -180,7 +180,7 @@ struct Driver<S> {
     builder: Builder<TokioExecutor>,
     closing: CancellationToken,
     connection: OpenConnection,
-    /// How long the client may take to begin, and how long it may be idle.
+    /// Maximum time before the first request, and between requests.
     idle_timeout: Duration,
 }
 
@@ -197,7 +197,7 @@ impl<S: HttpService> HttpListener<S> {
         );
         if !peers_fault {
             tracing::warn!(%error, "cannot accept connections for a moment");
-            self.open.let_one_go();
+            self.open.close_longest_idle();
             sleep(Duration::from_millis(50)).await;
         }
     }

@@ -1,4 +1,4 @@
-//! Identifying the caller of a request.
+//! Identifies the caller of a request.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::{Caller, RpcError};
 ///
 /// It runs for every request of every verb, also within a session: a session id is no credential.
 pub trait Authenticate: Send + Sync + 'static {
-    /// The caller, or why there is none.
+    /// The caller, or the rejection.
     fn authenticate<'r>(
         &'r self,
         request: &'r Parts,
     ) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>>;
 
-    /// The response that tells a caller it may not use the primitive it named, when that has a
+    /// The response for a caller that may not use the primitive it named, if that has an HTTP
     /// status of its own. Without one, the error is sent like any other answer.
     fn denied(&self, request: &Parts, error: &RpcError) -> Option<Rejection> {
         let _ = (request, error);
         None
     }
 
-    /// A JSON document anyone may read at this address, for instance where to get a credential.
+    /// A public JSON document at this path, for instance on where to get a credential.
     fn document(&self, request: &Parts) -> Option<Bytes> {
         let _ = request;
         None
@@ -43,7 +43,7 @@ pub struct Rejection {
     pub error: RpcError,
 }
 
-/// Lets everyone in as one caller.
+/// Admits everyone as one caller.
 #[derive(Debug, Clone)]
 pub struct Anonymous(Arc<Caller>);
 

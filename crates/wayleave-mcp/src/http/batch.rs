@@ -1,4 +1,4 @@
-//! Batches over HTTP, in sessions that agreed on the revision that has them.
+//! Batches over HTTP, in sessions of the revision that has them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{
     gate::Gate,
     headers,
     post::Post,
-    reply::{self, Refused},
+    reply::{self, HttpRefusal},
 };
 use crate::{
     Caller, Carrier, Context, Era, RefusalReason, batch,
@@ -32,14 +32,14 @@ impl Gate {
             && batch::is_agreed(session.map(|session| session.client.as_ref()))
     }
 
-    /// Carries the messages of a batch out, at the same time, and answers with one array.
+    /// Carries out the messages of a batch concurrently, and answers with one array.
     pub(super) async fn post_batch(
         &self,
         mut parts: Parts,
         members: Vec<&[u8]>,
         caller: Arc<Caller>,
         mut permits: RequestPermits,
-    ) -> Result<Response<ResponseBody>, Refused> {
+    ) -> Result<Response<ResponseBody>, HttpRefusal> {
         if let Some(observation) = parts.extensions.remove::<Arc<Observation>>() {
             observation.discard();
         }
@@ -57,7 +57,7 @@ impl Gate {
         Ok(reply::message(batch::joined(&answers), permits))
     }
 
-    /// Carries one message of a batch out; returns its answer, if it has one.
+    /// Carries out one message of a batch; returns its answer, if it has one.
     async fn member(&self, parts: &Parts, member: &[u8], caller: &Arc<Caller>) -> Option<Bytes> {
         let envelope = Envelope::parse(member);
         let mut parts = parts.clone();
@@ -167,7 +167,7 @@ impl Gate {
     }
 }
 
-/// The answer in a response; none in one without a body.
+/// Collects the body of a response; `None` if it is empty.
 async fn collected(response: Response<ResponseBody>) -> Option<Bytes> {
     let body = match response.into_body().collect().await {
         Ok(body) => body.to_bytes(),

@@ -45,7 +45,7 @@ impl ResponseBody {
         }
     }
 
-    /// The same body, ending no later than `end` does.
+    /// Ends the body when `end` completes, if not before.
     pub(crate) fn until(mut self, end: impl Future<Output = ()> + Send + 'static) -> Self {
         self.end = Some(Box::pin(end));
         self
@@ -140,7 +140,7 @@ pub(super) struct RequestPermits {
 /// How long a response lasts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseLifetime {
-    /// Until the answer is given.
+    /// Until the answer is sent.
     ShortWhile,
     /// Until the server starts draining; then it sends its last message.
     UntilDraining,
@@ -160,7 +160,7 @@ pub(super) async fn charge(
             permits.share = Some(budget.turn().await?);
             Ok(())
         }
-        // A stream has its permit already.
+        // A stream already has its permit.
         (Some(budget), ResponseLifetime::UntilDraining | ResponseLifetime::UntilCut) => {
             budget.spend()
         }

@@ -25,7 +25,7 @@ use super::Limits;
 /// that connects at the same moment as many others is not cut off while its request is on its way.
 const UNAUTHENTICATED_GRACE: Duration = Duration::from_millis(250);
 /// How long a new connection waits for another to close.
-const ROOM_TIMEOUT: Duration = Duration::from_secs(2);
+const ADMISSION_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct Connections {
     table: Mutex<Table>,
@@ -70,10 +70,10 @@ pub(super) struct InFlight(Arc<Connection>);
 /// A request whose body is being received.
 pub(super) struct ReceiveGuard<'c>(&'c Connection);
 
-/// Whether one more connection fits.
+/// The outcome of trying to admit a connection.
 enum Admission {
     Admitted(OpenConnection),
-    /// No, but another is closing, or can be closed at that moment.
+    /// Another connection is closing, or can be closed at that time.
     Soon(Option<Instant>),
     None,
 }
@@ -98,9 +98,9 @@ impl Connections {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Waits for room for one more connection, closing another for it. None if all are in use.
+    /// Waits for room for one more connection, closing another for it. `None` if all are in use.
     pub(super) async fn admit(self: &Arc<Self>) -> Option<OpenConnection> {
-        let deadline = Instant::now() + ROOM_TIMEOUT;
+        let deadline = Instant::now() + ADMISSION_TIMEOUT;
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             // Registered before looking, so that a connection closing in between is not missed.
@@ -147,7 +147,7 @@ impl Connections {
     }
 
     /// Closes the connection that was idle longest, if there is one.
-    pub(super) fn let_one_go(&self) {
+    pub(super) fn close_longest_idle(&self) {
         if let Some(idle) = self.locked().longest_idle() {
             idle.let_go.cancel();
         }
@@ -174,8 +174,8 @@ impl Table {
         OpenConnection(connection)
     }
 
-    /// Oldest by opening time, not by last use: sending requests in vain does not keep a
-    /// connection's place.
+    /// The oldest by opening time, not by last use: failed requests do not keep a connection's
+    /// place.
     fn oldest_unauthenticated(&self) -> Option<&Arc<Connection>> {
         let unauthenticated = self.open.values().filter(|one| one.is_unauthenticated());
         unauthenticated.min_by_key(|one| one.opened)
@@ -220,7 +220,7 @@ impl Connection {
         received > self.receiving.load(Ordering::Acquire)
     }
 
-    /// Whether a request has ever come on it.
+    /// Whether it has carried a request.
     pub(super) fn has_asked(&self) -> bool {
         self.has_asked.load(Ordering::Relaxed)
     }
@@ -253,7 +253,7 @@ impl Connection {
         }
     }
 
-    /// When it will have been idle for `limit` if nothing arrives; none if it already has.
+    /// The time at which it will have been idle for `limit`; `None` if it already has.
     pub(super) fn idle_until(&self, limit: Duration) -> Option<Instant> {
         let now = Instant::now();
         if self.in_flight.load(Ordering::Acquire) > 0 {

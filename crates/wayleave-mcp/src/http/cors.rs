@@ -1,6 +1,6 @@
-//! CORS headers, so that a page of an origin that the operator named may use the server.
+//! CORS headers, which let pages of origins named by the operator use the server.
 //!
-//! The origin was checked before: these headers go to named origins only.
+//! The gate checks the origin first: only named origins get these headers.
 
 use bytes::Bytes;
 use http::{
@@ -22,7 +22,7 @@ const EXPOSED: HeaderValue = HeaderValue::from_static("mcp-session-id, www-authe
 /// How long a browser may cache a preflight, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// The answer to a preflight request. A browser sends it without the credential.
+/// Answers a preflight request, which browsers send without the credential.
 pub(super) fn preflight(request: &Parts) -> Option<Response<ResponseBody>> {
     let asks = request.method == Method::OPTIONS
         && request.headers.contains_key(header::ORIGIN)
@@ -44,7 +44,7 @@ pub(super) fn preflight(request: &Parts) -> Option<Response<ResponseBody>> {
     Some(response)
 }
 
-/// The headers a page may send, including the argument headers it asks for.
+/// The headers a page may send, including the argument headers it requests.
 fn allowed(request: &HeaderMap) -> HeaderValue {
     let wanted = request.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS);
     let wanted = wanted.iter().filter_map(|names| names.to_str().ok());

@@ -1,8 +1,8 @@
 //! Plain messages over HTTP, carried out on the task that received them.
 //!
-//! Without a session a request has its answer and nothing else. In a session it begins in the same
-//! way; when it wants to talk to its client, or takes longer than a moment, the SDK takes it over
-//! and gives the client a stream.
+//! A request without a session has only its answer. A request in a session begins in the same way;
+//! if it sends to its client, or takes longer than `STREAM_GRACE`, the SDK takes it over and gives
+//! the client a stream.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use super::{
     gate::Gate,
     headers::{PROTOCOL_VERSION, SESSION_ID, text},
     post::Post,
-    reply::{self, Refused},
+    reply::{self, HttpRefusal},
 };
 use crate::{
     Context, RpcError,
@@ -25,14 +25,14 @@ use crate::{
     request::PlainRequest,
     sdk::{
         answer::{self, WireAnswer},
-        begun::{BegunRequest, ClientLink, Work},
         handler::SdkHandler,
+        handover::{ClientLink, RequestHandover, Work},
         model::{ErrorData, InitializeRequestParams},
     },
 };
 
-/// How long an answer in a session may take before its client is given a stream to wait on, with an
-/// event id for reconnecting.
+/// How long an answer in a session may take before its client gets a stream, with an event id for
+/// reconnecting.
 const STREAM_GRACE: Duration = Duration::from_millis(50);
 
 impl Gate {
@@ -114,11 +114,13 @@ impl Gate {
             () = sleep(STREAM_GRACE) => {}
         }
         let mut parts = Arc::unwrap_or_clone(parts);
-        parts.extensions.insert(BegunRequest::new(work, call, link));
+        parts
+            .extensions
+            .insert(RequestHandover::new(work, call, link));
         self.hand_over(Post { parts, ..post }).await
     }
 
-    /// Takes a notification in a session; returns whether nothing is left to do.
+    /// Handles a notification in a session; returns whether the SDK need not see it.
     pub(super) async fn take_notification(&self, post: &Post<'_>) -> bool {
         let Some(session) = &post.permits.session else {
             return false;
@@ -132,11 +134,11 @@ impl Gate {
         !self.sdk.keeps(&session.id).await
     }
 
-    /// Begins a session. The SDK learns of it only when it is needed.
+    /// Begins a session. The SDK learns of the session only when it has to serve it.
     pub(super) async fn begin_session(
         &self,
         mut post: Post<'_>,
-    ) -> Result<Response<ResponseBody>, Refused> {
+    ) -> Result<Response<ResponseBody>, HttpRefusal> {
         self.make_session_room(&post.caller).await?;
         let params = post.envelope.params::<InitializeRequestParams>();
         let (Some(params), Some(id)) = (params, post.envelope.request_id()) else {

@@ -16,7 +16,7 @@ use super::{
     connections::Connection,
     cors,
     headers::{self, SESSION_ID, era, text},
-    reply::{self, Refused},
+    reply::{self, HttpRefusal},
     sessions::{SessionUse, Sessions},
 };
 use crate::{
@@ -166,9 +166,9 @@ impl Gate {
         served.unwrap_or_else(Response::from)
     }
 
-    pub(super) async fn authenticate(&self, parts: &Parts) -> Result<Arc<Caller>, Refused> {
+    pub(super) async fn authenticate(&self, parts: &Parts) -> Result<Arc<Caller>, HttpRefusal> {
         let known = self.options.authenticate.authenticate(parts).await;
-        known.map_err(|rejection| Refused::Rejected(Box::new(rejection)))
+        known.map_err(|rejection| HttpRefusal::Rejected(Box::new(rejection)))
     }
 
     /// The conversation that a request belongs to.
@@ -188,7 +188,7 @@ impl Gate {
         &self,
         parts: Parts,
         caller: Arc<Caller>,
-    ) -> Result<Response<ResponseBody>, Refused> {
+    ) -> Result<Response<ResponseBody>, HttpRefusal> {
         let id = text(&parts.headers, &SESSION_ID).map(str::to_owned);
         let mut response = self
             .without_body(parts, caller, ResponseLifetime::ShortWhile)
@@ -206,18 +206,18 @@ impl Gate {
         parts: Parts,
         caller: Arc<Caller>,
         lifetime: ResponseLifetime,
-    ) -> Result<Response<ResponseBody>, Refused> {
+    ) -> Result<Response<ResponseBody>, HttpRefusal> {
         let session = self.enter_session(&parts.headers, era(&parts.headers), &caller)?;
         let permits = self.acquire_permits(session, lifetime, &caller)?;
         if let (ResponseLifetime::UntilCut, Some(budget)) = (lifetime, caller.budget()) {
-            budget.spend().map_err(Refused::BudgetExceeded)?;
+            budget.spend().map_err(HttpRefusal::BudgetExceeded)?;
         }
         let request = Request::from_parts(parts, Full::new(Bytes::new()));
         let conversation = self.conversation(permits.session.as_ref(), caller.clone());
         let response = self.sdk.handle(request, conversation).await;
         let response = reply::finish(response, permits).await;
         Ok(match lifetime {
-            // Nobody else would end it: the SDK does not know the caller.
+            // The SDK does not know the caller, so it would not end the stream.
             ResponseLifetime::UntilCut => {
                 response.map(|body| body.until(async move { caller.over().await }))
             }
@@ -230,7 +230,7 @@ impl Gate {
         session: Option<SessionUse>,
         lifetime: ResponseLifetime,
         caller: &Caller,
-    ) -> Result<RequestPermits, Refused> {
+    ) -> Result<RequestPermits, HttpRefusal> {
         let mut permits = RequestPermits {
             ending: (lifetime != ResponseLifetime::UntilCut).then(|| self.ending.token()),
             session,
@@ -239,10 +239,10 @@ impl Gate {
         };
         if lifetime != ResponseLifetime::ShortWhile {
             let own = caller.budget().map(|budget| budget.stream()).transpose();
-            permits.share = own.map_err(Refused::BudgetExceeded)?;
+            permits.share = own.map_err(HttpRefusal::BudgetExceeded)?;
             let room = self.stream_room.clone().try_acquire_owned();
             permits.room = Some(room.map_err(|_| {
-                Refused::with(StatusCode::SERVICE_UNAVAILABLE, "too many open streams")
+                HttpRefusal::with(StatusCode::SERVICE_UNAVAILABLE, "too many open streams")
             })?);
         }
         Ok(permits)

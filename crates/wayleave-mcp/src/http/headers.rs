@@ -1,4 +1,4 @@
-//! Reading the head of a request.
+//! Reads the head of a request.
 
 use http::{
     HeaderMap, HeaderValue,
@@ -10,7 +10,7 @@ use crate::{
     envelope::{Envelope, STATELESS},
 };
 
-// Typed names, because a text would be converted to a name at every lookup.
+// Typed names, because a string would be converted to a name at every lookup.
 pub(super) static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(super) static METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -19,16 +19,15 @@ static NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// The revisions a session may speak.
 const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// Whether the headers of a message in a session, or of one that begins a session, are plain enough
-/// to need no judgement by the SDK. Headers that repeat the body are for requests without a
-/// session.
+/// Whether the headers of a message in a session, or of one that begins a session, need no check by
+/// the SDK. Only requests without a session repeat their body in headers.
 pub(super) fn are_plain_in_session(headers: &HeaderMap) -> bool {
     let version = headers.get(&PROTOCOL_VERSION).map(HeaderValue::to_str);
     accepts_both(headers)
         && version.is_none_or(|version| version.is_ok_and(|it| SESSION_VERSIONS.contains(&it)))
 }
 
-/// Whether the headers of a stateless request need no judgement by the SDK: they agree with its
+/// Whether the headers of a stateless request need no check by the SDK, because they agree with its
 /// body.
 pub(super) fn are_plain_stateless(headers: &HeaderMap, envelope: &Envelope<'_>) -> bool {
     let named = match envelope.method() {
@@ -65,7 +64,7 @@ pub(super) fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h 
     headers.get(name)?.to_str().ok()
 }
 
-/// The same, if the header is given exactly once.
+/// The header of that name, if it is text and given exactly once.
 pub(super) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -74,7 +73,7 @@ pub(super) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'
     }
 }
 
-/// A duplicated header among those that say which conversation the request belongs to.
+/// The first duplicated header among those that identify the request's conversation.
 pub(super) fn duplicate_header(headers: &HeaderMap) -> Option<&'static str> {
     [&SESSION_ID, &PROTOCOL_VERSION]
         .into_iter()

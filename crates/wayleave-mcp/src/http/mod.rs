@@ -43,7 +43,7 @@ pub use origin::Guests;
 
 use crate::Server;
 
-/// How a server listens.
+/// Options of an HTTP server.
 #[derive(Clone)]
 pub struct Options {
     /// The endpoint's path.
@@ -73,20 +73,20 @@ impl Default for Options {
 /// Limits on size, number and time.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// The largest request body, in bytes.
+    /// Largest request body accepted, in bytes.
     pub body_bytes: usize,
-    /// Open connections. To admit one more, the longest-idle one is closed.
+    /// Maximum number of open connections. To admit one more, the longest-idle one is closed.
     pub connections: usize,
-    /// Of these, connections on which no request with a good credential has come yet; never more
-    /// than a quarter. To admit one more, the oldest of them is closed.
+    /// Maximum number of connections on which no request with a good credential has come yet; never
+    /// more than a quarter of all. To admit one more, the oldest of them is closed.
     pub unauthenticated: usize,
-    /// Sessions of clients of the older revisions. When one more begins, the least recently used is
-    /// dropped.
+    /// Maximum number of sessions of clients of the older revisions. When one more begins, the
+    /// least recently used is dropped.
     pub sessions: usize,
-    /// Of these, sessions of one caller that has a [`Budget`](crate::Budget). When it begins one
-    /// more, its least recently used is dropped.
+    /// Maximum number of sessions of one caller that has a [`Budget`](crate::Budget). When it
+    /// begins one more, its least recently used is dropped.
     pub sessions_each: usize,
-    /// Streams held open by listening clients.
+    /// Maximum number of streams held open by listening clients.
     pub streams: usize,
     /// How long a client may take to send a request's headers, and to begin its next request on a
     /// connection.

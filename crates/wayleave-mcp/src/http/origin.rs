@@ -1,8 +1,8 @@
-//! Which hosts a request may name and which pages it may come from.
+//! Checks the host that a request names, and the page it comes from.
 //!
 //! A web page can make a browser send requests to a server on the same machine, and, by DNS
-//! rebinding, make them look like the page's own. `Host` and `Origin` tell; both are checked on
-//! every route.
+//! rebinding, make them look like the page's own. `Host` and `Origin` reveal it; both are checked
+//! on every route.
 
 use http::{HeaderMap, HeaderValue, Uri, header};
 

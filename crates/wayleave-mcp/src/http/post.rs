@@ -14,7 +14,7 @@ use super::{
     connections::Connection,
     gate::{Gate, identify},
     headers::{self, METHOD, SESSION_ID, era, is_json, text},
-    reply::{self, Refused},
+    reply::{self, HttpRefusal},
     request_body,
 };
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
     wire_error,
 };
 
-/// A message whose caller may send it.
+/// A message of an authenticated caller, with its permits.
 pub(super) struct Post<'m> {
     pub(super) parts: Parts,
     pub(super) message: &'m Bytes,
@@ -45,7 +45,7 @@ impl Gate {
         body: Incoming,
         caller: Arc<Caller>,
         connection: &Connection,
-    ) -> Result<Response<ResponseBody>, Refused> {
+    ) -> Result<Response<ResponseBody>, HttpRefusal> {
         let era = era(&parts.headers);
         let session = self.enter_session(&parts.headers, era, &caller)?;
         let listening = text(&parts.headers, &METHOD) == Some("subscriptions/listen");
@@ -56,7 +56,7 @@ impl Gate {
         };
         let mut permits = self.acquire_permits(session, lifetime, &caller)?;
         if !is_json(&parts.headers) {
-            return Err(Refused::with(
+            return Err(HttpRefusal::with(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "the content type must be application/json",
             ));
@@ -111,15 +111,15 @@ impl Gate {
         &self,
         parts: &mut Parts,
         permits: &mut RequestPermits,
-    ) -> Result<Arc<Caller>, Refused> {
+    ) -> Result<Arc<Caller>, HttpRefusal> {
         let caller = self.authenticate(parts).await?;
         permits.session = self.enter_session(&parts.headers, era(&parts.headers), &caller)?;
         identify(parts, &caller);
         Ok(caller)
     }
 
-    /// Carries a message out: here if it is plain, else by the SDK.
-    async fn carry(&self, post: Post<'_>) -> Result<Response<ResponseBody>, Refused> {
+    /// Carries out a message: here if it is plain, else through the SDK.
+    async fn carry(&self, post: Post<'_>) -> Result<Response<ResponseBody>, HttpRefusal> {
         if self.is_plain(&post) {
             if let Some(answer) = self.cached_list(&post) {
                 return Ok(reply::json(StatusCode::OK, answer));
@@ -152,7 +152,7 @@ impl Gate {
         Ok(self.hand_over(post).await)
     }
 
-    /// Whether nothing about a message or its headers needs the SDK's judgement.
+    /// Whether neither the message nor its headers need a check by the SDK.
     fn is_plain(&self, post: &Post<'_>) -> bool {
         let headers = &post.parts.headers;
         let envelope = post.envelope;
@@ -173,7 +173,7 @@ impl Gate {
         }
     }
 
-    /// Whether a call's arguments have to be compared with headers.
+    /// Whether a call's arguments must be compared with headers.
     fn mirrors_headers(&self, post: &Post<'_>) -> bool {
         let Some(name) = post
             .envelope
@@ -198,13 +198,13 @@ impl Gate {
         )
     }
 
-    /// The answer to a message that must not be carried out.
+    /// The refusal of a message that must not be carried out.
     pub(super) fn refuse(&self, post: &Post<'_>) -> Option<Response<ResponseBody>> {
         if post.envelope.id_is_too_long {
             let error = envelope::id_too_long();
             return Some(reply::error(StatusCode::BAD_REQUEST, &error, &Value::Null));
         }
-        // The named primitive is not allowed to the caller, and that has a status of its own.
+        // The caller may not use the named primitive, and that has an HTTP status of its own.
         let snapshot = self.shared.registry.snapshot();
         let error = post.envelope.denial(&snapshot, &post.caller)?;
         let rejection = self.options.authenticate.denied(&post.parts, &error)?;
@@ -240,8 +240,8 @@ impl Gate {
     }
 }
 
-/// The answer to a request in a session that the SDK would refuse on a stream, where its reply could
-/// not wait until it is recorded.
+/// Refuses a request in a session that the SDK would refuse on a stream, where the reply could not
+/// wait until it is recorded.
 fn refuse_unhandled(post: &Post<'_>) -> Option<Response<ResponseBody>> {
     let envelope = post.envelope;
     let is_unhandled =

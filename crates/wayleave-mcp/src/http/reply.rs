@@ -16,7 +16,7 @@ use crate::{RpcError, budget::BudgetExceeded, envelope::Envelope, wire_error};
 
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
 
-/// JSON with a status.
+/// A JSON response with a status.
 pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::from(Full::new(body.into()).boxed()));
     *response.status_mut() = status;
@@ -45,7 +45,7 @@ pub(super) fn accepted() -> Response<ResponseBody> {
     response
 }
 
-/// The end of a request that its client cancelled: it is not answered.
+/// The empty response to a request that its client cancelled.
 pub(super) fn unanswered() -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::from(Full::default().boxed()));
     response.headers_mut().insert(
@@ -55,7 +55,7 @@ pub(super) fn unanswered() -> Response<ResponseBody> {
     response
 }
 
-/// The error that a response of this layer states, for whoever adds to it.
+/// The error in a response of this layer, kept so that `_meta` can be added to it.
 #[derive(Clone)]
 struct StatedError {
     error: RpcError,
@@ -72,7 +72,7 @@ pub(crate) fn error(status: StatusCode, error: &RpcError, id: &Value) -> Respons
     response
 }
 
-/// Adds an observer's entries to a response that states an error of this layer.
+/// Adds an observer's entries to a response with an error of this layer.
 pub(super) fn with_meta(
     mut response: Response<ResponseBody>,
     added: Map<String, Value>,
@@ -85,7 +85,7 @@ pub(super) fn with_meta(
     response.map(|_| ResponseBody::from(Full::new(body.into()).boxed()))
 }
 
-/// A refusal of the whole request, before its body is known.
+/// A refusal of the whole request, before its body is read.
 pub(crate) fn refuse(
     status: StatusCode,
     message: impl Into<Cow<'static, str>>,
@@ -98,26 +98,26 @@ pub(crate) fn refuse(
 }
 
 /// A refusal that has not been turned into a response yet.
-pub(crate) enum Refused {
+pub(crate) enum HttpRefusal {
     With(StatusCode, Cow<'static, str>),
     BudgetExceeded(BudgetExceeded),
     Rejected(Box<Rejection>),
 }
 
-impl Refused {
+impl HttpRefusal {
     pub(crate) fn with(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self::With(status, message.into())
     }
 }
 
-impl From<Refused> for Response<ResponseBody> {
-    fn from(refused: Refused) -> Self {
+impl From<HttpRefusal> for Response<ResponseBody> {
+    fn from(refused: HttpRefusal) -> Self {
         match refused {
-            Refused::With(status, message) => refuse(status, message),
-            Refused::BudgetExceeded(what) => {
+            HttpRefusal::With(status, message) => refuse(status, message),
+            HttpRefusal::BudgetExceeded(what) => {
                 over_budget(what, &Envelope::default(), false, Map::new())
             }
-            Refused::Rejected(rejection) => reject(&rejection, &Value::Null),
+            HttpRefusal::Rejected(rejection) => reject(&rejection, &Value::Null),
         }
     }
 }
@@ -161,7 +161,7 @@ pub(crate) fn over_budget(
     response
 }
 
-/// The error in a message of the SDK.
+/// Parses the error in a message of the SDK.
 fn stated_error(message: &[u8]) -> Option<StatedError> {
     let message: Value = serde_json::from_slice(message).ok()?;
     let stated = message.get("error")?;

@@ -1,4 +1,4 @@
-//! Receiving a request's body, within its limits.
+//! Receives a request's body, within its limits.
 
 use std::time::Duration;
 
@@ -8,9 +8,10 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Limits, headers::text, reply::Refused};
+use super::{Limits, headers::text, reply::HttpRefusal};
 
-/// How many times the largest body is read and discarded before a larger one is refused.
+/// How much of a too large body is discarded before it is refused, in multiples of the largest
+/// body.
 const MAX_DISCARDED: usize = 4;
 /// How long a client may pause while its body is discarded.
 const PAUSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -20,7 +21,7 @@ pub(super) async fn receive(
     limits: &Limits,
     headers: &HeaderMap,
     mut body: Incoming,
-) -> Result<Bytes, Refused> {
+) -> Result<Bytes, HttpRefusal> {
     let max = limits.body_bytes;
     let deadline = Instant::now() + limits.body_time;
     let declared: Option<usize> =
@@ -30,23 +31,23 @@ pub(super) async fn receive(
         match timeout_at(deadline, receiving).await {
             Ok(Ok(collected)) => return Ok(collected.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {}
-            Ok(Err(_)) => return Err(Refused::with(StatusCode::BAD_REQUEST, "body cut short")),
+            Ok(Err(_)) => return Err(HttpRefusal::with(StatusCode::BAD_REQUEST, "body cut short")),
             Err(_) => {
                 let reason = "body took too long";
-                return Err(Refused::with(StatusCode::REQUEST_TIMEOUT, reason));
+                return Err(HttpRefusal::with(StatusCode::REQUEST_TIMEOUT, reason));
             }
         }
     }
-    // A client that waits for leave to send takes the answer without sending.
+    // A client that sent `Expect` waits for the answer before it sends the body.
     if !headers.contains_key(header::EXPECT) {
         let _ = timeout_at(deadline, discard(body, max * MAX_DISCARDED)).await;
     }
     let reason = format!("body larger than {max} bytes");
-    Err(Refused::with(StatusCode::PAYLOAD_TOO_LARGE, reason))
+    Err(HttpRefusal::with(StatusCode::PAYLOAD_TOO_LARGE, reason))
 }
 
-/// Reads and discards up to `bytes` of the rest of a body: most clients read no answer before they
-/// have sent all, and a connection that closes on unread bytes is reset, and the answer lost.
+/// Reads and discards up to `bytes` of the rest of a body. Most clients read no answer before they
+/// have sent everything, and closing a connection with unread bytes resets it and loses the answer.
 async fn discard(mut body: Incoming, bytes: usize) {
     let mut discarded = 0;
     while discarded < bytes

@@ -1,4 +1,4 @@
-//! Which session a request belongs to, how many sessions there may be, and when unused ones end.
+//! Finds the session of a request, limits the number of sessions, and ends unused ones.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use tokio_util::sync::CancellationToken;
 use super::{
     gate::Gate,
     headers::{SESSION_ID, text},
-    reply::Refused,
+    reply::HttpRefusal,
     sessions::SessionUse,
 };
 use crate::{Caller, Era};
 
-/// Well below every deadline of a connection.
-const HEARTBEAT: Duration = Duration::from_secs(2);
+/// Longest period of the reaper. Well below every deadline of a connection.
+const MAX_REAP_INTERVAL: Duration = Duration::from_secs(2);
 
 impl Gate {
-    /// The session the request belongs to, if it names one; a session of another subject does not
-    /// exist.
+    /// Enters the session that a request names, if it names one. A session of another subject
+    /// counts as unknown.
     pub(super) fn enter_session(
         &self,
         headers: &HeaderMap,
         era: Era,
         caller: &Arc<Caller>,
-    ) -> Result<Option<SessionUse>, Refused> {
+    ) -> Result<Option<SessionUse>, HttpRefusal> {
         if era == Era::Stateless {
             return Ok(None);
         }
@@ -34,18 +34,18 @@ impl Gate {
         };
         match self.sessions.enter(id, caller) {
             Some(busy) => Ok(Some(busy)),
-            None => Err(Refused::with(StatusCode::NOT_FOUND, "unknown session")),
+            None => Err(HttpRefusal::with(StatusCode::NOT_FOUND, "unknown session")),
         }
     }
 
-    /// Makes room for one more session: drops the caller's own where it has too many, and any where
-    /// there are too many in all.
-    pub(super) async fn make_session_room(&self, caller: &Caller) -> Result<(), Refused> {
+    /// Makes room for one more session: drops sessions of the caller if it has too many, and of
+    /// anyone if there are too many in all.
+    pub(super) async fn make_session_room(&self, caller: &Caller) -> Result<(), HttpRefusal> {
         let limits = &self.options.limits;
         if caller.budget().is_some() {
             let ended = (self.sessions).evict_of_subject(caller.subject(), limits.sessions_each);
             let ended = ended.ok_or_else(|| {
-                Refused::with(StatusCode::SERVICE_UNAVAILABLE, "too many sessions")
+                HttpRefusal::with(StatusCode::SERVICE_UNAVAILABLE, "too many sessions")
             })?;
             self.close(ended).await;
         }
@@ -58,7 +58,7 @@ impl Gate {
         let idle = self.options.limits.session_idle;
         // The period is also the heartbeat of the timers: a runtime with no timer sooner than a
         // connection's header deadline wakes itself up to register each one.
-        let period = (idle / 4).clamp(Duration::from_millis(100), HEARTBEAT);
+        let period = (idle / 4).clamp(Duration::from_millis(100), MAX_REAP_INTERVAL);
         let mut ticks = interval(period);
         loop {
             tokio::select! {

@@ -11,9 +11,9 @@ use std::{
 
 use crate::{Caller, client_session::ClientSession};
 
-/// How long a session waits for its client's first return. A client that stays away longer left
-/// before it was told the id.
-const UNTOLD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Idle limit of a session that no request has entered yet: its client left before it was told the
+/// id.
+const UNUSED_SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Session {
     client: Arc<ClientSession>,
@@ -64,7 +64,7 @@ impl Sessions {
     }
 
     /// Makes room for one more session of a subject that may have `most`: drops and returns its
-    /// least recently used ones. None if all of them are in use.
+    /// least recently used idle ones. `None` if too few are idle.
     pub(crate) fn evict_of_subject(&self, subject: &str, most: usize) -> Option<Vec<Arc<str>>> {
         let mut sessions = self.locked();
         let own = sessions
@@ -85,15 +85,15 @@ impl Sessions {
         Some(ended)
     }
 
-    /// Makes room for one more session where there may be `most` of all subjects: drops and returns
-    /// the least recently used ones. Only where all are in use, the subject with the most sessions
-    /// gives one up.
+    /// Makes room for one more session, of at most `most` over all subjects: drops and returns the
+    /// least recently used idle ones. If all are in use, the subject with the most sessions loses
+    /// one.
     pub(crate) fn evict(&self, most: usize) -> Vec<Arc<str>> {
         let mut sessions = self.locked();
         let too_many = (sessions.len() + 1).saturating_sub(most.max(1));
         let mut ended = Vec::new();
         while ended.len() < too_many {
-            let Some(id) = longest_idle(&sessions).or_else(|| least_used_of_heaviest(&sessions))
+            let Some(id) = longest_idle(&sessions).or_else(|| lru_of_largest_subject(&sessions))
             else {
                 break;
             };
@@ -120,7 +120,7 @@ impl Sessions {
         self.locked().get(id).map(|session| session.client.clone())
     }
 
-    /// Uses a session, if it belongs to this subject.
+    /// Marks a session as in use, if it belongs to the caller's subject.
     pub(crate) fn enter(&self, id: &str, caller: &Arc<Caller>) -> Option<SessionUse> {
         let mut sessions = self.locked();
         let (id, _) = sessions.get_key_value(id)?;
@@ -161,7 +161,7 @@ impl Sessions {
             let idle = if session.told {
                 idle
             } else {
-                idle.min(UNTOLD_TIMEOUT)
+                idle.min(UNUSED_SESSION_TIMEOUT)
             };
             let used = busy || session.last_used.elapsed() < idle;
             let keep = used && !session.client.caller_cell.caller().is_over();
@@ -181,7 +181,7 @@ fn longest_idle(sessions: &HashMap<Arc<str>, Session>) -> Option<Arc<str>> {
 }
 
 /// The least recently used session of the subject with the most sessions.
-fn least_used_of_heaviest(sessions: &HashMap<Arc<str>, Session>) -> Option<Arc<str>> {
+fn lru_of_largest_subject(sessions: &HashMap<Arc<str>, Session>) -> Option<Arc<str>> {
     let mut counts = HashMap::<String, (usize, Instant, &Arc<str>)>::new();
     for (id, session) in sessions {
         let subject = session.client.caller_cell.caller().subject().to_owned();

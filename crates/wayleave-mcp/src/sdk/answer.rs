@@ -1,4 +1,4 @@
-//! The answer to a request on its way to the wire.
+//! Answers to requests, as they are serialized.
 //!
 //! The SDK's result holds structured content as a tree. Content that is already serialized stays
 //! beside it and is inserted when the answer is written; only where the SDK itself writes the
@@ -56,7 +56,8 @@ impl WireAnswer {
         })
     }
 
-    /// The answer in the form of the era, as the SDK makes it for the requests it carries itself.
+    /// Converts the answer to the form of the era, as the SDK does for the requests it handles
+    /// itself.
     pub(crate) fn for_era(mut self, era: Era) -> Result<Self, ErrorData> {
         match era {
             Era::Stateless => self.result.fill_missing_cache_hints(),
@@ -73,7 +74,7 @@ impl WireAnswer {
         Ok(self)
     }
 
-    /// The answer as the SDK's own type.
+    /// Converts the answer to the SDK's own type.
     pub(super) fn into_result(mut self) -> Result<ServerResult, ErrorData> {
         if let (Some(json), ServerResult::CallToolResult(result)) = (self.written, &mut self.result)
         {
@@ -87,7 +88,7 @@ impl WireAnswer {
     }
 }
 
-/// An error in the form of the era.
+/// Converts an error to the form of the era.
 pub(crate) fn error_for_era(mut error: ErrorData, era: Era) -> ErrorData {
     // A tool may give the same code another meaning; only ours names a resource.
     let names_a_resource = error
@@ -100,7 +101,7 @@ pub(crate) fn error_for_era(mut error: ErrorData, era: Era) -> ErrorData {
     error
 }
 
-/// The message that answers request `id`.
+/// Serializes the answer to request `id`.
 pub(crate) fn write(reply: Result<WireAnswer, ErrorData>, id: RequestId) -> Vec<u8> {
     match reply {
         Ok(answer) => {
@@ -111,7 +112,7 @@ pub(crate) fn write(reply: Result<WireAnswer, ErrorData>, id: RequestId) -> Vec<
     }
 }
 
-/// A message as bytes, with the serialized content inserted into its result.
+/// Serializes a message, with content that is already serialized inserted into its result.
 pub(crate) fn write_message(message: &ServerJsonRpcMessage, written: Option<&str>) -> Vec<u8> {
     let id = match message {
         ServerJsonRpcMessage::Response(response) => Some(&response.id),

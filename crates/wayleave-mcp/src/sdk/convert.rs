@@ -1,4 +1,4 @@
-//! Conversions from this crate's types to the SDK's.
+//! Converts this crate's types to the SDK's.
 
 use rmcp::{
     ErrorData,
@@ -80,7 +80,7 @@ pub(crate) fn tool_result(ours: ToolResult) -> CallToolResult {
     theirs
 }
 
-/// A result of the protocol layer's own, as JSON.
+/// A result made by the protocol layer, as JSON.
 #[expect(
     clippy::expect_used,
     reason = "it holds text and JSON, and JSON of these cannot fail"

@@ -21,7 +21,7 @@ use rmcp::{
 };
 
 use super::{
-    answer::WireAnswer, begun::BegunRequest, convert, method_errors, notice_sink::NoticeSink,
+    answer::WireAnswer, convert, handover::RequestHandover, method_errors, notice_sink::NoticeSink,
 };
 use crate::{
     Caller, Context, RefusalReason, RpcError,
@@ -65,7 +65,7 @@ impl SdkHandler {
         named.cloned().unwrap_or_else(|| self.conversation.caller())
     }
 
-    /// The observation of a request, where an observer is set.
+    /// The observation of a request, if an observer is set.
     fn observation(&self, request: &RequestContext<RoleServer>) -> Option<Arc<Observation>> {
         self.shared().observer.as_ref()?;
         observation::from_context(request)
@@ -86,7 +86,7 @@ impl SdkHandler {
         self.shared().dispatch(request, context, self.turns).await
     }
 
-    /// Agrees with a client on a revision, and stores its parameters.
+    /// Negotiates the revision with a client, and stores its parameters.
     pub(crate) fn introduce(
         &self,
         request: &InitializeRequestParams,
@@ -103,7 +103,7 @@ impl SdkHandler {
 /// here.
 macro_rules! finish_begun {
     ($context:ident, $($pattern:pat => $result:expr),+) => {
-        if let Some(begun) = BegunRequest::from_context(&$context) {
+        if let Some(begun) = RequestHandover::from_context(&$context) {
             return match begun.finish($context).await? {
                 $($pattern => Ok($result),)+
                 _ => Err(RpcError::internal("a request changed its kind").into()),

@@ -1,6 +1,6 @@
-//! Distinguishing a method that does not exist from one whose parameters do not parse.
+//! Distinguishes a method that does not exist from one whose parameters do not parse.
 //!
-//! The SDK hands every request it could not parse over as "custom", whatever the reason.
+//! The SDK passes on every request it could not parse as "custom", whatever the reason.
 
 use rmcp::model::{
     CallToolRequestParams, CompleteRequestParams, GetPromptRequestParams, InitializeRequestParams,

@@ -5,9 +5,9 @@
 //! folder.
 
 pub(crate) mod answer;
-pub(crate) mod begun;
 pub(crate) mod convert;
 pub(crate) mod handler;
+pub(crate) mod handover;
 pub(crate) mod method_errors;
 pub(crate) mod notice_sink;
 mod opening_requests;

@@ -1,5 +1,5 @@
-//! Requests of a pipe that the SDK is given only when something else is done: the subscriptions of
-//! a listener begin before it is acknowledged, and no other line waits for that.
+//! Requests of a pipe that reach the SDK only after some preparation: the subscriptions of a
+//! listener begin before it is acknowledged, and no other line waits for that.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use tokio::{
 
 type Message = RxJsonRpcMessage<RoleServer>;
 
-/// The requests under way, at most as many as the caller's budget lets run.
+/// The requests in preparation. Only the request rate of the caller's budget limits their number.
 pub(super) struct OpeningRequests {
     tasks: JoinSet<()>,
     running: HashMap<RequestId, AbortHandle>,
@@ -33,8 +33,8 @@ impl Default for OpeningRequests {
 }
 
 impl OpeningRequests {
-    /// Gives the message back when `work` is done at once; otherwise [`next`](Self::next) does,
-    /// when it is.
+    /// Returns the message if `work` completes at once; otherwise [`next`](Self::next) returns it
+    /// on completion.
     pub(super) fn begin(
         &mut self,
         id: RequestId,
@@ -63,7 +63,7 @@ impl OpeningRequests {
         }
     }
 
-    /// The next message whose work is done. Never ends by itself.
+    /// Waits for the next message whose work is done.
     pub(super) async fn next(&mut self) -> Message {
         loop {
             match self.opened.recv().await {

@@ -1,7 +1,7 @@
 //! A pipe as the SDK's transport: JSON-RPC messages, one per line.
 //!
 //! Each line is parsed once. Refused messages are answered here, plain ones go to the dispatch in a
-//! task of their own, and the SDK is given the rest.
+//! task of their own, and the SDK gets the rest.
 
 use std::{
     collections::VecDeque,
@@ -49,10 +49,10 @@ use crate::{
 
 pub(crate) use rmcp::transport::io::stdio_pipes;
 
-/// The longest line accepted.
+/// Longest line accepted, in bytes.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
-/// Lines that may wait to be written beside the conversation. Beyond that, reading stops: a client
-/// that does not read is not read from.
+/// Maximum number of lines waiting to be written outside the SDK's loop. Beyond that, reading
+/// stops: a client that does not read is not read from.
 const MAX_PENDING_WRITES: usize = 64;
 
 /// Serves the client at the other end of a pipe until it goes away.
@@ -87,7 +87,7 @@ pub(crate) async fn serve(
     };
     let running = match handler.clone().serve(lines).await {
         Ok(running) => running,
-        // The client left without a message, which is its right.
+        // The client left without a message, which is not an error.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => {
             return Err(StdioError::Handshake {
@@ -116,7 +116,7 @@ struct LineTransport<R, W> {
     sdk_requests: SdkRequests,
     /// Messages of a batch that are for the SDK.
     from_batch: VecDeque<RxJsonRpcMessage<RoleServer>>,
-    /// Where the answers to the batch go whose messages are being read.
+    /// The answers to the batch whose messages are being read.
     batch: Option<Arc<BatchAnswers>>,
     /// A complete line, held until its sender is identified.
     whole: Option<Bytes>,
@@ -159,7 +159,7 @@ impl<R: AsyncRead + Send + Unpin> LineReader<R> {
             };
             let consumed = chunk.len() + usize::from(ended);
             let too_long = !self.discarding && self.line.len() + chunk.len() > MAX_LINE_BYTES;
-            // The part already read may hold the id to answer.
+            // The part already read may contain the id for the answer.
             let refused = too_long.then(|| wire_error::outermost_id(&self.line));
             if too_long {
                 self.line = Vec::new();
@@ -184,8 +184,8 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// Writes a line beside the conversation, in its own task: a reader dropped half-way must
-    /// not leave half a line behind. A reply is written once its message is recorded.
+    /// Writes a line outside the SDK's loop, in its own task: a reader dropped half-way must not
+    /// leave half a line behind. A reply is written once its message is recorded.
     fn spawn_write(&mut self, mut line: Vec<u8>, id: Value, observed: Option<Arc<Observation>>) {
         let (write, batch) = (self.write.clone(), self.batch.clone());
         self.pending_writes.spawn(async move {
@@ -206,7 +206,7 @@ where
         });
     }
 
-    /// Waits until there is room for one more line beside the conversation.
+    /// Waits until there is room for one more line and one more answer.
     async fn wait_for_room(&mut self) {
         while self.pending_writes.try_join_next().is_some() {}
         while self.pending_writes.len() >= MAX_PENDING_WRITES {
@@ -234,7 +234,7 @@ where
         self.refuse(error, id, observed);
     }
 
-    /// Identifies the sender of the line, and returns its message when it is one for the SDK.
+    /// Identifies the sender of the line. Returns its message if the SDK must handle it.
     async fn identify_line(
         &mut self,
         line: Bytes,
@@ -277,7 +277,7 @@ where
         Ok(message)
     }
 
-    /// Takes the messages of a batch, and keeps those for the SDK.
+    /// Handles the messages of a batch, and queues those for the SDK.
     fn take_batch(&mut self, members: &[&[u8]]) {
         let envelopes: Vec<Envelope<'_>> = members.iter().map(|it| Envelope::parse(it)).collect();
         let requests = envelopes.iter().filter(|it| !it.is_one_way()).count();
@@ -300,7 +300,7 @@ where
         Some(observation)
     }
 
-    /// The message, when it is one for the SDK.
+    /// Answers or begins a message, or returns it if the SDK must handle it.
     fn sdk_message(
         &mut self,
         line: &[u8],
@@ -377,7 +377,7 @@ where
         }
     }
 
-    /// Lets a request for the SDK settle the era, and attaches its caller.
+    /// Settles the era by a request for the SDK, and attaches its caller.
     fn attach(
         &mut self,
         extensions: &mut Extensions,
@@ -455,7 +455,7 @@ where
     }
 }
 
-/// The era a first request settles; probes settle none.
+/// The era that a first request settles; `None` for a probe.
 fn era_of_first(envelope: &Envelope<'_>) -> Option<Era> {
     match envelope.method() {
         "initialize" => Some(Era::Session),

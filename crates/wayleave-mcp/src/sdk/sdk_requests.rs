@@ -28,12 +28,12 @@ impl SdkRequests {
         }
     }
 
-    /// Forgets a request that is not answered any more.
+    /// Removes a request that will not be answered.
     pub(super) fn cancel(&mut self, id: &RequestId) {
         self.0.remove(id);
     }
 
-    /// The observation of the request that a message answers.
+    /// Takes the observation of the request that a message answers.
     pub(super) fn answered(
         &mut self,
         message: &TxJsonRpcMessage<RoleServer>,
@@ -46,7 +46,7 @@ impl SdkRequests {
     }
 }
 
-/// The message to send once the request that it answers is recorded.
+/// Waits until the answered request is recorded; returns the message to send.
 pub(super) async fn recorded(
     mut message: TxJsonRpcMessage<RoleServer>,
     observation: &Observation,

@@ -2,9 +2,10 @@
 //! client and wait until that client reconnects, and a request whose client leaves, or whose
 //! session ends, is stopped.
 //!
-//! To the SDK a broken stream can be resumed later, so a request outlives its client. Here it does
-//! not: a query for nobody still costs the database. Only a handler that hung up itself waits; and
-//! a client may resume its stream on another connection as long as it has not left the first.
+//! The SDK keeps a request running when its stream breaks, because the stream can be resumed. Here
+//! it is stopped: a query for nobody still costs the database. Only a handler that hung up itself
+//! waits; and a client may resume its stream on another connection as long as it has not left the
+//! first.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -147,7 +148,7 @@ pub(crate) struct SessionStreams {
 }
 
 impl SessionStreams {
-    /// Registers each session with `owned` as soon as there is one.
+    /// Wraps the SDK's sessions, and registers each new one with `owned`.
     pub(crate) fn new(sessions: LocalSessionManager, owned: Arc<Sessions>) -> Self {
         Self {
             sessions,
@@ -228,7 +229,7 @@ impl SseStream {
     }
 }
 
-/// The stream an event id of the SDK belongs to; none for the session's common one.
+/// Parses the stream number of an event id; `None` for the session's common stream.
 fn stream_of(event_id: &str) -> Option<StreamNumber> {
     event_id.split_once('/')?.1.parse().ok()
 }

@@ -82,8 +82,8 @@ impl SdkHttp {
     }
 }
 
-/// The handshakes of our sessions. The SDK looks here for a session it does not know, and makes its
-/// state by repeating the handshake: so an idle session costs nothing there.
+/// The handshakes of our sessions. For a session it does not know, the SDK loads the handshake from
+/// here and replays it, so an idle session needs no state there.
 struct Handshakes(Arc<Sessions>);
 
 #[async_trait::async_trait]

@@ -1,9 +1,9 @@
-//! Requests in a session that began without the SDK and turn out to need it.
+//! Requests in a session that began without the SDK and are handed to it later.
 //!
-//! Most calls only have an answer, and are carried out where they were received. A call that wants
-//! to talk to its client meanwhile, or takes so long that the client is better given a stream to
-//! wait on, is handed to the SDK while it runs: the SDK parses the same message, and its handler,
-//! instead of beginning the request anew, finds this one and finishes it.
+//! Most calls only send an answer, and are carried out where they were received. A call that sends
+//! to its client before that, or takes so long that the client should get a stream to wait on, is
+//! handed to the SDK while it runs: the SDK parses the same message, and its handler finds the
+//! running request and finishes it instead of beginning it anew.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,9 +37,9 @@ impl ClientLink {
 /// The work of a request, and its result.
 pub(crate) type Work = BoxFuture<'static, Result<WireAnswer, ErrorData>>;
 
-/// A request that has begun. It travels with its message.
+/// A request that has begun. It travels in the extensions of its message.
 #[derive(Clone)]
-pub(crate) struct BegunRequest(Arc<Inner>);
+pub(crate) struct RequestHandover(Arc<Inner>);
 
 struct Inner {
     link: Arc<ClientLink>,
@@ -47,7 +47,7 @@ struct Inner {
     running: Mutex<Option<(Work, RunningCall)>>,
 }
 
-impl BegunRequest {
+impl RequestHandover {
     pub(crate) fn new(work: Work, call: RunningCall, link: Arc<ClientLink>) -> Self {
         Self(Arc::new(Inner {
             link,

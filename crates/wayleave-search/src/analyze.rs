@@ -1,9 +1,9 @@
 //! Splits text into words: the same way for documents, queries and snippets.
 //!
-//! A word is a run of letters and digits, lower-cased and folded to ASCII; a character of a
-//! script that writes without spaces is a word of its own. Each word has a plain form, for
-//! prefixes, and a stem, for everything else. The [`Analyzer`] decides the stem alone: all of them
-//! find the same words at the same places. Nothing here knows of indexes.
+//! A word is a run of letters and digits, lower-cased and folded to ASCII; a character of a script
+//! that writes without spaces is a word of its own. Each word has a plain form, for prefixes, and a
+//! stem, for everything else. The [`Analyzer`] decides only the stem: all analyzers find the same
+//! words at the same positions. Nothing here knows of indexes.
 
 use std::cell::RefCell;
 
@@ -13,7 +13,7 @@ use tantivy::tokenizer::{
 };
 use wayleave_model::mapping::SearchAnalyzer;
 
-/// How the stem of a word is made.
+/// How words are stemmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Analyzer {
     /// The English stem of the folded word.
@@ -80,7 +80,8 @@ impl Analyzer {
         }
     }
 
-    /// Its stemmer, where accents are folded after it: they tell these languages' endings apart.
+    /// The stemmer of a language whose endings are told apart by accents, which are folded after
+    /// it.
     const fn language(self) -> Option<Language> {
         match self {
             Self::German => Some(Language::German),
@@ -90,7 +91,7 @@ impl Analyzer {
         }
     }
 
-    /// Number of leading characters that every word of this stem has too.
+    /// Number of leading characters of the stem that every word with this stem shares.
     fn shared_chars(self, stem: &str) -> usize {
         let length = stem.chars().count();
         match self {
@@ -155,7 +156,7 @@ impl WordPrefixes {
 /// The words of a text, in order. The position of a word is its index in the result.
 pub(crate) fn words(analyzer: Analyzer, text: &str) -> Vec<Word> {
     // Every word starts with the empty prefix.
-    words_near(analyzer, text, &WordPrefixes(vec![String::new()]))
+    words_with_prefixes(analyzer, text, &WordPrefixes(vec![String::new()]))
 }
 
 thread_local! {
@@ -174,7 +175,7 @@ thread_local! {
 
 struct WordAnalyzers {
     plain: TextAnalyzer,
-    /// By analyzer: of the folded word for English and none, else of the word as it is written.
+    /// By analyzer. English and `None` take the folded word, the others the word as it is written.
     stemmers: [TextAnalyzer; Analyzer::ALL.len()],
 }
 
@@ -184,7 +185,11 @@ struct WordAnalyzers {
     clippy::indexing_slicing,
     reason = "there is a stemmer for every analyzer"
 )]
-pub(crate) fn words_near(analyzer: Analyzer, text: &str, prefixes: &WordPrefixes) -> Vec<Word> {
+pub(crate) fn words_with_prefixes(
+    analyzer: Analyzer,
+    text: &str,
+    prefixes: &WordPrefixes,
+) -> Vec<Word> {
     ANALYZERS.with_borrow_mut(|analyzers| {
         let stemmer = &mut analyzers.stemmers[analyzer as usize];
         if text.is_ascii() {
@@ -217,7 +222,7 @@ fn stem(word: &str, stemmer: &mut TextAnalyzer) -> String {
     }
 }
 
-/// Fast path of [`words_near`] for ASCII text, where every character is a byte and nothing folds.
+/// Fast path of [`words_with_prefixes`] for ASCII text, where every character is a byte and nothing folds.
 fn ascii(text: &str, prefixes: &WordPrefixes, stemmer: &mut TextAnalyzer) -> Vec<Word> {
     const AVERAGE_WORD_BYTES: usize = 6;
     let mut words = Vec::with_capacity(text.len() / AVERAGE_WORD_BYTES);

@@ -147,7 +147,7 @@ fn write(
                 (key, None)
             }
             Some(Change::Skipped(None)) => {
-                // Without a key it may be one that was counted before.
+                // A record without a key may have been counted before.
                 if mode == WriteMode::Build {
                     stamp.malformed.insert(None);
                 }

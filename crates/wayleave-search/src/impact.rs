@@ -57,7 +57,7 @@ pub(crate) struct Impacts {
 
 /// The bounds of one word in one field.
 pub(crate) struct CommonTerm {
-    /// How many live records have it.
+    /// Number of live records that contain it.
     pub(crate) live: u64,
     /// The distinct impacts over all windows.
     impacts: Vec<Impact>,
@@ -65,7 +65,7 @@ pub(crate) struct CommonTerm {
     windows: Vec<u16>,
 }
 
-/// What bounds a word's score in one window.
+/// The facts that bound a word's score in one window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Impact {
     /// Highest number of occurrences in one record.
@@ -133,7 +133,7 @@ impl Impacts {
         windows.map(|(key, window): (_, DocId)| (window << self.shift, *key))
     }
 
-    /// How many windows there are.
+    /// Number of windows.
     pub(crate) fn window_count(&self) -> usize {
         self.first_keys.len()
     }
@@ -143,7 +143,7 @@ impl Impacts {
         (document >> self.shift) as usize
     }
 
-    /// How many records a window has.
+    /// Number of records in a window.
     pub(crate) fn width(&self) -> u32 {
         1 << self.shift
     }
@@ -171,7 +171,7 @@ impl Impacts {
         Ok(first)
     }
 
-    /// The words of a field that at least `least` records have.
+    /// The words of a field that occur in at least `least` records.
     fn common(
         &self,
         segment: &SegmentReader,

@@ -146,7 +146,7 @@ impl Index {
         &self.prefix
     }
 
-    /// How many records it holds.
+    /// Number of records.
     pub fn documents(&self) -> u64 {
         self.documents
     }
@@ -157,7 +157,7 @@ impl Index {
         self.generation
     }
 
-    /// How its words were made.
+    /// The analyzer of its words.
     pub fn analyzer(&self) -> Analyzer {
         self.analyzer
     }

@@ -266,7 +266,7 @@ fn cursor<'a>(
                     None => return Ok(None),
                 }
             }
-            in_a_row(postings)
+            phrase_postings(postings)
         }
     };
     Ok(Some(Cursor::List(list, 0)))
@@ -282,8 +282,8 @@ fn listed(mut postings: SegmentPostings) -> Vec<(DocId, u32)> {
     list
 }
 
-/// Documents in which these words follow one another, with the number of times they do.
-fn in_a_row(mut postings: Vec<SegmentPostings>) -> Vec<(DocId, u32)> {
+/// Documents that contain these words in a row, with the number of times they do.
+fn phrase_postings(mut postings: Vec<SegmentPostings>) -> Vec<(DocId, u32)> {
     let mut found = Vec::new();
     let (mut starts, mut next) = (Vec::new(), Vec::new());
     let mut target = postings.first().map_or(TERMINATED, DocSet::doc);

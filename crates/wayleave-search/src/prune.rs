@@ -66,7 +66,7 @@ impl Pruner {
         })
     }
 
-    /// How many records a window has.
+    /// Number of records in a window.
     pub(crate) fn width(&self) -> u32 {
         self.width
     }
@@ -87,7 +87,7 @@ impl Pruner {
     }
 }
 
-/// The most a record of each window can score; 0 where none matches.
+/// Upper bound of the scores in each window; 0 if no record matches.
 fn bounds(impacts: &Impacts, parts: &[PartPostings<'_>], whole: u64) -> Vec<u64> {
     let count = impacts.window_count();
     let mut sums = vec![(0, 0); count];

@@ -25,7 +25,7 @@ const MIN_PREFIX_BYTES: usize = 2;
 #[derive(Debug, Clone, Default)]
 pub struct Query {
     terms: Vec<QueryTerm>,
-    /// By analyzer, made when it is first asked for.
+    /// By analyzer, computed at first use.
     analyzed: [OnceLock<AnalyzedQuery>; Analyzer::ALL.len()],
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Part {
     term: usize,
 }
 
-/// What one part looks for.
+/// The pattern that one part searches for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Pattern {
     /// A word, by its stem.
@@ -107,7 +107,7 @@ impl Query {
         self.analyzed[analyzer as usize].get_or_init(|| AnalyzedQuery::new(analyzer, &self.terms))
     }
 
-    /// The stems of a part's words as another analyzer makes them, in the same order.
+    /// The stems of a part's words under another analyzer, in the same order.
     pub(crate) fn stems(&self, part: &Part, analyzer: Analyzer) -> Vec<String> {
         let term = self.terms.get(part.term);
         let read = term.and_then(|term| term.patterns(analyzer).0);
@@ -141,7 +141,12 @@ impl Query {
         } = self.analyzed(analyzer);
         let texts: Vec<(&str, Vec<Word>)> = texts
             .into_iter()
-            .map(|(field, text)| (field, analyze::words_near(analyzer, text, prefixes)))
+            .map(|(field, text)| {
+                (
+                    field,
+                    analyze::words_with_prefixes(analyzer, text, prefixes),
+                )
+            })
             .collect();
         let has = |part: &Part| {
             texts.iter().any(|(field, words)| {
@@ -186,7 +191,7 @@ impl AnalyzedQuery {
 }
 
 impl QueryTerm {
-    /// What it looks for: its words, and its prefix.
+    /// The patterns of its words and of its prefix.
     fn patterns(&self, analyzer: Analyzer) -> (Option<Pattern>, Option<Pattern>) {
         let mut words = analyze::words(analyzer, &self.text);
         words.truncate(MAX_PHRASE_WORDS);
@@ -202,7 +207,7 @@ impl QueryTerm {
 }
 
 impl Part {
-    /// Whether it looks for the same as another.
+    /// Whether it searches for the same as another.
     fn is_same(&self, other: &Self) -> bool {
         (&self.pattern, &self.field, self.negated) == (&other.pattern, &other.field, other.negated)
     }

@@ -23,11 +23,12 @@ const UNKNOWN_LENGTH: f64 = 32.0;
 /// Assumed rarity of a word without counts.
 const UNKNOWN_RARITY: f64 = 1.0;
 /// A rarity of 1.0 as a weight.
-const RARE: f64 = 1_024.0;
+const RARITY_SCALE: f64 = 1_024.0;
 
 /// Weights of a query's parts, over all indexes.
 pub(crate) struct Weights {
-    /// The rarity of each part, by the analyzer that read it. An analyzer that no index has has none.
+    /// The rarity of each part, by analyzer. Only the analyzers of the searched indexes have
+    /// entries.
     rarities: BTreeMap<Analyzer, Vec<f64>>,
     /// The average length of fields, by name.
     lengths: BTreeMap<String, f64>,
@@ -36,7 +37,7 @@ pub(crate) struct Weights {
 impl Weights {
     /// Counts documents and words in those sources of which the caller may see every row: rows it
     /// cannot see must not affect the scores of those it can. Each source counts the words of its
-    /// own analyzer, so that a part is as rare as the whole union of records says.
+    /// own analyzer, so that the rarity of a part is that in the union of all records.
     pub(crate) fn count(query: &Query, sources: &[Source<'_>]) -> tantivy::Result<Self> {
         let counted: Vec<&Source<'_>> = sources.iter().filter(|it| it.counted).collect();
         let documents: u64 = counted.iter().map(|it| it.index.documents()).sum();
@@ -95,10 +96,10 @@ pub(crate) struct PartWeight<'a> {
 impl PartWeight<'_> {
     /// Weight of having the part at all.
     pub(crate) fn presence(&self) -> u64 {
-        whole(self.rarity * RARE).max(1)
+        whole(self.rarity * RARITY_SCALE).max(1)
     }
 
-    /// How the part scores in the fields of one name.
+    /// The scorer of the part in fields of one name.
     pub(crate) fn scorer(&self, field: &str) -> Scorer {
         let average = self.lengths.get(field).copied().unwrap_or(UNKNOWN_LENGTH);
         let mut norms = [0.0; 256];
@@ -113,7 +114,7 @@ impl PartWeight<'_> {
     }
 }
 
-/// How one part scores in one field.
+/// Scores one part in one field.
 pub(crate) struct Scorer {
     weight: f64,
     /// By the length of the field, as the engine rounds it.

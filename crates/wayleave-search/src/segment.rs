@@ -1,4 +1,4 @@
-//! Exact top-k search in one segment: scores the matching records window by window, but for those
+//! Exact top-k search in one segment: scores the matching records window by window, except the
 //! windows that a [`Pruner`] rules out.
 
 use tantivy::SegmentReader;
@@ -12,9 +12,9 @@ use crate::top_k::{StartAfter, TopK};
 use crate::union::Source;
 use crate::window::Window;
 
-/// Smallest window where none can be skipped.
+/// Smallest window in records, where no window can be skipped.
 const MIN_WINDOW: u32 = 64;
-/// Largest window where none can be skipped.
+/// Largest window in records, where no window can be skipped.
 const MAX_WINDOW: u32 = 4_096;
 
 /// Which records to return from one segment.

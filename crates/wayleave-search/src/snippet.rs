@@ -21,7 +21,7 @@ pub struct Snippet {
     pub marked: String,
     /// The text without marks and escapes.
     pub plain: String,
-    /// How many of the query's parts it shows.
+    /// Number of the query's parts it shows.
     pub parts: usize,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Excerpt<'a> {
         text: &'a str,
         max_chars: usize,
     ) -> Option<Self> {
-        let words = analyze::words_near(query.analyzer, text, &query.prefixes);
+        let words = analyze::words_with_prefixes(query.analyzer, text, &query.prefixes);
         let mut matches = matches(query, field, &words);
         let window = window(&words, &matches, text, max_chars)?;
         matches.retain(|it| it.from >= window.0 && it.to <= window.1);

@@ -8,14 +8,14 @@ use crate::malformed::MalformedRecords;
 /// Version of the on-disk format. An index of another version is rebuilt.
 const FORMAT: u32 = 1;
 
-/// What an index must be built from. An index of anything else is rebuilt.
+/// The required inputs of an index. An index built from anything else is rebuilt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// The digest of the ratified mapping, in hexadecimal.
     pub digest: String,
     /// The mapped fields, in the order of documents' texts.
     pub fields: Vec<String>,
-    /// How their words are made.
+    /// The analyzer of their words.
     pub analyzer: Analyzer,
 }
 

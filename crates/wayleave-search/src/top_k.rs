@@ -11,12 +11,12 @@ pub(crate) struct StartAfter<'a> {
     /// The score of the last record of the previous page.
     pub(crate) score: u64,
     /// Which records of exactly that score are still to come.
-    pub(crate) ties: Ties<'a>,
+    pub(crate) ties: RemainingTies<'a>,
 }
 
 /// Which records with exactly the score of the last one seen are still to come.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Ties<'a> {
+pub(crate) enum RemainingTies<'a> {
     /// All of them.
     All,
     /// None of them.
@@ -50,9 +50,9 @@ impl TopK {
         let (below, ties) = match after {
             None => (u64::MAX, 0),
             Some(StartAfter { score, ties }) => match ties {
-                Ties::All => (score, 0),
-                Ties::None => (score.saturating_sub(1), 0),
-                Ties::Beyond(key) => (score, keys.first_beyond(key)?),
+                RemainingTies::All => (score, 0),
+                RemainingTies::None => (score.saturating_sub(1), 0),
+                RemainingTies::Beyond(key) => (score, keys.first_beyond(key)?),
             },
         };
         Ok(Self {

@@ -8,7 +8,7 @@ use crate::index::{Index, IndexedField};
 use crate::query::Query;
 use crate::rank::{ONE, Weights};
 use crate::segment::{self, TopKRequest};
-use crate::top_k::{StartAfter, Ties};
+use crate::top_k::{RemainingTies, StartAfter};
 
 /// One index to search, as far as the caller may see it.
 #[derive(Debug, Clone)]
@@ -190,9 +190,9 @@ impl BestScores {
 /// different indexes compare as their prefixes do.
 fn start_after<'a>(cursor: &'a RankCursor, prefix: &str) -> StartAfter<'a> {
     let ties = match cursor.id.strip_prefix(prefix) {
-        Some(key) => Ties::Beyond(key),
-        None if prefix > cursor.id.as_str() => Ties::All,
-        None => Ties::None,
+        Some(key) => RemainingTies::Beyond(key),
+        None if prefix > cursor.id.as_str() => RemainingTies::All,
+        None => RemainingTies::None,
     };
     StartAfter {
         score: cursor.score.0,

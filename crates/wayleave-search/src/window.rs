@@ -1,4 +1,4 @@
-//! Scores of consecutive records, one part of a query after another.
+//! Scores of consecutive records, accumulated one query part after another.
 
 use tantivy::{DocId, TERMINATED};
 

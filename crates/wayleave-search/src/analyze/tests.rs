@@ -108,16 +108,19 @@ fn a_text_of_ascii_has_the_words_it_has_beside_other_letters() {
         assert_eq!(words(Analyzer::English, &text), expected);
         let prefixes =
             WordPrefixes::from_stems(Analyzer::English, ["st", "x1x1x", "9", "there"].into_iter());
-        let mut expected = words_near(Analyzer::English, &other, &prefixes);
+        let mut expected = words_with_prefixes(Analyzer::English, &other, &prefixes);
         expected.pop();
-        assert_eq!(words_near(Analyzer::English, &text, &prefixes), expected);
+        assert_eq!(
+            words_with_prefixes(Analyzer::English, &text, &prefixes),
+            expected
+        );
     }
 }
 
 #[test]
 fn only_words_that_matter_are_spelled_out() {
     for text in ["Sailing boats", "Sailing boats é"] {
-        let found = words_near(
+        let found = words_with_prefixes(
             Analyzer::English,
             text,
             &WordPrefixes::from_stems(Analyzer::English, ["sail"].into_iter()),

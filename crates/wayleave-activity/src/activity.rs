@@ -1,4 +1,4 @@
-//! One call, as it is recorded. Holds no value of a row and no credential.
+//! The record of one call. It contains no row values and no credentials.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -7,17 +7,17 @@ use uuid::Uuid;
 
 use crate::id_source;
 
-/// The id of one call: a UUID whose first bits are the time the call began.
+/// The id of one call: a UUID of version 7, which begins with the time the call began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActivityId(pub(crate) Uuid);
 
 impl ActivityId {
-    /// The id of a call that begins now.
+    /// Creates the id of a call that begins now.
     pub fn now() -> Self {
         Self(id_source::next())
     }
 
-    /// When the call began, in milliseconds since 1970-01-01T00:00:00Z.
+    /// Start time of the call, in milliseconds since 1970-01-01T00:00:00Z.
     pub fn started_ms(&self) -> u64 {
         self.0.get_timestamp().map_or(0, |at| {
             let (seconds, nanoseconds) = at.to_unix();
@@ -45,7 +45,7 @@ impl fmt::Display for ActivityId {
 impl FromStr for ActivityId {
     type Err = uuid::Error;
 
-    /// Reads an id, with or without `urn:uuid:`.
+    /// Parses an id, with or without `urn:uuid:`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Uuid::parse_str(text).map(Self)
     }
@@ -60,16 +60,16 @@ impl Serialize for ActivityId {
 /// The transport and protocol era of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct CallTransport {
-    /// Whether it came over HTTP; else over standard input and output.
+    /// Whether the call came over HTTP; else over standard input and output.
     pub http: bool,
-    /// Whether it belonged to a session.
+    /// Whether the call belonged to a session.
     pub session: bool,
 }
 
-/// Who called.
+/// The caller of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Agent {
-    /// The id of the token, or the name of the local caller; empty where nobody was identified.
+    /// The id of the token, or the name of the local caller; empty if no caller was identified.
     pub token: String,
     /// The client's name, as the client states it.
     pub client: Option<String>,
@@ -94,17 +94,17 @@ pub struct GrantUse {
 /// The arguments of a call, without their values.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ArgumentRecord {
-    /// A digest under the project's key, so that it cannot be guessed from likely arguments.
+    /// A MAC under the project's key, so that likely arguments cannot be tested against it.
     #[serde(serialize_with = "hex")]
     pub digest: [u8; 16],
     /// Names and types, without values.
     pub shape: String,
-    /// The arguments themselves, for the operator alone.
+    /// The encrypted arguments, for the operator alone.
     #[serde(skip)]
     pub sealed: Option<SealedArguments>,
 }
 
-/// Arguments under a key of the project.
+/// Arguments encrypted with a key of the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedArguments {
     /// The number of the key.
@@ -113,14 +113,14 @@ pub struct SealedArguments {
     pub bytes: Vec<u8>,
 }
 
-/// Records by id: as many as are listed, and how many there were.
+/// Records by id: the listed ones, and how many there were in total.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct RecordList {
     /// The first ids.
     pub ids: Vec<String>,
-    /// How many there were.
+    /// Total number of records.
     pub total: u64,
-    /// The digest of all ids in order, where not all are listed.
+    /// Digest of all ids in order, if not all are listed.
     #[serde(
         serialize_with = "optional_hex",
         skip_serializing_if = "Option::is_none"
@@ -128,29 +128,29 @@ pub struct RecordList {
     pub digest: Option<[u8; 32]>,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum CallOutcome {
-    /// With a result.
+    /// The call returned a result.
     Completed,
-    /// With a tool's result that says it failed.
+    /// The tool returned a result that says it failed.
     ToolError {
-        /// The typed code of the failure, where there is one.
+        /// The typed code of the failure, if it has one.
         code: Option<String>,
     },
-    /// With a JSON-RPC error.
+    /// The call returned a JSON-RPC error.
     Failed {
         /// The error's code.
         code: i32,
     },
-    /// Cancelled by its client.
+    /// The client cancelled the call.
     Cancelled,
-    /// Its client left, or the server stopped, before it ended.
+    /// The client left, or the server stopped, before the call ended.
     Abandoned,
-    /// Refused before it was carried out.
+    /// The call was refused before it was carried out.
     Refused {
-        /// Why: `authorization`, `budget`, `malformed`, `unavailable` or `protocol`.
+        /// The reason: `authorization`, `budget`, `malformed`, `unavailable` or `protocol`.
         reason: String,
     },
 }
@@ -168,7 +168,7 @@ impl CallOutcome {
         }
     }
 
-    /// The words, for filters.
+    /// All outcome words, for filters.
     pub const WORDS: [&'static str; 6] = [
         "completed",
         "tool_error",
@@ -190,7 +190,7 @@ impl fmt::Display for CallOutcome {
     }
 }
 
-/// The W3C trace context a call came with.
+/// The W3C trace context of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TraceParent {
     /// The trace.
@@ -218,20 +218,20 @@ impl TraceParent {
     }
 }
 
-/// One call.
+/// The record of one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Activity {
-    /// Its id, which also states when it began.
+    /// The id, which also states when the call began.
     pub id: ActivityId,
-    /// How long it took, in microseconds.
+    /// Duration, in microseconds.
     pub micros: u64,
-    /// The transport it came by.
+    /// The transport and protocol era.
     pub transport: CallTransport,
-    /// The JSON-RPC method; empty where the message could not be read.
+    /// The JSON-RPC method; empty if the message could not be parsed.
     pub method: String,
-    /// The tool, prompt or resource it names, without a query.
+    /// The tool, prompt or resource it names; a resource URI without its query.
     pub target: Option<String>,
-    /// Who called.
+    /// The caller.
     pub agent: Agent,
     /// The grants it used.
     pub grants: Vec<GrantUse>,
@@ -243,33 +243,33 @@ pub struct Activity {
     pub used: RecordList,
     /// The records it made or changed.
     pub generated: RecordList,
-    /// Rows in its result.
+    /// Number of rows in the result.
     pub rows: u64,
-    /// Bytes of its result.
+    /// Size of the result in bytes.
     pub bytes: u64,
-    /// The digest of the data in its result, under the project's key.
+    /// MAC of the data in the result, under the project's key.
     #[serde(
         serialize_with = "optional_hex",
         skip_serializing_if = "Option::is_none"
     )]
     pub answer: Option<[u8; 16]>,
-    /// How it ended.
+    /// The outcome.
     pub outcome: CallOutcome,
-    /// The trace it belongs to.
+    /// The trace context, if the call had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
-    /// Refusals before this one that were counted and not recorded one by one.
+    /// Number of earlier refusals that were counted instead of recorded one by one.
     #[serde(skip_serializing_if = "is_zero")]
     pub suppressed: u64,
 }
 
 impl Activity {
-    /// How long it took.
+    /// Duration of the call.
     pub fn duration(&self) -> Duration {
         Duration::from_micros(self.micros)
     }
 
-    /// When it ended, in milliseconds since 1970-01-01T00:00:00Z.
+    /// End time of the call, in milliseconds since 1970-01-01T00:00:00Z.
     pub fn ended_ms(&self) -> u64 {
         self.id.started_ms() + self.micros / 1_000
     }
@@ -283,7 +283,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Bytes as hexadecimal digits.
+/// Encodes bytes as hexadecimal digits.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
     use fmt::Write as _;
     let mut text = String::with_capacity(bytes.len() * 2);
@@ -293,7 +293,7 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
     text
 }
 
-/// Exactly `N` bytes from lower-case hexadecimal digits.
+/// Parses exactly `N` bytes from lower-case hexadecimal digits.
 pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != N * 2
         || !text

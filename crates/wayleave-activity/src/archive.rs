@@ -1,11 +1,12 @@
-//! A closed segment: the same records, compressed in blocks, with an index of what they name.
+//! The archive of a closed segment: its records, compressed in blocks, with an index of their keys.
 //!
 //! ```text
 //! magic · segment header · blocks · keys, sorted · block table · summary
 //! ```
 //!
-//! A block is a run of whole records. A key is the hash of something a record names, with the
-//! block it is in. The summary has checksums of all else and of itself.
+//! A block is a run of whole records. An index entry is the hash of a key, such as a record id or a
+//! stream, with the number of a block that contains it. The block table has a checksum of each
+//! block; the summary has checksums of everything else and of itself.
 
 use std::{
     collections::BTreeSet,
@@ -27,15 +28,15 @@ use crate::{
 };
 
 const MAGIC: &[u8; 8] = b"WLARC1\r\n";
-/// Bytes of records in a block: what is unpacked to read one of them.
+/// Uncompressed bytes after which a block is closed. Reading one record unpacks its whole block.
 const BLOCK_BYTES: usize = 32 * 1024;
-/// A level beyond this takes longer than it gains: ids and digests do not compress.
-const LEVEL: u32 = 4;
+/// Deflate level. Higher levels cost more time than they gain: ids and digests do not compress.
+const DEFLATE_LEVEL: u32 = 4;
 const KEY_BYTES: u64 = 12;
 const ENTRY_BYTES: usize = 8 + 4 + 4 + 8 + TAG_BYTES;
 const SUMMARY_BYTES: usize = 8 * 7 + 32 + 32 + 32;
 
-/// What a record can be found by.
+/// The kinds of keys in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyKind {
     Id,
@@ -47,7 +48,7 @@ pub(crate) enum KeyKind {
     Target,
 }
 
-/// The hash of a key.
+/// Hashes a key.
 pub(crate) fn key(kind: KeyKind, value: &[u8]) -> u64 {
     let mut bytes = Vec::with_capacity(value.len() + 1);
     bytes.push(kind as u8);
@@ -75,7 +76,7 @@ fn keys(activity: &Activity, into: &mut BTreeSet<u64>) {
     }
 }
 
-/// Where a block is and what it holds.
+/// An entry of the block table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockEntry {
     offset: u64,
@@ -85,7 +86,7 @@ pub(crate) struct BlockEntry {
     tag: [u8; TAG_BYTES],
 }
 
-/// What is stated about a whole archive.
+/// The summary at the end of an archive: offsets, totals and checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ArchiveSummary {
     keys_offset: u64,
@@ -93,7 +94,7 @@ pub(crate) struct ArchiveSummary {
     table_offset: u64,
     block_count: u64,
     pub(crate) last_record: u64,
-    /// When the earliest call in it began, and the latest ended, in milliseconds.
+    /// Start of the earliest call and end of the latest, in milliseconds.
     pub(crate) from_ms: u64,
     pub(crate) to_ms: u64,
     /// The state of the chain after its last record.
@@ -149,12 +150,12 @@ impl ArchiveSummary {
     }
 }
 
-/// Compresses a whole, sound segment.
+/// Compresses a complete, undamaged segment.
 pub(crate) fn pack(segment: &[u8]) -> io::Result<Vec<u8>> {
     let unsound = || io::Error::new(io::ErrorKind::InvalidData, "the segment is damaged");
     let header = SegmentHeader::decode(segment).ok_or_else(unsound)?;
     let (head, records) = segment.split_at_checked(HEADER_BYTES).ok_or_else(unsound)?;
-    let mut packer = Packer {
+    let mut packer = ArchiveWriter {
         out: [MAGIC, head].concat(),
         raw: Vec::new(),
         blocks: Vec::new(),
@@ -196,7 +197,7 @@ pub(crate) fn pack(segment: &[u8]) -> io::Result<Vec<u8>> {
     }))
 }
 
-struct Packer {
+struct ArchiveWriter {
     out: Vec<u8>,
     raw: Vec<u8>,
     blocks: Vec<BlockEntry>,
@@ -205,12 +206,12 @@ struct Packer {
     first_record: u64,
 }
 
-impl Packer {
+impl ArchiveWriter {
     fn end_block(&mut self, next_record: u64) -> io::Result<()> {
         if self.raw.is_empty() {
             return Ok(());
         }
-        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(LEVEL));
+        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(DEFLATE_LEVEL));
         deflate.write_all(&self.raw)?;
         let packed = deflate.finish()?;
         let number = u32::try_from(self.blocks.len()).unwrap_or(u32::MAX);
@@ -272,7 +273,7 @@ pub(crate) fn publish(bytes: &[u8], target: &Path) -> io::Result<()> {
     sync_folder(target)
 }
 
-/// Syncs the folder a file is in.
+/// Syncs the parent folder of a file.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) => File::open(folder)?.sync_all(),
@@ -321,7 +322,7 @@ impl<'p> Archive<'p> {
         })
     }
 
-    /// The end of the segment.
+    /// The seal of the segment.
     pub(crate) fn seal(&self) -> SegmentSeal {
         SegmentSeal {
             writer: self.header.writer,
@@ -378,7 +379,7 @@ impl<'p> Archive<'p> {
         entries.ok_or_else(|| ReadError::damaged(self.path, "its block table is not one"))
     }
 
-    /// The records of a block, as they were in the segment.
+    /// Unpacks the records of a block, byte for byte as in the segment.
     pub(crate) fn unpack(&self, block: &BlockEntry) -> Result<Vec<u8>, ReadError> {
         let packed = self.read_at(block.offset, u64::from(block.packed))?;
         if tag(&packed) != block.tag {
@@ -395,7 +396,7 @@ impl<'p> Archive<'p> {
         }
     }
 
-    /// The numbers of the blocks with a key.
+    /// The numbers of the blocks that contain a key.
     pub(crate) fn blocks_with(&self, key: u64) -> Result<BTreeSet<u32>, ReadError> {
         let (mut low, mut high) = (0, self.summary.key_count);
         while low < high {

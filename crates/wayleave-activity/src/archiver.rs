@@ -1,4 +1,4 @@
-//! What happens to closed segments: they are packed, and dropped when they are old.
+//! Packs closed segments into archives, and drops archives past their retention period.
 
 use std::{fs, io, path::Path, sync::Arc};
 
@@ -17,13 +17,13 @@ impl Shared {
             }
             let open = segment::open_path(folder, file.number);
             if file.archived {
-                // The last writer ended between the two steps below.
+                // An earlier writer stopped between the two steps below.
                 if open.exists() {
                     fs::remove_file(open)?;
                 }
                 continue;
             }
-            // A damaged segment stays as it is, for whoever looks into it.
+            // Leave a damaged segment in place, for diagnosis.
             let Ok(packed) = archive::pack(&fs::read(&open)?) else {
                 continue;
             };
@@ -37,7 +37,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Drops the oldest segments that have been kept long enough, after recording that it does.
+    /// Drops the oldest segments past the retention period, after recording their removal.
     pub(crate) fn drop_old(self: &Arc<Self>, folder: &Path) -> io::Result<()> {
         let Some(keep) = self.options.keep else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The keys that seal arguments. Destroying them makes what they sealed unreadable for everybody,
-//! while the log stays whole.
+//! The key that encrypts recorded arguments. Destroying it makes the arguments it sealed unreadable
+//! for everyone, while the log stays intact.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -20,12 +20,12 @@ use sha2::Sha256;
 
 use crate::activity::{ActivityId, SealedArguments, from_hex, to_hex};
 
-/// The file's name in the project's private folder.
+/// Name of the key file in the project's private folder.
 pub const ARGUMENT_KEYS_FILE: &str = "activity.keys";
-/// How often the file is looked at for a change by another process.
+/// Minimum time between two checks of the key file for a change by another process.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Why keys are not available.
+/// Errors of reading, creating and using argument keys.
 #[derive(Debug, thiserror::Error)]
 pub enum ArgumentKeyError {
     /// The file cannot be read or written.
@@ -39,24 +39,24 @@ pub enum ArgumentKeyError {
         #[source]
         cause: io::Error,
     },
-    /// The file does not hold keys.
+    /// The file does not contain a key.
     #[error("`{}` is damaged", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
     },
-    /// The system gives no random bytes.
+    /// The system's random source failed.
     #[error("the system gives no random bytes")]
     Random,
-    /// The key was destroyed.
+    /// The key that sealed the arguments was destroyed.
     #[error("the key that sealed these arguments was destroyed")]
     Destroyed,
-    /// The ciphertext does not open: it was altered, or belongs to another call.
+    /// Decryption failed: the ciphertext was altered, or belongs to another call.
     #[error("the sealed arguments were altered")]
     Altered,
 }
 
-/// The keys of a project.
+/// The current argument key of a project.
 pub struct ArgumentKeys {
     path: PathBuf,
     key: ArcSwap<ArgumentKey>,
@@ -68,7 +68,7 @@ struct ArgumentKey {
     number: u32,
     secret: [u8; 32],
     cipher: Aes256GcmSiv,
-    /// Keyed once; each digest begins with a copy.
+    /// An HMAC that is already keyed; each digest begins with a copy.
     mac: Hmac<Sha256>,
 }
 
@@ -107,7 +107,8 @@ impl ArgumentKey {
     }
 }
 
-/// The nonce of a call. The cipher stays secure when a nonce repeats, and ids do not.
+/// Derives the nonce of a call from its id. Ids do not repeat, and the cipher tolerates it if a
+/// nonce does.
 fn nonce(id: ActivityId) -> Nonce {
     let mut nonce = Nonce::default();
     let (_, last) = id.as_bytes().split_at(4);
@@ -116,7 +117,7 @@ fn nonce(id: ActivityId) -> Nonce {
 }
 
 impl ArgumentKeys {
-    /// The keys in a project's private folder, made where there are none.
+    /// Opens the key in a project's private folder, or creates it if there is none.
     pub fn open(private: &Path) -> Result<Self, ArgumentKeyError> {
         let path = private.join(ARGUMENT_KEYS_FILE);
         let key = match read(&path) {
@@ -127,7 +128,7 @@ impl ArgumentKeys {
                 let first = ArgumentKey::random(1)?;
                 match create(&path, &first) {
                     Ok(()) => first,
-                    // Another process was quicker.
+                    // Another process created it first.
                     Err(_) if path.exists() => read(&path)?,
                     Err(error) => return Err(error),
                 }
@@ -142,7 +143,7 @@ impl ArgumentKeys {
         })
     }
 
-    /// Takes a key that another process made. The one before it is then forgotten here too.
+    /// Loads a key that another process has created, and drops the previous one.
     fn refresh(&self) {
         let mut known = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
         if known.0.elapsed() < CHECK_INTERVAL {
@@ -191,7 +192,7 @@ impl ArgumentKeys {
         opened.map_err(|_| ArgumentKeyError::Altered)
     }
 
-    /// A digest that nobody without the key can compare with likely contents.
+    /// A MAC, so that nobody without the key can test likely contents against it.
     pub fn digest(&self, bytes: &[u8]) -> [u8; 16] {
         let mut mac = self.key.load().mac.clone();
         mac.update(bytes);
@@ -215,7 +216,7 @@ impl ArgumentKeys {
         let temporary = self.path.with_extension("keys.tmp");
         let _ = fs::remove_file(&temporary);
         create(&temporary, &next)?;
-        // Overwritten first: the bytes of a file that is merely replaced stay on the disk.
+        // Overwrite the old key first: a rename alone would leave its bytes on the disk.
         let opened = OpenOptions::new().write(true).open(&self.path);
         let mut file = opened.map_err(disk("written"))?;
         let zeros = "0".repeat(old.line().len());

@@ -1,9 +1,10 @@
-//! The chain: the state after a record is the hash of the state before it and its bytes.
+//! The hash chain: the state after a record is the hash of the state before it and the record's
+//! bytes.
 
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of the state that are stored with each record. The whole state is in the head, in the
-/// header of the next segment and in the ledger.
+/// Number of bytes of the state stored with each record. The head, the header of the next segment
+/// and the ledger store the whole state.
 pub(crate) const TAG_BYTES: usize = 16;
 
 /// The state of a chain.

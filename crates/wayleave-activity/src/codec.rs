@@ -1,7 +1,9 @@
-//! Records as bytes: compact, because there is one per call and they are kept for years.
+//! Binary encoding of log records: compact, because there is one per call and they are kept for
+//! years.
 //!
-//! Integers are little-endian base-128. Texts have their length first. Ids in a list share the
-//! prefix of the one before. Decoding accepts only what encoding writes.
+//! Integers are little-endian base-128, texts are prefixed with their length, and each id in a list
+//! omits the prefix it shares with the one before. Decoding rejects unknown tags, invalid UTF-8 and
+//! trailing bytes.
 
 use uuid::Uuid;
 
@@ -10,7 +12,7 @@ use crate::activity::{
     SealedArguments, TraceParent,
 };
 
-/// A record that this program cannot read.
+/// A record that this program cannot decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a record this program knows")]
 pub struct RecordDecodeError;
@@ -19,23 +21,24 @@ pub struct RecordDecodeError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LogRecord {
     Activity(Box<Activity>),
-    /// Segments were dropped by policy.
+    /// Retention dropped segments.
     Retention(DroppedSegments),
-    /// On opening, the log was shorter than its head states.
+    /// When opened, the log was shorter than its head states.
     Gap {
-        /// How many records are missing.
+        /// Number of missing records.
         missing: u64,
     },
 }
 
-/// The proof of what retention dropped: a chain that continues here ended there.
+/// The segments that retention dropped, and the chain state after them: proof that the chain may
+/// begin with the next segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DroppedSegments {
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// The number of the last record dropped.
+    /// The number of the last dropped record.
     pub(crate) last_record: u64,
-    /// The state of the chain after it.
+    /// The state of the chain after that record.
     pub(crate) state: [u8; 32],
 }
 
@@ -43,7 +46,7 @@ const ACTIVITY: u8 = 1;
 const RETENTION: u8 = 2;
 const GAP: u8 = 3;
 
-/// Methods by number; others are written out.
+/// Methods encoded as their index plus one; others are encoded as text.
 const METHODS: [&str; 12] = [
     "tools/call",
     "resources/read",
@@ -59,7 +62,7 @@ const METHODS: [&str; 12] = [
     "server/discover",
 ];
 
-/// A call as the bytes of its record.
+/// Encodes the record of a call.
 pub(crate) fn encode_activity(activity: &Activity) -> Vec<u8> {
     let mut out = Encoder(Vec::with_capacity(384));
     out.0.push(ACTIVITY);
@@ -145,7 +148,7 @@ impl Encoder {
         self.0.extend_from_slice(bytes.unwrap_or_default());
     }
 
-    /// Texts, each without the prefix it shares with the one before.
+    /// Encodes texts, each without the prefix it shares with the one before.
     fn texts(&mut self, texts: &[String]) {
         self.number(texts.len() as u64);
         let mut before: &str = "";

@@ -1,4 +1,4 @@
-//! What a call turns out to use, noted while it runs.
+//! Collects what a call uses while it runs: grants, streams, records and timed phases.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -12,11 +12,11 @@ use crate::{
     chain::sha256,
 };
 
-/// Records of a call that are listed by id. A page of any read tool has fewer.
+/// Maximum number of records listed by id for a call. Any page of a read tool has fewer.
 pub const MAX_LISTED_RECORDS: usize = 128;
-/// Streams and grants of a call that are listed.
+/// Maximum number of streams, and of grants, listed for a call.
 const MAX_LISTED_NAMES: usize = 64;
-/// Phases of a call that are timed.
+/// Maximum number of timed phases of a call.
 const MAX_SPANS: usize = 64;
 
 /// A timed phase of a call.
@@ -24,15 +24,15 @@ const MAX_SPANS: usize = 64;
 pub struct CallSpan {
     /// Its name.
     pub name: &'static str,
-    /// The source it waited for, where it did.
+    /// The source it waited for, if any.
     pub source: Option<String>,
-    /// When it began.
+    /// Start time.
     pub began: Instant,
-    /// When it ended.
+    /// End time.
     pub ended: Instant,
 }
 
-/// Everything that was noted.
+/// The collected facts of a call.
 #[derive(Debug, Clone, Default)]
 pub struct CollectedCall {
     /// The grants that were used.
@@ -43,13 +43,13 @@ pub struct CollectedCall {
     pub used: RecordList,
     /// The records that were made or changed.
     pub generated: RecordList,
-    /// Rows in the result.
+    /// Number of rows in the result.
     pub rows: u64,
     /// The hash of the data in the result.
     pub answer: Option<[u8; 32]>,
     /// The typed code of a refusal.
     pub error_code: Option<String>,
-    /// Phases that were timed.
+    /// The timed phases.
     pub spans: Vec<CallSpan>,
 }
 
@@ -60,7 +60,7 @@ struct Notes {
     generated: Option<Sha256>,
 }
 
-/// Notes what one call uses. Shared by everything that works on the call.
+/// Collects the facts of one call. Shared by everything that works on the call.
 pub struct CallCollector {
     id: ActivityId,
     /// Whether phases are timed.
@@ -69,7 +69,7 @@ pub struct CallCollector {
 }
 
 impl CallCollector {
-    /// Notes for the call `id`; phases are kept where `is_timed`.
+    /// A collector for the call `id`. It records phases only if `is_timed`.
     pub fn new(id: ActivityId, is_timed: bool) -> Self {
         Self {
             id,
@@ -87,7 +87,7 @@ impl CallCollector {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a grant the call reads or writes under.
+    /// Adds a grant the call reads or writes under.
     pub fn use_grant(&self, grant: &str, connection: &str, dataset: &str, mapping: [u8; 32]) {
         let mut notes = self.notes();
         let grants = &mut notes.call.grants;
@@ -102,7 +102,7 @@ impl CallCollector {
         }
     }
 
-    /// Notes a stream the call reads or writes.
+    /// Adds a stream the call reads or writes.
     pub fn use_stream(&self, connection: &str, stream: &str) {
         let mut notes = self.notes();
         let streams = &mut notes.call.streams;
@@ -115,7 +115,7 @@ impl CallCollector {
         }
     }
 
-    /// Notes records the call reads.
+    /// Adds records the call reads.
     pub fn use_records(&self, ids: impl IntoIterator<Item = String>) {
         let Notes { call, used, .. } = &mut *self.notes();
         for id in ids {
@@ -123,7 +123,7 @@ impl CallCollector {
         }
     }
 
-    /// Notes records the call makes or changes.
+    /// Adds records the call makes or changes.
     pub fn generate_records(&self, ids: impl IntoIterator<Item = String>) {
         let Notes {
             call, generated, ..
@@ -133,23 +133,23 @@ impl CallCollector {
         }
     }
 
-    /// Counts rows of the result.
+    /// Adds to the number of rows in the result.
     pub fn add_rows(&self, rows: usize) {
         self.notes().call.rows += rows as u64;
     }
 
-    /// Notes the data of the result: what must be the same when the call is made again.
+    /// Hashes the data of the result: the part that a repeated call must reproduce.
     pub fn set_answer(&self, data: &[u8]) {
         let sum = sha256(data);
         self.notes().call.answer = Some(sum);
     }
 
-    /// Notes the code of a refusal.
+    /// Sets the code of a refusal.
     pub fn set_error_code(&self, code: &str) {
         self.notes().call.error_code = Some(code.to_owned());
     }
 
-    /// Notes a phase, where phases are timed.
+    /// Adds a phase that ends now, if phases are timed.
     pub fn add_span(&self, name: &'static str, source: Option<&str>, began: Instant) {
         if !self.is_timed {
             return;
@@ -166,7 +166,7 @@ impl CallCollector {
         }
     }
 
-    /// Takes everything that was noted.
+    /// Takes the collected facts.
     pub fn take(&self) -> CollectedCall {
         let Notes {
             mut call,

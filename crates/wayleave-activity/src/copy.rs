@@ -1,8 +1,8 @@
-//! Copies a log while it is written.
+//! Copies a log while writers append to it.
 //!
-//! A writer's head is read after its segments were listed, so whatever retention dropped before the
-//! listing is stated by a record that the head covers. The newest segment is copied up to the head.
-//! Segments that are packed or dropped meanwhile make the copy of that writer begin again.
+//! The head of a writer is read after its segments are listed, so a record that the head covers
+//! states every drop before the listing. The newest segment is copied up to the head. If a segment
+//! is packed or dropped during the copy, the copy of that writer starts over.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -18,19 +18,20 @@ use crate::{
     segment::{self, HEADER_BYTES, SegmentFile},
 };
 
-/// How often the copy of one writer is begun again. Segments are packed once in 16 MiB or a day.
+/// Maximum number of attempts to copy one writer's log, or to read its head. Segments are packed
+/// once in 16 MiB or a day.
 const MAX_ATTEMPTS: usize = 100;
 
-/// Whether a writer's log was copied as of one moment.
+/// Whether the copy of a writer's log is a consistent snapshot.
 enum CopyOutcome {
     Whole,
-    /// A segment was packed, dropped or begun meanwhile.
+    /// A segment was packed, dropped or begun during the copy.
     Moved,
 }
 
 impl ActivityReader {
-    /// Copies the log into a folder that does not exist, each writer's chain up to its head. A log
-    /// that does not exist leaves no folder.
+    /// Copies the log into a new folder, each writer's chain up to its head. Creates no folder if
+    /// there is no log.
     pub fn copy_into(&self, to: &Path) -> Result<(), LogError> {
         let read = |error| LogError::disk("read", &self.folder)(error);
         let writers = segment::writers(&self.folder).map_err(read)?;
@@ -66,7 +67,7 @@ fn try_copy(from: &Path, to: &Path) -> Result<CopyOutcome, LogError> {
     let read = |error| LogError::disk("read", from)(error);
     let files = segment::segments(from).map_err(read)?;
     let Some((bytes, stored)) = whole_head(from)? else {
-        // A writer that has just begun: nothing was recorded.
+        // A new writer that has recorded nothing.
         let is_new = |file: &SegmentFile| {
             let found = fs::metadata(&file.path);
             !file.archived && found.is_ok_and(|found| found.len() <= HEADER_BYTES as u64)
@@ -78,7 +79,7 @@ fn try_copy(from: &Path, to: &Path) -> Result<CopyOutcome, LogError> {
     };
     let newest = files.last().map_or(0, |file| file.number);
     if stored.head.is_some_and(|head| head.segment > newest) && !files.is_empty() {
-        // Begun since the listing. Where it is missing for good, the copy shows that too.
+        // Begun since the listing. If it is missing for good, the copy preserves that damage.
         let again = segment::segments(from).map_err(read)?;
         if again.last().is_some_and(|file| file.number > newest) {
             return Ok(CopyOutcome::Moved);
@@ -88,8 +89,8 @@ fn try_copy(from: &Path, to: &Path) -> Result<CopyOutcome, LogError> {
     copy_segments(&files, stored.head, to)
 }
 
-/// The head file and what it holds; none if there is none. A slot that is being written is waited
-/// for; one that stays damaged is returned as it is.
+/// Reads and parses the head file; `None` if there is none. Retries while a slot is being written;
+/// returns a slot that stays damaged as it is.
 fn whole_head(folder: &Path) -> Result<Option<(Vec<u8>, StoredHead)>, LogError> {
     let path = head::path(folder);
     let mut last = None;

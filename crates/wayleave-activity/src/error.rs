@@ -1,4 +1,4 @@
-//! Why the log cannot be written or read.
+//! Errors of writing and reading the log.
 
 use std::{
     io,
@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-/// Why a call could not be recorded.
+/// A call could not be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// A file or folder of the log failed.
+    /// An operation on a file or folder of the log failed.
     #[error("the activity log `{}` cannot be {doing}", path.display())]
     Disk {
         /// The file or folder.
@@ -20,26 +20,26 @@ pub enum LogError {
         #[source]
         cause: io::Error,
     },
-    /// The newest segment does not continue the chain; nothing is appended to it.
+    /// The newest segment is an archive that cannot be opened; nothing is appended after it.
     #[error("the activity log `{}` is damaged at byte {offset}", path.display())]
     Damaged {
         /// The segment.
         path: PathBuf,
-        /// Where.
+        /// Offset of the damage in bytes.
         offset: u64,
     },
-    /// Every place for a writer is taken.
+    /// The maximum number of writers is reached.
     #[error("`{}` has {limit} writers already", path.display())]
     TooManyWriters {
         /// The folder.
         path: PathBuf,
-        /// How many there may be.
+        /// Maximum number of writers.
         limit: usize,
     },
-    /// A record waited too long.
+    /// A record was not written within the timeout.
     #[error("the activity log did not take a record within {} ms", limit.as_millis())]
     Slow {
-        /// How long it waited.
+        /// The timeout.
         limit: Duration,
     },
     /// The log was closed.
@@ -74,7 +74,7 @@ impl LogError {
     }
 }
 
-/// Why the log cannot be read.
+/// The log could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// A file or folder cannot be read.

@@ -1,18 +1,18 @@
-//! Which activities are asked for.
+//! Filters over activities.
 
 use crate::{
     activity::{Activity, ActivityId},
     archive::{KeyKind, key},
 };
 
-/// A filter: an activity matches if it matches every part that is set.
+/// A filter. An activity matches if it matches every field that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActivityFilter {
-    /// The activity itself.
+    /// The id of the activity.
     pub id: Option<ActivityId>,
-    /// Begun at this time or later, in milliseconds since 1970-01-01T00:00:00Z.
+    /// Earliest start time, in milliseconds since 1970-01-01T00:00:00Z.
     pub since_ms: Option<u64>,
-    /// Begun before this time.
+    /// Start times from this one on do not match.
     pub until_ms: Option<u64>,
     /// The id of the token.
     pub token: Option<String>,
@@ -56,7 +56,7 @@ impl ActivityFilter {
             })
     }
 
-    /// The keys that a block with a match has.
+    /// The index keys that every block with a match contains.
     pub(crate) fn keys(&self) -> Vec<u64> {
         let text =
             |kind, value: &Option<String>| value.as_ref().map(|value| key(kind, value.as_bytes()));
@@ -75,7 +75,7 @@ impl ActivityFilter {
         .collect()
     }
 
-    /// Whether calls between these times can match.
+    /// Whether calls within this time range can match.
     pub(crate) fn may_match_between(&self, from_ms: u64, to_ms: u64) -> bool {
         let (mut since, mut until) = (self.since_ms.unwrap_or(0), self.until_ms);
         if let Some(id) = self.id {

@@ -1,6 +1,6 @@
-//! The head of a writer's log: how far it goes, so that a shortened log is noticed.
+//! The head of a writer's log: the position of its end, so that a shortened log is noticed.
 //!
-//! Two slots are written in turn, so one of them is whole whatever happens. The head is written
+//! Two slots are written in turn, so one of them is intact after any crash. The head is written
 //! after the records it covers: it may be behind them, never ahead.
 
 use std::{
@@ -12,14 +12,14 @@ use std::{
 
 use crate::chain::{ChainState, TAG_BYTES, sha256};
 
-const FACT_BYTES: usize = 8 + 8 + 8 + 8 + 32;
-const SLOT_BYTES: usize = FACT_BYTES + TAG_BYTES;
+const UNTAGGED_BYTES: usize = 8 + 8 + 8 + 8 + 32;
+const SLOT_BYTES: usize = UNTAGGED_BYTES + TAG_BYTES;
 const SLOTS: u64 = 2;
 
-/// The end of a log.
+/// The position of the end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogHead {
-    /// Counts the writes, and decides which slot is newer.
+    /// Number of writes of the head; the slot with the higher count is newer.
     pub(crate) count: u64,
     /// The newest segment.
     pub(crate) segment: u64,
@@ -60,16 +60,16 @@ impl LogHead {
     }
 }
 
-/// The file that holds the head.
+/// The open head file.
 #[derive(Debug)]
 pub(crate) struct LogHeadFile(File);
 
-/// What a head file holds.
+/// The parsed contents of a head file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoredHead {
-    /// The newer of its slots that are whole.
+    /// The newest intact slot.
     pub(crate) head: Option<LogHead>,
-    /// Whether a slot holds something else than a head.
+    /// Whether a slot is damaged or missing, or the file is too long.
     pub(crate) has_damage: bool,
 }
 
@@ -90,7 +90,7 @@ impl LogHeadFile {
     }
 }
 
-/// Reads a head file; none if there is no such file.
+/// Reads a head file; `None` if there is none.
 pub(crate) fn read(folder: &Path) -> io::Result<Option<StoredHead>> {
     let bytes = match std::fs::read(path(folder)) {
         Ok(bytes) => bytes,
@@ -100,11 +100,11 @@ pub(crate) fn read(folder: &Path) -> io::Result<Option<StoredHead>> {
     Ok(Some(parse(&bytes)))
 }
 
-/// What the bytes of a head file hold.
+/// Parses the bytes of a head file.
 pub(crate) fn parse(bytes: &[u8]) -> StoredHead {
     let slots = || bytes.chunks(SLOT_BYTES);
     let heads = slots().filter_map(LogHead::decode);
-    // A slot that was never written is zeros: the second one is written first.
+    // An unwritten slot is all zeros: the second slot is written first.
     let is_unwritten = |slot: &[u8]| slot.iter().all(|byte| *byte == 0);
     let written = slots().filter(|slot| !is_unwritten(slot)).count();
     let (head, whole) = (heads.clone().max_by_key(|head| head.count), heads.count());

@@ -1,8 +1,8 @@
-//! Ids of calls: random, and in the order in which the calls began.
+//! Generates ids of calls: random, and ascending in the order in which the calls begin.
 //!
-//! A UUID of version 7 has 74 bits after its time. They are drawn once a millisecond and counted up
-//! within it, so that the system is asked for random bytes a few times a second and not at every
-//! call.
+//! A UUID of version 7 has 74 bits after its timestamp. They are drawn at random once per
+//! millisecond and incremented within it, so that the system is asked for random bytes a few times
+//! a second and not at every call.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,26 +10,26 @@ use uuid::Uuid;
 
 use crate::log::now_ms;
 
-/// Bits after the time of a UUID of version 7.
+/// Number of bits after the timestamp of a UUID of version 7.
 const TAIL_BITS: u32 = 74;
-/// Random bytes that are drawn at a time.
+/// Number of random bytes read from the system at a time.
 const POOL_BYTES: usize = 1024;
 
 static SOURCE: Mutex<IdSource> = Mutex::new(IdSource::new());
 
-/// The id of a call that begins now.
+/// Generates the id of a call that begins now.
 pub(crate) fn next() -> Uuid {
     let mut source = SOURCE.lock().unwrap_or_else(PoisonError::into_inner);
     source.next(now_ms())
 }
 
 struct IdSource {
-    /// The time of the last id.
+    /// The timestamp of the last id.
     ms: u64,
-    /// Its bits after the time.
+    /// The bits of the last id after its timestamp.
     tail: u128,
     pool: [u8; POOL_BYTES],
-    /// Bytes of the pool that are not used yet.
+    /// Number of unused bytes in the pool.
     left: usize,
 }
 
@@ -49,7 +49,7 @@ impl IdSource {
             self.ms = now_ms;
             self.tail = self.draw();
         } else {
-            // The clock stands still or was put back: the order goes on.
+            // The clock did not advance, or was set back: keep the ids ascending.
             self.tail += 1;
             if self.tail >> TAIL_BITS != 0 {
                 self.ms += 1;
@@ -61,11 +61,11 @@ impl IdSource {
         Uuid::from_u128(bits | 0b10_u128 << 62 | low)
     }
 
-    /// Random bits. The highest is zero, so that there is room to count.
+    /// Draws random bits. The highest is zero, which leaves room to increment.
     fn draw(&mut self) -> u128 {
         const BYTES: usize = size_of::<u128>();
         if self.left < BYTES {
-            // Without random bytes, the order alone makes ids differ within this process.
+            // If this fails, only the counter keeps the ids of this process distinct.
             let _ = getrandom::fill(&mut self.pool);
             self.left = POOL_BYTES;
         }

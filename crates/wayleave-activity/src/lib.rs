@@ -1,4 +1,4 @@
-//! The record of every call: one activity each, in a log that cannot be altered unnoticed.
+//! The record of every call: one activity each, in a tamper-evident log.
 //!
 //! A log is a folder with one sub-folder per concurrent writer. A writer appends to segments; each
 //! record is chained to the one before it, each segment to the segment before it, and a head beside

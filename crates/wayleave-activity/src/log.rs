@@ -1,9 +1,9 @@
 //! The log as a server writes it: many callers, one writer, batches.
 //!
-//! Records wait in a queue. Whoever waits for one of them and finds nobody writing writes all that
-//! are there, and goes on until none is; everybody else waits for the batch that has its record.
-//! With `sync`, a thread of the log writes, because a disk takes longer than a caller's task may
-//! block.
+//! Records wait in a queue. A task that waits for its record while no write is running becomes the
+//! writer: it writes batches until the queue is empty, while the others wait for the batch that
+//! contains their record. With `sync`, a thread of the log writes instead, because a disk takes
+//! longer than a task may block.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,29 +21,29 @@ use crate::{
     writer::{SegmentLimits, SegmentWriter},
 };
 
-/// Receives the end of every segment that was closed.
+/// Receives the seal of every closed segment.
 pub type SealObserver = dyn Fn(SegmentSeal) + Send + Sync;
 
-/// Where and how a log is written.
+/// Options of a log.
 #[derive(Clone)]
 pub struct LogOptions {
     /// The folder of the log.
     pub folder: PathBuf,
-    /// Whether a record is on the disk before its call is answered.
+    /// Whether a record is synced to disk before its call is answered.
     pub sync: bool,
-    /// Bytes after which a segment is closed.
+    /// Size in bytes at which a segment is closed.
     pub segment_bytes: u64,
-    /// How long closed segments are kept; for ever if `None`.
+    /// Retention period of closed segments; unlimited if `None`.
     pub keep: Option<Duration>,
-    /// Told of every closed segment.
+    /// Observer of closed segments.
     pub on_seal: Option<Arc<SealObserver>>,
 }
 
 impl LogOptions {
-    /// Bytes after which a segment is closed.
+    /// Default size in bytes at which a segment is closed.
     pub const SEGMENT_BYTES: u64 = 16 << 20;
 
-    /// The usual options of a log in `folder`.
+    /// The default options of a log in `folder`.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -55,7 +55,7 @@ impl LogOptions {
     }
 }
 
-/// The end of a closed segment, to be kept where a writer of the log cannot change it.
+/// The end of a closed segment, to be stored where a writer of the log cannot change it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentSeal {
     /// The id of the chain.
@@ -68,24 +68,24 @@ pub struct SegmentSeal {
     pub state: [u8; 32],
 }
 
-/// The log of a running server. Clones share it. The last one to be dropped closes it.
+/// The log of a running server. Clones share it. Dropping the last one closes it.
 #[derive(Clone)]
 pub struct ActivityLog(Arc<Handle>);
 
-/// Ends the threads of a log when nobody appends any more.
+/// Joins the threads of a log when its last clone is dropped.
 struct Handle {
     shared: Arc<Shared>,
-    /// Writes where records are synced. Started with the first record.
+    /// The thread that writes if `sync` is set. Started on first use.
     sync_thread: OnceLock<Mutex<Option<JoinHandle<()>>>>,
 }
 
 pub(crate) struct Shared {
     pub(crate) options: LogOptions,
     queue: Mutex<Queue>,
-    /// Tells the log's thread that something waits, or that it is to end.
+    /// Notifies the log's thread of a queued record, or of the end.
     arrived: Condvar,
     writer: Mutex<Option<SegmentWriter>>,
-    /// Started when there is something to pack or to drop.
+    /// Started when there is a segment to pack or to drop.
     archiver: Mutex<Option<Archiver>>,
     itself: Weak<Shared>,
 }
@@ -99,21 +99,21 @@ struct Archiver {
 #[derive(Default)]
 struct Queue {
     waiting: Vec<Vec<u8>>,
-    /// The batch that they will be written in.
+    /// The batch of the waiting records.
     batch: Arc<RecordBatch>,
     is_writing: bool,
     is_closed: bool,
-    /// Why the last batch failed, until one succeeds.
+    /// The error of the last batch; `None` once one succeeds.
     failure: Option<Arc<LogError>>,
 }
 
-/// Every closed segment of a writer's folder is to be packed, and what is too old dropped.
+/// A request to pack the closed segments of a writer's folder, and to drop those past retention.
 struct ArchiverTask {
     folder: PathBuf,
     newest: u64,
 }
 
-/// Free space below which an operator is told.
+/// Free disk space below which [`ActivityLog::check_folder`] fails.
 const MIN_FREE_BYTES: u64 = 64 << 20;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -128,8 +128,7 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 impl ActivityLog {
-    /// A log, opened when the first record comes. A log that cannot be opened is tried again for
-    /// each record.
+    /// A log, opened by its first record. If that fails, each further record tries again.
     pub fn new(options: LogOptions) -> Self {
         let shared = Arc::new_cyclic(|itself| Shared {
             options,
@@ -145,12 +144,13 @@ impl ActivityLog {
         }))
     }
 
-    /// Records a call, as soon as somebody waits for it or nobody does.
+    /// Queues the record of a call. Unless the log's thread writes it, waiting for the returned
+    /// [`PendingRecord`] or dropping it does.
     pub fn append(&self, activity: &Activity) -> PendingRecord {
         self.shared().append(codec::encode_activity(activity))
     }
 
-    /// The log, with its thread running where it needs one.
+    /// The shared state, with the log's thread running if `sync` is set.
     fn shared(&self) -> &Arc<Shared> {
         if self.0.shared.options.sync {
             self.0
@@ -160,8 +160,8 @@ impl ActivityLog {
         &self.0.shared
     }
 
-    /// Why the last record could not be written; `None` once one was. After a failure this opens
-    /// the log again, so that service resumes when the disk does.
+    /// Checks whether calls can be recorded. After a failed write this opens the log again, so that
+    /// service resumes when the disk does.
     pub fn check(&self) -> Result<(), Arc<LogError>> {
         let shared = self.shared();
         let failure = lock(&shared.queue).failure.clone();
@@ -171,17 +171,17 @@ impl ActivityLog {
         }
     }
 
-    /// Opens the log now; without this it is opened for the first record.
+    /// Opens the log now instead of with the first record.
     pub fn open(&self) -> Result<(), Arc<LogError>> {
         self.shared().reopen()
     }
 
-    /// Closes the newest segment, for tests and before a copy is taken.
+    /// Closes the newest segment and begins another, for tests.
     pub fn rotate(&self) -> Result<(), Arc<LogError>> {
         self.shared().rotate()
     }
 
-    /// Whether a server could record calls in a folder, as far as that can be seen without writing.
+    /// Checks, without writing, whether a server could record calls in a folder.
     pub fn check_folder(folder: &Path) -> Result<(), LogError> {
         let read = segment::writers(folder).map_err(LogError::disk("read", folder))?;
         for writer in read {
@@ -222,7 +222,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // The archiver first: what it drops it records.
+        // Join the archiver first: it records what it drops.
         let archiver = lock(&self.shared.archiver).take();
         if let Some(Archiver { tasks, thread }) = archiver {
             drop(tasks);
@@ -261,7 +261,7 @@ impl Shared {
         }
     }
 
-    /// Writes what is waiting, unless somebody is, or the log's thread does.
+    /// Writes the queued records, unless another task or the log's thread does.
     pub(crate) fn write_waiting(&self) {
         if self.options.sync {
             return;
@@ -275,7 +275,7 @@ impl Shared {
         while self.write_batch() {}
     }
 
-    /// Writes what is waiting; returns whether anything was.
+    /// Writes one batch of queued records; returns whether there was any.
     fn write_batch(&self) -> bool {
         let (waiting, batch) = {
             let mut queue = lock(&self.queue);
@@ -330,7 +330,7 @@ impl Shared {
             Err(error) => Err(error),
         };
         if written.is_err() {
-            // Opened again for the next record: only that shows what is on the disk.
+            // Opened again by the next record: only that reveals what is on the disk.
             *place = None;
         }
         written
@@ -400,7 +400,7 @@ impl Shared {
     }
 }
 
-/// Whether an earlier writer left closed segments to be packed.
+/// Whether an earlier writer left closed segments unpacked.
 fn has_unpacked(writer: &SegmentWriter) -> bool {
     let files = segment::segments(writer.folder()).unwrap_or_default();
     let mut closed = files.iter().filter(|file| file.number < writer.segment());

@@ -1,4 +1,4 @@
-//! Records that are written together, and those who wait for them.
+//! Batches of records, and the handles that wait for them.
 
 use std::{
     pin::pin,
@@ -12,10 +12,10 @@ use tokio::sync::SetOnce;
 
 use crate::{error::LogError, log::Shared};
 
-/// What became of some records that were written together.
+/// The result of writing a batch.
 pub(crate) type BatchResult = Result<(), Arc<LogError>>;
 
-/// Records that are written together.
+/// A batch of records, written together.
 #[derive(Debug, Default)]
 pub(crate) struct RecordBatch {
     result: SetOnce<BatchResult>,
@@ -23,7 +23,7 @@ pub(crate) struct RecordBatch {
 
 impl RecordBatch {
     pub(crate) fn finish(&self, result: BatchResult) {
-        // A batch is taken from the queue by one writer, once.
+        // Set once: only one writer takes a batch from the queue.
         let _ = self.result.set(result);
     }
 
@@ -32,7 +32,7 @@ impl RecordBatch {
     }
 }
 
-/// A record on its way into the log. One that nobody waits for is written when it is dropped.
+/// A queued record. If nobody waits for it, dropping it writes it.
 #[must_use = "a call is answered once its record is written"]
 pub struct PendingRecord {
     pub(crate) log: Arc<Shared>,
@@ -40,9 +40,9 @@ pub struct PendingRecord {
 }
 
 impl PendingRecord {
-    /// Waits until the record is written, for at most that long.
+    /// Waits until the record is written, at most for `limit`.
     pub async fn wait(self, limit: Duration) -> Result<(), Arc<LogError>> {
-        // Whoever is ready to run adds its record first, and one write takes them all.
+        // Let other ready tasks queue their records first, so that one write takes them all.
         tokio::task::yield_now().await;
         self.log.write_waiting();
         if let Some(result) = self.batch.result() {

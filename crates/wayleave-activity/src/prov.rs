@@ -16,14 +16,14 @@ pub const PROV_CONTEXT: &str = r#"{
     "mapping": "urn:wayleave:mapping:sha256:"
 }"#;
 
-/// Activities as one document.
+/// Converts activities to one document.
 pub fn prov_document<'a>(activities: impl IntoIterator<Item = &'a Activity>) -> Value {
     let graph: Vec<Value> = activities.into_iter().flat_map(prov_node).collect();
     let context: Value = serde_json::from_str(PROV_CONTEXT).unwrap_or_default();
     json!({ "@context": context, "@graph": graph })
 }
 
-/// The nodes of one activity: the activity, its agent, its client and the plans it followed.
+/// The nodes of one activity: the activity, its agent, the mappings it followed, and its records.
 pub fn prov_node(activity: &Activity) -> Vec<Value> {
     let agent = agent_iri(&activity.agent.token);
     let mut node = Map::from_iter([
@@ -142,7 +142,7 @@ fn record_iri(id: &str) -> String {
     format!("urn:wayleave:record:{}", escaped(id))
 }
 
-/// A text as part of a URN: what is not allowed there is percent-encoded.
+/// Percent-encodes the bytes of a text that a URN does not allow.
 fn escaped(text: &str) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! Reading a log, also while it is being written.
+//! Reads a log, even while it is being written.
 
 use std::{
     collections::BTreeSet,
@@ -18,13 +18,14 @@ use crate::{
     segment::{self, FrameWalk, HEADER_BYTES, SegmentFile, SegmentHeader},
 };
 
-/// Reads the log in a folder. A segment that is damaged is read as far as it is sound.
+/// A reader of the log in a folder. It reads a damaged open segment up to the damage; a damaged
+/// archive is an error.
 #[derive(Debug, Clone)]
 pub struct ActivityReader {
     pub(crate) folder: PathBuf,
 }
 
-/// The state of a log's files, for finding out cheaply whether there is more to read.
+/// Sizes and times of a log's newest files, to detect new records cheaply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogStamp(Vec<(u64, Option<SystemTime>)>);
 
@@ -36,7 +37,7 @@ impl ActivityReader {
         }
     }
 
-    /// One activity by its id.
+    /// Finds an activity by its id.
     pub fn find(&self, id: ActivityId) -> Result<Option<Activity>, ReadError> {
         let filter = ActivityFilter {
             id: Some(id),
@@ -109,7 +110,7 @@ impl ActivityReader {
         Ok(true)
     }
 
-    /// Changes with every record that is written: compare it with an earlier one.
+    /// Returns the stamp of the log. It differs from an earlier one if a record was written since.
     pub fn stamp(&self) -> Result<LogStamp, ReadError> {
         let mut files = Vec::new();
         for writer in self.writers()? {
@@ -122,7 +123,7 @@ impl ActivityReader {
         Ok(LogStamp(files))
     }
 
-    /// The ends of all closed segments that are there and can be read.
+    /// The seals of all archives that are present and readable.
     pub fn seals(&self) -> Result<Vec<SegmentSeal>, ReadError> {
         let mut seals = Vec::new();
         for writer in self.writers()? {
@@ -152,7 +153,7 @@ fn scan(
         scan_open(&file.path, filter, each)
     };
     match scanned {
-        // It was packed or dropped since the folder was read.
+        // Packed or dropped since the folder was listed.
         Err(ReadError::Disk { cause, .. }) if cause.kind() == std::io::ErrorKind::NotFound => {
             let packed = file.path.with_extension("arc");
             if !file.archived && packed.exists() {
@@ -210,7 +211,7 @@ fn scan_archive(
     Ok(())
 }
 
-/// Records of one block. The checksum of the block vouches for them, so the chain is not followed.
+/// Scans the records of one block. The block's checksum covers them, so the chain is not verified.
 fn scan_block(raw: &[u8], filter: &ActivityFilter, each: &mut dyn FnMut(Activity)) {
     for body in segment::bodies(raw) {
         pick(body, filter, each);

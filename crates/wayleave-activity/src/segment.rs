@@ -1,4 +1,4 @@
-//! The form of a segment: a header, then records, each with the chain's tag.
+//! The format of a segment: a header, then records, each with its chain tag.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -6,25 +6,25 @@ use std::{fs, io};
 use crate::chain::{ChainState, TAG_BYTES};
 
 const MAGIC: &[u8; 8] = b"WLACT1\r\n";
-const FACT_BYTES: usize = 8 + 8 + 8 + 8 + 16 + 32;
-/// Bytes before the first record.
-pub(crate) const HEADER_BYTES: usize = FACT_BYTES + TAG_BYTES;
-/// The longest record. Lists in a record are bounded far below it.
+const UNTAGGED_BYTES: usize = 8 + 8 + 8 + 8 + 16 + 32;
+/// Size of the header in bytes.
+pub(crate) const HEADER_BYTES: usize = UNTAGGED_BYTES + TAG_BYTES;
+/// Largest record in bytes. Lists in a record are bounded far below it.
 pub(crate) const MAX_RECORD_BYTES: usize = 1 << 20;
 const LENGTH_BYTES: usize = 4;
 
-/// The first bytes of a segment.
+/// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
-    /// Counts the segments of a writer, from 1.
+    /// Number of the segment within its writer, from 1.
     pub(crate) number: u64,
-    /// The number of its first record; records are counted from 1 over all segments.
+    /// Number of its first record. Records are numbered from 1 over all segments.
     pub(crate) first_record: u64,
-    /// When it was begun, in milliseconds since 1970-01-01T00:00:00Z.
+    /// Creation time, in milliseconds since 1970-01-01T00:00:00Z.
     pub(crate) created_ms: u64,
-    /// A random id of the chain, so that no two are alike.
+    /// Random id of the chain, different for every chain.
     pub(crate) writer: [u8; 16],
-    /// The state of the chain after the segment before.
+    /// The state of the chain after the previous segment.
     pub(crate) before: ChainState,
 }
 
@@ -51,7 +51,8 @@ impl SegmentHeader {
         bytes
     }
 
-    /// The header at the start of `bytes`, if it is whole and true to its tag.
+    /// Decodes the header at the start of `bytes`; `None` if it is incomplete or does not match its
+    /// tag.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (magic, rest) = bytes.split_first_chunk::<8>()?;
         let (number, rest) = rest.split_first_chunk()?;
@@ -82,7 +83,7 @@ pub(crate) fn push_frame(out: &mut Vec<u8>, state: ChainState, body: &[u8]) -> C
     state
 }
 
-/// A record as it is stored.
+/// A stored record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RecordFrame<'b> {
     pub(crate) body: &'b [u8],
@@ -90,7 +91,7 @@ pub(crate) struct RecordFrame<'b> {
     pub(crate) bytes: &'b [u8],
 }
 
-/// Why there is no further record.
+/// The reason a walk stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameFault {
     /// The bytes end within a record.
@@ -99,11 +100,11 @@ pub(crate) enum FrameFault {
     Broken,
 }
 
-/// Walks records along the chain.
+/// Walks records along the chain, and verifies it.
 #[derive(Debug, Clone)]
 pub(crate) struct FrameWalk<'b> {
     rest: &'b [u8],
-    /// How many bytes were walked.
+    /// Number of bytes walked.
     pub(crate) offset: usize,
     pub(crate) state: ChainState,
 }
@@ -172,8 +173,8 @@ pub(crate) fn archive_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:08}.{ARCHIVE_SUFFIX}"))
 }
 
-/// The segments in a writer's folder, oldest first. Of a segment that is there in both forms, only
-/// the compressed one counts.
+/// Lists the segments in a writer's folder, oldest first. If a segment exists in both forms, lists
+/// only the archive.
 pub(crate) fn segments(folder: &Path) -> io::Result<Vec<SegmentFile>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -198,7 +199,7 @@ pub(crate) fn segments(folder: &Path) -> io::Result<Vec<SegmentFile>> {
     Ok(found)
 }
 
-/// The writers' folders in a log, in order.
+/// Lists the writers' folders of a log, sorted.
 pub(crate) fn writers(root: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(root) {
         Ok(entries) => entries,
@@ -216,7 +217,7 @@ pub(crate) fn writers(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// The bodies of consecutive records whose chain is not followed.
+/// The bodies of consecutive records. Does not verify the chain.
 pub(crate) fn bodies(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

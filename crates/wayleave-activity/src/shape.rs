@@ -1,4 +1,4 @@
-//! The shape of arguments: their names and types, without a value.
+//! The shape of arguments: their names and types, without values.
 
 use std::fmt::{self, Write as _};
 
@@ -7,16 +7,16 @@ use serde::{
     de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-/// The longest shape.
+/// Length in bytes at which a shape is cut.
 const MAX_SHAPE_BYTES: usize = 200;
-/// The longest name of an argument that is repeated.
+/// Maximum length in bytes of an argument's name; a longer one is replaced.
 const MAX_NAME_BYTES: usize = 40;
-/// The longest text of a caller that is recorded.
+/// Maximum length in bytes of a recorded text of a caller.
 const MAX_TEXT_BYTES: usize = 128;
 
-/// The shape of some arguments, like `{stream:s,filter:{status:s},limit:n}`: `s` is a text, `n` a
-/// number, `b` a boolean, `0` a null or what is no JSON, and a list has the shape of its first
-/// member.
+/// The shape of arguments, like `{stream:s,filter:{status:s},limit:n}`: `s` is a text, `n` a
+/// number, `b` a boolean, `0` a null or invalid JSON. A list has the shape of its first member, in
+/// brackets, and its length.
 pub fn argument_shape(json: &str) -> String {
     let mut shape = String::new();
     let mut input = serde_json::Deserializer::from_str(json);
@@ -34,7 +34,7 @@ pub fn argument_shape(json: &str) -> String {
     shape
 }
 
-/// Writes the shape of whatever is read.
+/// Writes the shape of the value it deserializes.
 struct Shape<'s>(&'s mut String);
 
 impl<'de> DeserializeSeed<'de> for Shape<'_> {
@@ -147,7 +147,7 @@ fn is_name(name: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&name.len()) && name.chars().all(is_part) && !is_secret(name)
 }
 
-/// Whether a text holds what looks like a credential.
+/// Whether a text contains something that looks like a credential.
 fn is_secret(text: &str) -> bool {
     let has_token = ["wlc_", "wlo_", "wlk_", "Bearer "]
         .iter()
@@ -160,8 +160,8 @@ fn is_secret(text: &str) -> bool {
     has_token || has_password
 }
 
-/// A caller's own text as it may be recorded in the open: bounded, on one line, without anything
-/// that looks like a credential.
+/// Prepares a caller's text for recording in clear: bounded, on one line, and redacted if it
+/// contains something that looks like a credential.
 pub fn public_text(text: &str) -> String {
     if is_secret(text) {
         return "[redacted]".to_owned();

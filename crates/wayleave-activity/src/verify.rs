@@ -1,5 +1,5 @@
-//! Verification: follows every chain from its first record to its head, and names the first record
-//! that is not what was written.
+//! Verifies a log: follows every chain from its first record to its head, and reports the first
+//! damaged record.
 
 use std::{
     collections::BTreeMap,
@@ -20,14 +20,14 @@ use crate::{
     segment::{self, FrameFault, FrameWalk, HEADER_BYTES, SegmentFile, SegmentHeader},
 };
 
-/// What is wrong with a log, and where it begins.
+/// Damage of a log, and the first record it affects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LogDamage {
     /// The segment's file, or the writer's folder.
     pub path: PathBuf,
     /// The segment.
     pub segment: u64,
-    /// The first record that is not what was written, counted from 1.
+    /// The first damaged record, counted from 1.
     pub record: u64,
     /// What is wrong.
     pub reason: String,
@@ -45,37 +45,37 @@ impl fmt::Display for LogDamage {
     }
 }
 
-/// One writer's chain.
+/// The result of verifying one writer's chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WriterReport {
     /// Its folder.
     pub folder: PathBuf,
-    /// Segments that are there.
+    /// Number of segments found.
     pub segments: u64,
-    /// Records that are there and sound.
+    /// Number of intact records.
     pub records: u64,
-    /// Records that retention dropped.
+    /// Number of records that retention dropped.
     pub dropped: u64,
     /// The first damage.
     pub damage: Option<LogDamage>,
 }
 
-/// A whole log.
+/// The result of verifying a whole log.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct LogReport {
     /// Every writer.
     pub writers: Vec<WriterReport>,
-    /// Chains that the ledger knows and nobody finds.
+    /// Chains that have a seal in the ledger and were not found.
     pub lost: Vec<LogDamage>,
 }
 
 impl LogReport {
-    /// Whether nothing is wrong.
+    /// Whether no damage was found.
     pub fn is_sound(&self) -> bool {
         self.lost.is_empty() && self.writers.iter().all(|writer| writer.damage.is_none())
     }
 
-    /// Everything that is wrong, the first of each chain.
+    /// All damage found, the first of each chain.
     pub fn damages(&self) -> impl Iterator<Item = &LogDamage> {
         let of_writers = self
             .writers
@@ -86,7 +86,7 @@ impl LogReport {
 }
 
 impl ActivityReader {
-    /// Verifies the log against itself, its heads and the seals kept elsewhere.
+    /// Verifies the log against itself, its heads and the seals stored elsewhere.
     pub fn verify(&self, seals: &[SegmentSeal]) -> Result<LogReport, ReadError> {
         let mut report = LogReport::default();
         let mut known: BTreeMap<[u8; 16], Vec<&SegmentSeal>> = BTreeMap::new();
@@ -122,21 +122,22 @@ struct ChainWalk<'s> {
     /// The number of the last record.
     record: u64,
     segment: u64,
-    /// Where the first segment that is there must continue, if it is not the first of all.
+    /// Segment, record and chain state that the first segment found must continue, if it is not the
+    /// first of all.
     begins_after: Option<(u64, u64, ChainState)>,
     dropped: Vec<DroppedSegments>,
     writers: Vec<[u8; 16]>,
-    /// Whether the record the head names was passed, with the state it states.
+    /// Whether the walk passed the record that the head names, with the head's chain state.
     met_head: bool,
 }
 
-type Checked = Result<(), LogDamage>;
+type CheckResult = Result<(), LogDamage>;
 
 fn verify_writer(
     folder: &Path,
     seals: &BTreeMap<[u8; 16], Vec<&SegmentSeal>>,
 ) -> Result<(WriterReport, Vec<[u8; 16]>), ReadError> {
-    // The head first: what is appended meanwhile is then beyond it.
+    // Read the head first: records appended meanwhile then lie beyond it.
     let head = head::read(folder).map_err(ReadError::disk(folder))?;
     let files = segment::segments(folder).map_err(ReadError::disk(folder))?;
     let mut walk = ChainWalk {
@@ -179,7 +180,7 @@ impl ChainWalk<'_> {
         }
     }
 
-    fn segment(&mut self, file: &SegmentFile) -> Result<Checked, ReadError> {
+    fn segment(&mut self, file: &SegmentFile) -> Result<CheckResult, ReadError> {
         Ok(if file.archived {
             match Archive::open(&file.path) {
                 Ok(archive) => self.archive(file, &archive),
@@ -191,7 +192,7 @@ impl ChainWalk<'_> {
         })
     }
 
-    /// Damage is reported; only a disk that fails is an error.
+    /// Converts damage to a report; only a disk failure is an error.
     fn unreadable(&self, file: &SegmentFile, error: ReadError) -> Result<LogDamage, ReadError> {
         match error {
             ReadError::Damaged { reason, .. } => Ok(self.damage(&file.path, file.number, reason)),
@@ -199,7 +200,7 @@ impl ChainWalk<'_> {
         }
     }
 
-    fn header(&mut self, file: &SegmentFile, header: &SegmentHeader) -> Checked {
+    fn header(&mut self, file: &SegmentFile, header: &SegmentHeader) -> CheckResult {
         let fail = |reason: &str| Err(self.damage(&file.path, file.number, reason));
         if header.number != file.number {
             return fail("the segment is another one than its name states");
@@ -221,7 +222,7 @@ impl ChainWalk<'_> {
         Ok(())
     }
 
-    fn open_segment(&mut self, file: &SegmentFile, bytes: &[u8]) -> Checked {
+    fn open_segment(&mut self, file: &SegmentFile, bytes: &[u8]) -> CheckResult {
         let Some(header) = SegmentHeader::decode(bytes) else {
             let named = self.named_by_head(file.number);
             let is_unfinished = bytes.len() < HEADER_BYTES && !named;
@@ -238,7 +239,7 @@ impl ChainWalk<'_> {
             match walk.next_frame() {
                 None => break,
                 Some(Ok(frame)) => self.frame(file, frame.body, walk.state)?,
-                // A record that is being written, or whose writer was killed: nobody was answered.
+                // A record being written, or whose writer was killed: no caller was answered.
                 Some(Err(FrameFault::Incomplete)) if !self.is_before_head(file, walk.offset) => {
                     break;
                 }
@@ -267,7 +268,7 @@ impl ChainWalk<'_> {
         })
     }
 
-    fn archive(&mut self, file: &SegmentFile, archive: &Archive<'_>) -> Checked {
+    fn archive(&mut self, file: &SegmentFile, archive: &Archive<'_>) -> CheckResult {
         self.header(file, &archive.header)?;
         let fail = |walk: &Self, error: ReadError| match error {
             ReadError::Damaged { reason, .. } => walk.damage(&file.path, file.number, reason),
@@ -300,7 +301,7 @@ impl ChainWalk<'_> {
         self.sealed(file, &archive.header)
     }
 
-    fn frame(&mut self, file: &SegmentFile, body: &[u8], state: ChainState) -> Checked {
+    fn frame(&mut self, file: &SegmentFile, body: &[u8], state: ChainState) -> CheckResult {
         match LogRecord::decode(body) {
             Ok(LogRecord::Activity(_)) => {}
             Ok(LogRecord::Retention(dropped)) => self.dropped.push(dropped),
@@ -328,7 +329,7 @@ impl ChainWalk<'_> {
     }
 
     /// Compares the end of a segment with its seal.
-    fn sealed(&self, file: &SegmentFile, header: &SegmentHeader) -> Checked {
+    fn sealed(&self, file: &SegmentFile, header: &SegmentHeader) -> CheckResult {
         let seals = self.seals.get(&header.writer).into_iter().flatten();
         for seal in seals.filter(|seal| seal.segment == file.number) {
             if seal.last_record != self.record || seal.state != self.state.0 {
@@ -339,8 +340,8 @@ impl ChainWalk<'_> {
         Ok(())
     }
 
-    /// Checks what only the whole walk shows.
-    fn end(&mut self, files: &[SegmentFile]) -> Checked {
+    /// Checks what only the complete walk shows.
+    fn end(&mut self, files: &[SegmentFile]) -> CheckResult {
         let (folder, last) = (self.folder.to_owned(), self.segment);
         if let Some((segment, record, state)) = self.begins_after {
             let mut proofs = self.dropped.iter();
@@ -383,8 +384,9 @@ impl ChainWalk<'_> {
         }
     }
 
-    /// A seal of a later segment than the last: segments at the end are gone, and the head with them.
-    fn seals_beyond(&self, last: u64) -> Checked {
+    /// Reports a seal beyond the last segment: segments at the end are missing, and the head with
+    /// them.
+    fn seals_beyond(&self, last: u64) -> CheckResult {
         let seals = self
             .writers
             .iter()

@@ -1,8 +1,8 @@
-//! One writer's end of the log: its folder, its newest segment, its head.
+//! The writing side of one chain: its folder, newest segment and head.
 //!
-//! A batch is written whole or taken back: after a failure the segment is cut to what it was, and
-//! where even that fails it is opened anew before the next batch. A sync that failed is never
-//! repeated on the same bytes, because the first failure may have discarded them.
+//! A batch is written whole or not at all: after a failure the segment is truncated to its former
+//! length, and opened again before the next batch. A failed sync is never repeated on the same
+//! bytes, because the failure may have discarded them.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -22,17 +22,17 @@ use crate::{
     segment::{self, FrameFault, FrameWalk, HEADER_BYTES, SegmentHeader, push_frame},
 };
 
-/// Writers of one log at a time.
+/// Maximum number of concurrent writers of one log.
 const MAX_WRITERS: usize = 256;
-/// The largest buffer that is kept between batches.
-const MAX_KEPT_BYTES: usize = 64 * 1024;
+/// Largest buffer reused between batches, in bytes.
+const MAX_REUSED_BUFFER_BYTES: usize = 64 * 1024;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// When a segment ends.
+/// Size limit of a segment, and whether batches are synced.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SegmentLimits {
     pub(crate) bytes: u64,
-    /// Whether a batch is on the disk before it counts as written.
+    /// Whether a batch is synced before it counts as written.
     pub(crate) sync: bool,
 }
 
@@ -44,7 +44,7 @@ struct End {
     /// The number of the last record.
     record: u64,
     state: ChainState,
-    /// How often the head was written.
+    /// Number of writes of the head.
     count: u64,
 }
 
@@ -60,7 +60,7 @@ impl End {
     }
 }
 
-/// The newest segment of a writer.
+/// The writer of one chain.
 pub(crate) struct SegmentWriter {
     folder: PathBuf,
     /// Held as long as the writer lives; the system releases it with the process.
@@ -69,12 +69,12 @@ pub(crate) struct SegmentWriter {
     file: File,
     end: End,
     limits: SegmentLimits,
-    /// The bytes of a batch; kept for the next.
+    /// The bytes of a batch; the buffer is reused.
     batch: Vec<u8>,
 }
 
 impl SegmentWriter {
-    /// Takes the first free place in a log and goes on where its last writer ended.
+    /// Locks the first free writer's folder of a log, and resumes where its last writer ended.
     pub(crate) fn open(root: &Path, limits: SegmentLimits, now_ms: u64) -> Result<Self, LogError> {
         make_folder(root)?;
         for number in 0..MAX_WRITERS {
@@ -126,7 +126,7 @@ impl SegmentWriter {
             batch: Vec::new(),
         };
         if head.is_none() {
-            // From here on a log without a head is one whose head was taken away.
+            // From here on, a missing head means that it was removed.
             let end = End {
                 count: writer.end.count + 1,
                 ..writer.end
@@ -163,7 +163,7 @@ impl SegmentWriter {
             ..self.end
         };
         let written = self.write(&bytes, &end);
-        if bytes.capacity() <= MAX_KEPT_BYTES {
+        if bytes.capacity() <= MAX_REUSED_BUFFER_BYTES {
             self.batch = bytes;
         }
         match written {
@@ -173,7 +173,7 @@ impl SegmentWriter {
             }
             Err(error) => {
                 let path = segment::open_path(&self.folder, self.segment());
-                // What could not be cut off is cut off when the segment is opened again.
+                // If truncation fails, opening the segment again repeats it.
                 let _ = self.file.set_len(self.end.offset);
                 Err(LogError::disk("written", &path)(error))
             }
@@ -185,12 +185,12 @@ impl SegmentWriter {
         if self.limits.sync {
             self.file.sync_data()?;
         }
-        // Not synced: a head that a power cut leaves behind its records is no harm.
+        // Not synced: a head left behind its records by a power cut does no harm.
         self.head.write(&end.head())
     }
 
-    /// Begins another segment if this one is full or of another day; returns the number of the
-    /// one that ended.
+    /// Begins another segment if this one is full or from another day; returns the number of the
+    /// closed one.
     pub(crate) fn rotate_if_due(&mut self, now_ms: u64) -> Result<Option<u64>, LogError> {
         let header = &self.end.header;
         let is_empty = self.end.record < header.first_record;
@@ -201,7 +201,7 @@ impl SegmentWriter {
         self.rotate(now_ms).map(Some)
     }
 
-    /// Begins another segment; returns the number of the one that ended.
+    /// Begins another segment; returns the number of the closed one.
     pub(crate) fn rotate(&mut self, now_ms: u64) -> Result<u64, LogError> {
         let ended = self.segment();
         let header = SegmentHeader {
@@ -222,14 +222,14 @@ impl SegmentWriter {
     }
 }
 
-/// The newest segment as it was found.
+/// The newest segment as found on disk.
 struct Tail {
     header: Option<SegmentHeader>,
-    /// The end of its last sound record.
+    /// The end of its last intact record.
     offset: u64,
     record: u64,
     state: ChainState,
-    /// Whether anything follows that record.
+    /// Whether further bytes follow that record.
     has_more: bool,
     is_archived: bool,
 }
@@ -279,11 +279,11 @@ impl Tail {
     }
 }
 
-/// How a writer goes on.
+/// How a writer resumes a chain.
 enum Resumption {
-    /// In the newest segment.
+    /// Appends to the newest segment.
     Append(End),
-    /// In a new segment; `missing` records are gone, where it is `Some`.
+    /// Begins a new segment. `missing` is the number of lost records, if the log is damaged.
     Begin { end: End, missing: Option<u64> },
 }
 
@@ -291,7 +291,7 @@ impl Resumption {
     fn new(head: Option<LogHead>, tail: Option<&Tail>, now_ms: u64) -> Result<Self, LogError> {
         let count = head.map_or(0, |head| head.count);
         let Some((tail, header)) = tail.and_then(|tail| Some((tail, tail.header?))) else {
-            // Nothing is there, or nothing that could be continued.
+            // No segment, or none that can be continued.
             let missing = head.map(|head| head.record);
             let writer = random()?;
             return Ok(Self::begin(head, None, writer, missing, now_ms));
@@ -325,7 +325,7 @@ impl Resumption {
         }
     }
 
-    /// A new segment after the head, or else after the end that was found.
+    /// Begins a new segment after the head, or else after the end found on disk.
     fn begin(
         head: Option<LogHead>,
         found: Option<End>,
@@ -369,8 +369,8 @@ fn random() -> Result<[u8; 16], LogError> {
     Ok(bytes)
 }
 
-/// The newest segment. One whose header is not whole was being made when its writer ended: it holds
-/// nothing yet and is removed.
+/// Finds the newest segment. Removes one with an incomplete header: its writer ended while creating
+/// it, so it contains no record.
 fn last_segment(folder: &Path) -> Result<Option<segment::SegmentFile>, LogError> {
     loop {
         let mut found = segment::segments(folder).map_err(LogError::disk("read", folder))?;
@@ -390,7 +390,7 @@ fn append_to(folder: &Path, end: &End, tail: Option<&Tail>) -> Result<File, LogE
     let opened = OpenOptions::new().read(true).write(true).open(&path);
     let file = opened.map_err(LogError::disk("written", &path))?;
     if tail.is_some_and(|tail| tail.has_more) {
-        // A record that its writer did not finish: nobody was answered.
+        // Truncate a record that its writer did not finish: no caller was answered.
         let cut = file.set_len(end.offset);
         cut.map_err(LogError::disk("written", &path))?;
     }
@@ -422,7 +422,7 @@ fn make_folder(path: &Path) -> Result<(), LogError> {
     }
 }
 
-/// The writer's lock on a folder; none if another has it.
+/// Locks a writer's folder; `None` if another writer holds the lock.
 fn lock(folder: &Path) -> Result<Option<File>, LogError> {
     let path = folder.join("lock");
     let mut options = OpenOptions::new();

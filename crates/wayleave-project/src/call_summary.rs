@@ -191,7 +191,7 @@ pub fn summarize(reader: &ActivityReader, query: &CallQuery) -> Result<CallSumma
         })
         .collect();
     let (mut summary, mut latencies) = (CallSummary::default(), Latencies::default());
-    let mut newest = Newest::new(query.before);
+    let mut newest = NewestCalls::new(query.before);
     summary.is_whole = reader.recent(&query.filter, MAX_SUMMARIZED, |activity| {
         if let Some(target) = activity
             .target
@@ -259,7 +259,7 @@ pub fn recent_use(
 }
 
 /// Collects the newest calls: one page, and one more.
-struct Newest {
+struct NewestCalls {
     before: Option<ActivityId>,
     heap: BinaryHeap<Reverse<ById>>,
 }
@@ -287,7 +287,7 @@ impl Ord for ById {
     }
 }
 
-impl Newest {
+impl NewestCalls {
     fn new(before: Option<ActivityId>) -> Self {
         Self {
             before,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use wayleave_ledger::{GovernanceError, State};
 use wayleave_model::{
-    check::{self, Claimed, Clash},
+    check::{self, NameConflict, UniqueNameKind},
     diff::{Change, ChangeKind, diff},
     digest::Digest,
     mapping::Mapping,
@@ -107,7 +107,7 @@ pub struct Report {
     /// The drafts, by file name.
     pub drafts: Vec<CheckedDraft>,
     /// Names that several drafts claim.
-    pub clashes: Vec<Clash>,
+    pub clashes: Vec<NameConflict>,
 }
 
 impl Report {
@@ -320,7 +320,7 @@ fn read_ontology(file: DraftFile) -> CheckedOntology {
 }
 
 /// Names claimed by several drafts. Datasets are compared even where a draft has other problems.
-fn clashes(drafts: &[CheckedDraft]) -> Vec<Clash> {
+fn clashes(drafts: &[CheckedDraft]) -> Vec<NameConflict> {
     let mut names: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for draft in drafts {
         if let Some(name) = &draft.file.dataset {
@@ -331,9 +331,9 @@ fn clashes(drafts: &[CheckedDraft]) -> Vec<Clash> {
         }
     }
     let twice = names.into_iter().filter(|(_, files)| files.len() > 1);
-    let mut clashes: Vec<Clash> = twice
-        .map(|(name, documents)| Clash {
-            what: Claimed::Dataset,
+    let mut clashes: Vec<NameConflict> = twice
+        .map(|(name, documents)| NameConflict {
+            what: UniqueNameKind::Dataset,
             name: name.to_owned(),
             documents,
         })
@@ -344,7 +344,7 @@ fn clashes(drafts: &[CheckedDraft]) -> Vec<Clash> {
     // Two drafts of one dataset also share its connections, which are not reported again.
     let told: Vec<_> = clashes.iter().map(|it| it.documents.clone()).collect();
     let mut others = check::clashes(mappings);
-    others.retain(|it| it.what != Claimed::Dataset && !told.contains(&it.documents));
+    others.retain(|it| it.what != UniqueNameKind::Dataset && !told.contains(&it.documents));
     clashes.append(&mut others);
     clashes
 }

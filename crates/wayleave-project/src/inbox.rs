@@ -1,9 +1,9 @@
-//! The inbox: what agents propose, until a person decides.
+//! The inbox: proposals of agents, until a person decides on them.
 //!
 //! A proposal is a mapping that an agent wants ratified. It is kept apart from the operator's
-//! drafts, under the name of the token that sent it, and is served to nobody. It is bounded in
-//! number and size and expires. Only a person takes it further: into the drafts, into the ledger,
-//! or back to the agent with a comment.
+//! drafts, under the name of the token that sent it, and is never served. The number and the size
+//! of proposals are bounded, and they expire. Only a person moves one on: into the drafts, into the
+//! ledger, or back to the agent with a comment.
 
 mod decide;
 mod storage;
@@ -23,17 +23,17 @@ pub use text::BadProposalText;
 #[cfg(test)]
 mod tests;
 
-/// Largest mapping that can be proposed, in bytes.
+/// Largest accepted mapping, in bytes.
 pub const MAX_PROPOSAL_BYTES: usize = 1024 * 1024;
-/// Most proposals that wait at once.
+/// Maximum number of waiting proposals.
 pub const MAX_WAITING: usize = 200;
-/// Most proposals of one token that wait at once.
-pub const MAX_WAITING_EACH: usize = 20;
-/// How long a proposal waits before it expires, in milliseconds.
-pub const WAITING_TIME: Millis = 14 * 24 * 3600 * 1000;
-/// How long a decided or expired proposal is kept, in milliseconds.
-pub const KEEPING_TIME: Millis = 30 * 24 * 3600 * 1000;
-/// Most looks at rows that are remembered with a proposal; the ledger has them all.
+/// Maximum number of waiting proposals of one token.
+pub const MAX_WAITING_PER_TOKEN: usize = 20;
+/// Time until a waiting proposal expires, in milliseconds.
+pub const PROPOSAL_LIFETIME: Millis = 14 * 24 * 3600 * 1000;
+/// Retention of a decided or expired proposal, in milliseconds.
+pub const PROPOSAL_RETENTION: Millis = 30 * 24 * 3600 * 1000;
+/// Maximum number of looks at rows stored with a proposal; the record of looks has them all.
 const MAX_LOOKS: usize = 100;
 
 /// Who sent a proposal.
@@ -48,7 +48,7 @@ pub struct Proposer {
 /// A mapping that an agent wants ratified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InboxProposal {
-    /// Its number, from 1, never given twice.
+    /// Its number, counted from 1 and never reused.
     pub id: u64,
     /// The dataset it names.
     pub dataset: String,
@@ -56,19 +56,19 @@ pub struct InboxProposal {
     pub digest: Digest,
     /// The mapping, as TOML.
     pub text: String,
-    /// Why, in the agent's words. Nobody has checked them.
+    /// The reason, in the agent's words. Nobody has checked it.
     pub reason: String,
     /// Who sent it.
     pub proposer: Proposer,
-    /// When it first came.
+    /// When it was first submitted.
     pub at: Millis,
     /// When its text was last replaced by the agent.
     pub revised: Option<Millis>,
-    /// An earlier proposal that was sent back, which this one follows.
+    /// The earlier, returned proposal that this one follows.
     pub follows: Option<u64>,
     /// When it expires.
     pub expires: Millis,
-    /// What was decided.
+    /// The decision; `None` while it waits, or if it expired.
     pub decision: Option<InboxDecision>,
     /// Who was shown sample rows of it, and when.
     #[serde(default)]
@@ -78,23 +78,23 @@ pub struct InboxProposal {
 /// A person's decision on a proposal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InboxDecision {
-    /// What was decided.
+    /// The outcome.
     pub outcome: InboxOutcome,
     /// Who decided.
     pub who: String,
     /// When.
     pub at: Millis,
-    /// What they told the agent.
+    /// Their comment to the agent.
     pub comment: String,
 }
 
-/// The ways a proposal ends.
+/// The outcome of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InboxOutcome {
-    /// Taken into the drafts.
+    /// Accepted into the drafts.
     Accepted,
-    /// Ratified as it stands.
+    /// Ratified unchanged.
     Ratified,
     /// Sent back to the agent.
     Returned,
@@ -111,15 +111,15 @@ pub struct RowLook {
     pub stream: String,
 }
 
-/// How a proposal stands.
+/// The status of a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InboxStatus {
     /// Nobody has decided yet.
     Waiting,
-    /// Taken into the drafts.
+    /// Accepted into the drafts.
     Accepted,
-    /// Ratified as it stands.
+    /// Ratified unchanged.
     Ratified,
     /// Sent back with a comment.
     Returned,
@@ -128,7 +128,7 @@ pub enum InboxStatus {
 }
 
 impl InboxStatus {
-    /// Its word.
+    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -141,7 +141,7 @@ impl InboxStatus {
 }
 
 impl InboxProposal {
-    /// How it stands at that time.
+    /// Its status at that time.
     pub fn status(&self, now: Millis) -> InboxStatus {
         match self.decision.as_ref().map(|it| it.outcome) {
             Some(InboxOutcome::Accepted) => InboxStatus::Accepted,
@@ -157,7 +157,7 @@ impl InboxProposal {
         format!("proposal {}", self.id)
     }
 
-    /// When it ended: by a decision, or by waiting too long.
+    /// When it ended, by a decision or by expiry.
     fn ended(&self) -> Millis {
         self.decision.as_ref().map_or(self.expires, |it| it.at)
     }
@@ -176,7 +176,7 @@ pub struct NewProposal {
     pub proposer: Proposer,
 }
 
-/// Why an act on the inbox was not done.
+/// Why an operation on the inbox failed.
 #[derive(Debug, thiserror::Error)]
 pub enum InboxError {
     /// No proposal has that number.
@@ -185,12 +185,12 @@ pub enum InboxError {
         /// The number.
         id: u64,
     },
-    /// Somebody has decided, or it has expired.
+    /// It was decided, or has expired.
     #[error("proposal {id} is {}, and no longer waits", status.as_str())]
     Decided {
         /// The number.
         id: u64,
-        /// How it stands.
+        /// Its status.
         status: InboxStatus,
     },
     /// The agent has replaced it since the person read it.
@@ -198,13 +198,13 @@ pub enum InboxError {
     Replaced {
         /// The number.
         id: u64,
-        /// What it is now.
+        /// The digest of its current text.
         now: Digest,
     },
-    /// The inbox holds as many as it may.
+    /// The limit of waiting proposals is reached, for this token or for all.
     #[error("{whose} {most} proposals wait already")]
     Full {
-        /// `your` or `all`.
+        /// Whose limit: `of this token` or `in all`.
         whose: &'static str,
         /// The limit.
         most: usize,
@@ -215,7 +215,7 @@ pub enum InboxError {
         /// Its size.
         bytes: usize,
     },
-    /// A text that may not be kept.
+    /// An invalid reason or comment.
     #[error(transparent)]
     Text(#[from] BadProposalText),
     /// A file of the inbox cannot be read or written.

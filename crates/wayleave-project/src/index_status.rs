@@ -28,14 +28,14 @@ pub struct IndexStatus {
     pub state: &'static str,
     /// The number of records it holds.
     pub documents: Option<u64>,
-    /// The number of records with a value that is not of its datatype: in the key or a searched
-    /// field, which leaves them out, or in `updated`, where their changes are missed.
+    /// The number of records with a value of another datatype. In the key or a searched field it
+    /// leaves the record out; in `updated` it hides the record's changes.
     pub malformed: Option<u64>,
     /// Its size on disk.
     pub bytes: u64,
     /// When reading its records began, as RFC 3339 in UTC.
     pub as_of: Option<String>,
-    /// The analyzer that makes its words.
+    /// The analyzer that splits its text into words.
     pub analyzer: &'static str,
     /// The searched fields.
     pub fields: Vec<String>,

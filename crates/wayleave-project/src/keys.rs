@@ -2,7 +2,7 @@
 //!
 //! One line per key, the current one first: its number and 32 bytes in hexadecimal. Older keys
 //! below it still open the cursors they sealed. Losing the file only invalidates the cursors in
-//! use, so it is made when it is missing.
+//! use, so a missing file is created.
 
 pub mod mask;
 
@@ -41,7 +41,7 @@ pub enum KeyError {
         /// The line.
         line: usize,
     },
-    /// The secret of tokens was altered or damaged.
+    /// The secret behind tokens of masked fields was altered or damaged.
     #[error("`{}` is damaged", path.display())]
     DamagedMaskKey {
         /// The file.
@@ -68,7 +68,7 @@ impl KeyError {
     }
 }
 
-/// The project's key ring, made when there is none.
+/// Loads the project's key ring, and creates it if it is missing.
 pub fn ring(private: &Path) -> Result<KeyRing, KeyError> {
     let path = private.join(FILE);
     let keys = match fs::read_to_string(&path) {
@@ -97,21 +97,22 @@ pub fn ring(private: &Path) -> Result<KeyRing, KeyError> {
     Ok(ring.with_mask_key(mask::key(private)?))
 }
 
-/// The most keys a file has; the oldest go first.
+/// Maximum number of keys in the file; the oldest are dropped first.
 const MAX_KEYS: usize = 8;
 
 /// The keys after a rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rotation {
-    /// The number of the key that seals from now on.
+    /// The number of the new sealing key.
     pub id: u8,
-    /// How many older keys still open what they sealed.
+    /// The number of older keys, which still open the cursors they sealed.
     pub older: usize,
 }
 
-/// Puts a new key first. Older ones stay, so that cursors in use do, unless they are dropped.
+/// Adds a new sealing key. Keeps older keys, so that cursors in use stay valid, unless
+/// `drop_older`.
 pub fn rotate(private: &Path, drop_older: bool) -> Result<Rotation, KeyError> {
-    // Makes the file where there is none.
+    // Creates the file if it is missing.
     ring(private)?;
     let path = private.join(FILE);
     let text = fs::read_to_string(&path).map_err(|cause| KeyError::Disk {
@@ -123,7 +124,7 @@ pub fn rotate(private: &Path, drop_older: bool) -> Result<Rotation, KeyError> {
     let id = before.current.id.wrapping_add(1);
     let mut older = vec![before.current];
     older.extend(before.older);
-    // A number that comes round again must not name two keys.
+    // Numbers wrap around: no kept key may have the new number.
     older.retain(|key| !drop_older && key.id != id);
     older.truncate(MAX_KEYS - 1);
     let rotation = Rotation {
@@ -135,7 +136,7 @@ pub fn rotate(private: &Path, drop_older: bool) -> Result<Rotation, KeyError> {
     Ok(rotation)
 }
 
-/// Checks whether the project's key ring is available or can be made. Makes nothing.
+/// Checks that the project's key files are valid or missing. Creates nothing.
 pub fn check(private: &Path) -> Result<(), KeyError> {
     let path = private.join(FILE);
     mask::read(private)?;
@@ -185,7 +186,7 @@ fn key(line: &str) -> Option<SealingKey> {
     })
 }
 
-/// 32 bytes in hexadecimal.
+/// Parses 32 bytes in hexadecimal.
 fn secret(hex: &str) -> Option<[u8; 32]> {
     let mut secret = [0; 32];
     if hex.len() != 64 || !hex.is_ascii() {

@@ -1,8 +1,8 @@
-//! A project folder: its settings, drafts, sources and ledger, and everything people do with them
-//! short of serving.
+//! A project folder: its settings, drafts, sources and ledger, and every operation on them short of
+//! serving.
 //!
 //! The command line, MCP tools and the console all call this crate, so that all show the same. It
-//! knows no client, no listener and no tool.
+//! must not know clients, listeners or tools.
 
 pub mod activation;
 pub mod activity_log;

@@ -1,6 +1,6 @@
-//! The record of people who looked at rows: who, when, of what. Never what they saw.
+//! The record of people who were shown rows: who, when, and of which stream. Never the rows.
 //!
-//! A look is written down before anything is read, so that nothing is shown that is not on record.
+//! A look is recorded before any row is read, so that no row is shown without a record.
 
 use std::{
     fs::{File, OpenOptions},
@@ -13,7 +13,7 @@ use wayleave_ledger::{FOLDER, Millis, rfc3339};
 
 use crate::project::Project;
 
-/// The file, inside the project's private folder: one JSON document a line.
+/// The file, inside the project's private folder: one JSON document per line.
 pub const LOOKS_FILE: &str = "looks.jsonl";
 
 /// A person's look at rows.
@@ -23,17 +23,17 @@ pub struct Look<'a> {
     pub who: &'a str,
     /// `sample` of a proposal, or `try` of a query.
     pub how: &'static str,
-    /// The stream, where one was named.
+    /// The stream, if one was named.
     pub stream: &'a str,
     /// The proposal whose rows were shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposal: Option<u64>,
-    /// The token as which a query was tried.
+    /// The token whose rights a query was tried with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<&'a str>,
 }
 
-/// Writes a look down.
+/// Appends a look to the record.
 pub fn record(project: &Project, look: &Look<'_>, now: Millis) -> io::Result<()> {
     let mut line = serde_json::to_value(look)?;
     if let Some(members) = line.as_object_mut() {
@@ -46,26 +46,26 @@ pub fn record(project: &Project, look: &Look<'_>, now: Millis) -> io::Result<()>
     file.write_all(format!("{line}\n").as_bytes())
 }
 
-/// A look as it was written down.
+/// A look, as read from the record.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct RecordedLook {
     /// Who looked.
     pub who: String,
     /// When, as RFC 3339 in UTC.
     pub at: String,
-    /// The stream, where one was named.
+    /// The stream, if one was named.
     #[serde(default)]
     pub stream: String,
     /// The proposal whose rows were shown.
     pub proposal: Option<u64>,
-    /// The token as which a query was tried.
+    /// The token whose rights a query was tried with.
     pub token: Option<String>,
 }
 
-/// Bytes at the end of the file that are read for the latest looks.
+/// Number of bytes read from the end of the file for the latest looks.
 const MAX_READ_BYTES: u64 = 64 * 1024;
 
-/// The latest looks, latest first. A line that cannot be read is left out.
+/// The latest looks, latest first. Skips lines that do not parse.
 pub fn latest(project: &Project, limit: usize) -> io::Result<Vec<RecordedLook>> {
     let path = project.folder().join(FOLDER).join(LOOKS_FILE);
     let mut file = match File::open(path) {

@@ -1,4 +1,4 @@
-//! Meta-capabilities: what agents may do to author mappings, and nothing else.
+//! Meta-capabilities: the operations by which agents author mappings, and nothing else.
 //!
 //! An operation is named `wayleave.meta.<namespace>.<op>` and has one implementation, which MCP
 //! tools and the command line share. An operation sees catalogues, ratified mappings and its own
@@ -31,7 +31,7 @@ use crate::Rendering;
 /// The result of an operation.
 pub type MetaResult = Result<Rendering, MetaRefusal>;
 
-/// Every operation of Wayleave itself.
+/// The built-in operations.
 pub fn operations() -> Result<Vec<MetaOperation>, MetaOperationError> {
     let mut all = vec![MetaOperation::new(
         "wayleave.meta.ping",

@@ -48,13 +48,13 @@ impl Serialize for DatasetStatus {
 /// One dataset, or a draft that names none.
 #[derive(Debug, Serialize)]
 pub struct DatasetLine {
-    /// The dataset's name, where one is known.
+    /// The dataset's name, if known.
     pub name: Option<String>,
     /// The stage it has reached.
     pub state: DatasetStatus,
     /// The ratified mapping.
     pub digest: Option<Digest>,
-    /// The live mapping, where it is not the ratified one.
+    /// The live mapping, if it is not the ratified one.
     pub serving: Option<Digest>,
     /// Whether a draft differs from the ratified mapping.
     pub edited: bool,

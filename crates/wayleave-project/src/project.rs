@@ -1,4 +1,4 @@
-//! A project folder: settings, drafts, and what people have decided.
+//! A project folder: settings, drafts, and the record of decisions.
 //!
 //! ```text
 //! wayleave.toml      settings
@@ -27,7 +27,7 @@ pub const MAPPINGS: &str = "mappings";
 /// The optional vocabulary.
 pub const ONTOLOGY: &str = "ontology.toml";
 
-/// A project, opened.
+/// An open project.
 #[derive(Debug, Clone)]
 pub struct Project {
     folder: PathBuf,
@@ -35,7 +35,7 @@ pub struct Project {
     governance: Governance,
 }
 
-/// Why a project cannot be opened or made.
+/// Why a project cannot be opened or created.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
     /// The folder holds no project.
@@ -67,7 +67,7 @@ pub enum ProjectError {
     /// The ledger cannot be opened.
     #[error(transparent)]
     Ledger(#[from] OpenError),
-    /// It cannot be told which owner of the project is trusted.
+    /// The trust anchor of the project cannot be determined.
     #[error(transparent)]
     Trust(#[from] TrustError),
 }
@@ -90,12 +90,12 @@ impl ProjectError {
 }
 
 impl Project {
-    /// Opens the project in `folder`, as whoever its ledger says owns it.
+    /// Opens the project in `folder`, and trusts the owner that its ledger names.
     pub fn open(folder: &Path) -> Result<Self, ProjectError> {
         Self::open_trusting(folder, &TrustStore::default())
     }
 
-    /// Opens the project in `folder`. Its ledger must fit what is trusted of it.
+    /// Opens the project in `folder`. Its ledger must match its trust anchor.
     pub fn open_trusting(folder: &Path, trust: &TrustStore) -> Result<Self, ProjectError> {
         Self::open_with(folder, trust, Governance::open_trusting)
     }
@@ -105,7 +105,7 @@ impl Project {
         Self::open_to_read_trusting(folder, &TrustStore::default())
     }
 
-    /// The same. Its ledger must fit what is trusted of it.
+    /// The same. Its ledger must match its trust anchor.
     pub fn open_to_read_trusting(folder: &Path, trust: &TrustStore) -> Result<Self, ProjectError> {
         Self::open_with(
             folder,
@@ -147,7 +147,7 @@ impl Project {
         let settings = Settings::parse(&text)?;
         let anchor = trust.anchor(folder)?;
         let governance = governance(folder, Arc::new(SystemClock), anchor)?;
-        // A ledger that cannot be read says why when it is first used.
+        // A ledger that cannot be read reports its error when it is first used.
         if let Ok(state) = governance.ledger().state_blocking() {
             trust.note(folder, &state);
         }
@@ -158,7 +158,7 @@ impl Project {
         })
     }
 
-    /// Makes a project in `folder`, with the given text as its settings file.
+    /// Creates a project in `folder`, with the given text as its settings file.
     pub fn create(folder: &Path, settings: &str) -> Result<Self, ProjectError> {
         let file = folder.join(settings::FILE);
         if file.exists() {
@@ -182,7 +182,7 @@ impl Project {
         Self::open(folder)
     }
 
-    /// The same project, with decisions signed by whatever key of an owner `signer` has.
+    /// The same project, with decisions signed by an owner's key in `signer`.
     #[must_use]
     pub fn signed_by(&self, signer: Arc<dyn Signer>) -> Self {
         Self {

@@ -9,7 +9,7 @@ use std::{
 use wayleave_model::{
     catalogue::Catalogue,
     problem::shown,
-    propose::{self, Change, LeftOut, MergeError, Note, ProposeOptions},
+    propose::{self, Change, MergeError, Note, Omission, ProposeOptions},
 };
 
 use crate::{
@@ -31,12 +31,12 @@ pub struct DraftTarget {
     has_other_sources: bool,
 }
 
-/// What was read of a source's values for a proposal.
+/// The result of sampling a source's values for a proposal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sampling {
-    /// How many columns were read.
+    /// The number of columns that were read.
     pub columns: usize,
-    /// The columns that were to be read and were not.
+    /// The columns that were selected but not read.
     pub unsampled: Vec<UnsampledColumn>,
     /// Whether the draft has connections to other sources, whose values were not read.
     pub has_other_sources: bool,
@@ -56,10 +56,10 @@ pub struct Proposal {
     /// The changes of the source since the draft was made.
     pub changes: Vec<Change>,
     /// The parts of the source that are left out, and why.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<Omission>,
     /// Notes on the draft as a whole.
     pub notes: Vec<Note>,
-    /// What was read of the source's values, where that was asked for.
+    /// The sampled values of the source, if requested.
     pub sampling: Option<Sampling>,
 }
 
@@ -230,7 +230,7 @@ impl DraftTarget {
         self.schema.as_deref()
     }
 
-    /// Lists the values that were read of the source.
+    /// Sets the sampled values of the source, for the draft to list.
     pub fn set_samples(&mut self, found: SourceSamples) {
         self.options.samples = found.samples;
         self.sampling = Some(Sampling {
@@ -265,12 +265,12 @@ impl DraftTarget {
         Ok(proposal)
     }
 
-    /// Begins with this text where there is no draft: the live mapping, or the ratified one.
+    /// Starts from this text if there is no draft: the live mapping, or the ratified one.
     pub fn begin_with(&mut self, text: String) {
         self.existing.get_or_insert(text);
     }
 
-    /// The draft, edited so that it fits a changed source, and nothing more. Writes nothing.
+    /// Edits the draft only as far as it must fit a changed source. Writes nothing.
     pub fn fit(&self, catalogue: &Catalogue) -> Result<Proposal, ProposalError> {
         let existing = self.existing.as_deref().unwrap_or_default();
         let fit = propose::fit(existing, catalogue).map_err(|cause| ProposalError::Merge {
@@ -374,7 +374,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         })
         .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
-        // A leftover file is skipped as hidden, and the first failure is what matters.
+        // A leftover file is skipped as hidden, and the first failure is the one to report.
         let _ = fs::remove_file(&temporary);
     }
     written

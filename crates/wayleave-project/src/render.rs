@@ -1,6 +1,6 @@
-//! The texts that people, tools and the console are shown about results.
+//! The texts about results, for people, tools and the console.
 //!
-//! Nothing is decided here and nothing is read; each function turns a value of this crate into a
+//! Decides nothing and reads nothing: each function turns a value of this crate into a
 //! [`Rendering`](crate::Rendering) or an [`Explanation`](crate::Explanation).
 
 pub mod activation;
@@ -23,7 +23,7 @@ pub mod tokens;
 
 use wayleave_ledger::{Millis, rfc3339};
 
-/// A moment in RFC 3339, to the second.
+/// A time in RFC 3339, to the second.
 pub fn moment(at: Millis) -> String {
     rfc3339(at.saturating_sub(at.rem_euclid(1000)))
 }

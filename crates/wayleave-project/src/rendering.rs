@@ -34,7 +34,7 @@ impl Rendering {
         sanitize::text(&self.text)
     }
 
-    /// The document, safe to show likewise.
+    /// The document, without credentials.
     pub fn document(&self) -> Value {
         sanitize::document(self.document.clone())
     }

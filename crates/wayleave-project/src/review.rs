@@ -6,7 +6,7 @@ use std::{borrow::Cow, path::PathBuf};
 
 use wayleave_ledger::{GovernanceError, Millis, RatifyRequest, State};
 use wayleave_model::{
-    check::{self as documents, Clash},
+    check::{self as documents, NameConflict},
     diff::{self, Change},
     digest::Digest,
     mapping::Mapping,
@@ -20,18 +20,18 @@ use crate::{
     source_probe::{ConnectionDrift, MappingComparison, SourceProbe},
 };
 
-/// A draft beside the ratified mapping.
+/// A draft compared with the ratified mapping.
 #[derive(Debug)]
 pub struct Review {
     /// The path of the draft's file, as shown to people.
     pub file: String,
     /// The draft, checked.
     pub proposed: Proposed,
-    /// The comparison of its connections, where they were asked.
+    /// The comparison of its connections with their sources; empty if not compared.
     pub live: Vec<ConnectionDrift>,
     /// The ratified mapping.
     pub current: RatifiedVersion,
-    /// The ratified mapping's text, where it can be read.
+    /// The ratified mapping's text, if it can be read.
     pub current_text: Option<String>,
     /// What ratifying the draft would change, in words.
     pub changes: Vec<Change>,
@@ -74,13 +74,13 @@ pub struct RatifyOutcome {
     pub changes: Vec<Change>,
     /// The time; `None` if another act has replaced it since.
     pub at: Option<Millis>,
-    /// The frozen copy, relative to the project where it lies inside.
+    /// The frozen copy, relative to the project if it lies inside.
     pub frozen: PathBuf,
     /// The live mapping of the dataset, until the new one is connected.
     pub serving: Option<Digest>,
 }
 
-/// Why there is nothing to show or to ratify.
+/// Why a draft cannot be reviewed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
     /// The drafts cannot be checked, or none matches.
@@ -90,7 +90,7 @@ pub enum ReviewError {
     #[error("{clash}")]
     Twice {
         /// All of them.
-        clash: Clash,
+        clash: NameConflict,
     },
     /// The draft does not check.
     #[error("the draft of `{dataset}` does not check")]
@@ -104,7 +104,7 @@ pub enum ReviewError {
     #[error("{clash}")]
     Claimed {
         /// The name and the dataset that has it.
-        clash: Clash,
+        clash: NameConflict,
     },
     /// The ledger failed.
     #[error(transparent)]
@@ -139,8 +139,7 @@ impl Review {
         Self::from_proposed(project, file, proposed).await
     }
 
-    /// Compares a mapping that checks with the ratified one. `file` is what people see in place of
-    /// its path.
+    /// Compares a checked mapping with the ratified one. `file` is the path shown to people.
     pub async fn from_proposed(
         project: &Project,
         file: String,
@@ -201,7 +200,7 @@ impl Review {
         self.live = live;
     }
 
-    /// Whether the sources, where they were asked, match the draft.
+    /// Whether the sources match the draft, as far as they were compared.
     pub fn is_live(&self) -> bool {
         !self.live.iter().any(ConnectionDrift::is_broken)
     }

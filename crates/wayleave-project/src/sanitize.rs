@@ -1,6 +1,6 @@
 //! Makes text and JSON safe to show.
 //!
-//! Names, notes and messages come from databases and from other people. The output holds nothing
+//! Names, notes and messages come from databases and from other people. The output contains nothing
 //! that looks like a credential, and no character that moves a cursor or reverses text.
 
 use std::{borrow::Cow, fmt::Write as _};
@@ -8,7 +8,7 @@ use std::{borrow::Cow, fmt::Write as _};
 use serde_json::Value;
 use wayleave_model::sensitive;
 
-/// Text safe for a terminal.
+/// Makes a text safe for a terminal.
 pub fn text(text: &str) -> String {
     let joiner = |c: char| matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}');
     sensitive::redact(text)
@@ -21,20 +21,20 @@ pub fn text(text: &str) -> String {
         .collect()
 }
 
-/// A document as JSON: no string in it holds a credential, and terminal control characters are
-/// escaped.
+/// Writes a document as JSON: redacts credentials in its strings, and escapes terminal control
+/// characters.
 pub fn json(mut document: Value) -> String {
     withhold(&mut document);
     escaped(&document)
 }
 
-/// A document in which no string holds a credential.
+/// Redacts credentials in the strings of a document.
 pub fn document(mut document: Value) -> Value {
     withhold(&mut document);
     document
 }
 
-/// The same, with a secret as that member, which alone is not redacted.
+/// Like `json`, with a secret added as `member`, the only one that is not redacted.
 pub fn json_with_secret(mut document: Value, member: &str, secret: &str) -> String {
     withhold(&mut document);
     if let Value::Object(members) = &mut document {

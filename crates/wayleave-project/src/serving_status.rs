@@ -1,8 +1,8 @@
-//! What each running server of a project says of itself, for commands in other processes.
+//! The status that each running server of a project publishes, for commands in other processes.
 //!
-//! A server writes `.wayleave/serving/PID.json` and holds a lock on `PID.lock` for as long as it runs.
-//! A file whose lock is free was left by a server that is gone, and is not read. Nothing in it decides
-//! anything: it is told to the operator.
+//! A server writes `.wayleave/serving/PID.json` and holds a lock on `PID.lock` for as long as it
+//! runs. A file whose lock is free was left by a dead server, and is not read. The status decides
+//! nothing: it only informs the operator.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -19,31 +19,31 @@ use crate::suspension::Suspension;
 
 const FOLDER_NAME: &str = "serving";
 
-/// What a running server says of itself.
+/// The status of a running server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServingStatus {
     /// Its process.
     pub pid: u32,
     /// The streams that no longer fit their sources.
     pub suspended: Vec<Suspension>,
-    /// The settings that were changed and take effect when it is started again.
+    /// The changed settings that take effect on restart.
     pub not_in_force: Vec<PendingSetting>,
-    /// Why the settings file was refused since; the settings before it are in force.
+    /// Why the changed settings file was refused; the earlier settings are in force.
     pub settings_refused: Option<String>,
 }
 
-/// A setting that was changed and is not in force.
+/// A changed setting that is not in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingSetting {
     /// Its name.
     pub name: String,
-    /// What is in force.
+    /// The value in force.
     pub in_force: String,
-    /// What the file says.
+    /// The value in the file.
     pub written: String,
 }
 
-/// The file of this process, there while it is held.
+/// The status file of this process, removed on drop.
 #[derive(Debug)]
 pub struct StatusFile {
     path: PathBuf,
@@ -53,7 +53,7 @@ pub struct StatusFile {
 }
 
 impl StatusFile {
-    /// Claims the file of this process in a project's folder.
+    /// Claims the status file of this process in a project's folder.
     pub fn create(folder: &Path) -> io::Result<Self> {
         let own = folder.join(FOLDER).join(FOLDER_NAME);
         fs::create_dir_all(&own)?;
@@ -71,7 +71,7 @@ impl StatusFile {
         })
     }
 
-    /// Replaces what is said.
+    /// Replaces the status.
     pub fn write(&self, status: &ServingStatus) -> io::Result<()> {
         let text = serde_json::to_vec(status)?;
         let temporary = self.path.with_extension("tmp");
@@ -90,7 +90,7 @@ impl Drop for StatusFile {
     }
 }
 
-/// What each running server of a project says of itself.
+/// The status of each running server of a project.
 pub fn running(folder: &Path) -> Vec<ServingStatus> {
     let own = folder.join(FOLDER).join(FOLDER_NAME);
     let mut found: Vec<ServingStatus> = locks(&own)
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(running(folder.path()), std::slice::from_ref(&status));
         drop(file);
         assert_eq!(running(folder.path()), []);
-        // One that was killed leaves its files, and nobody holds their lock.
+        // A killed server leaves its files, and nobody holds their lock.
         let own = folder.path().join(FOLDER).join(FOLDER_NAME);
         fs::write(own.join("1.lock"), "").unwrap();
         fs::write(own.join("1.json"), serde_json::to_vec(&status).unwrap()).unwrap();

@@ -1,6 +1,6 @@
-//! `wayleave.toml`: as written, then as meant.
+//! `wayleave.toml`: as written, then resolved.
 //!
-//! Two stages: `raw` is what the file may say, every key optional and unknown keys refused;
+//! Two stages: `raw` is the file as written, every key optional and unknown keys refused;
 //! [`Settings`] has every default filled in and every value parsed.
 
 mod audit;
@@ -34,7 +34,7 @@ pub const DEFAULT_HTTP: &str = "127.0.0.1:7411";
 /// The default address of a console.
 pub const DEFAULT_CONSOLE: &str = "127.0.0.1:7412";
 
-/// Most live datasets with a tool of their own, unless the settings say otherwise.
+/// Default maximum number of live datasets with a tool of their own.
 const DEFAULT_DATASET_TOOLS: usize = 64;
 
 /// The environment a project runs in.
@@ -55,7 +55,7 @@ pub struct Settings {
     pub env: Env,
     /// The address of Streamable HTTP.
     pub http: SocketAddr,
-    /// Hosts answered to besides loopback names.
+    /// Accepted hosts besides loopback names.
     pub hosts: Vec<String>,
     /// Web origins admitted besides loopback ones.
     pub origins: Vec<String>,
@@ -63,11 +63,11 @@ pub struct Settings {
     pub anonymous: bool,
     /// Whether clients with tokens are expected even while none is issued.
     pub tokens: bool,
-    /// The address clients use, where it differs from the listener's.
+    /// The address clients use, if it differs from the listener's.
     pub url: Option<Url>,
     /// The scopes that are served, whatever scopes a token has.
     pub scopes: Scopes,
-    /// The certificate shown to clients, and its key.
+    /// The certificate presented to clients, and its key.
     pub tls: Option<TlsFiles>,
     /// Whether a proxy in front of this server does TLS with the clients.
     pub tls_proxy: bool,
@@ -77,17 +77,17 @@ pub struct Settings {
     pub limits: Limits,
     /// How often full-text indexes are updated.
     pub search: Freshness,
-    /// How changes of records are found and told.
+    /// How changes of records are detected and reported.
     pub live: LiveSettings,
     /// How often live mappings are compared with their sources.
     pub drift: DriftSettings,
     /// How calls are recorded.
     pub audit: AuditSettings,
-    /// The address of the listener for `/metrics`, `/healthz` and `/readyz`; none without.
+    /// The address of the listener for `/metrics`, `/healthz` and `/readyz`, if there is one.
     pub telemetry: Option<SocketAddr>,
-    /// The most live datasets that have a tool of their own.
+    /// Maximum number of live datasets with a tool of their own.
     pub dataset_tools: usize,
-    /// Where the console listens beside the server; `None` where it does not.
+    /// The address of the console beside the server, if it has one.
     pub console: Option<SocketAddr>,
 }
 
@@ -107,8 +107,8 @@ pub struct Freshness {
     pub refresh: Duration,
     /// How often a stream whose changes cannot be followed is read whole again.
     pub rebuild: Duration,
-    /// How often a stream whose changes can be followed is read whole again: only that finds
-    /// deletions without a trace.
+    /// How often a stream whose changes can be followed is read whole again: only this finds
+    /// deletions that leave no trace.
     pub rebuild_tracked: Duration,
 }
 
@@ -178,7 +178,7 @@ pub enum SettingsError {
         "the address is not a loopback one, and tokens and rows would cross the network in clear text"
     )]
     ClearText,
-    /// Anonymous access for this machine, under names that others use.
+    /// Anonymous access, with a URL or hosts that are not of this machine.
     #[error(
         "`serve.anonymous` is for this machine alone, and `serve.url` or `serve.hosts` names another"
     )]
@@ -217,7 +217,7 @@ impl SettingsError {
     }
 }
 
-/// The key that was probably meant, from an error message that names the one written and the known
+/// The key that was probably meant, from an error message that names the unknown key and the known
 /// ones.
 fn meant(message: &str) -> Option<&str> {
     let (_, told) = message.split_once("unknown field ")?;
@@ -310,7 +310,7 @@ impl Settings {
     }
 
     /// Refuses to listen beyond this machine without authentication, or in clear text. `asked` says
-    /// whether clients can be asked for a credential at all.
+    /// whether clients are asked for a credential.
     pub fn check_listener(&self, address: SocketAddr, asked: bool) -> Result<(), SettingsError> {
         // A proxy in front of a loopback address under another name lets others in.
         let named = |host: &String| issuer::names_this_machine(host);

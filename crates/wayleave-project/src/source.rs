@@ -1,4 +1,4 @@
-//! From a declared source to a DSN, at the last moment.
+//! Resolves the DSN of a declared source, as late as possible.
 //!
 //! A source names an environment variable. The DSN is read from it when it is first needed, or from
 //! the file named by the variable with the suffix `_FILE`, as container platforms pass secrets. It
@@ -35,7 +35,7 @@ impl Environment {
         self.given.contains_key(name) || std::env::var_os(name).is_some()
     }
 
-    /// Every variable, with its value where that is text.
+    /// Every variable and its value, converted lossily; one that is overridden comes twice.
     pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
         let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         let given = self.given.iter();

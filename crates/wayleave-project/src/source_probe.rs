@@ -1,7 +1,7 @@
 //! Probes declared sources: reachability, catalogue, drift from a mapping, samples for a proposal.
 //!
-//! Reads catalogues, and rows only where an operator asks for samples. A DSN is looked up at the last moment and never leaves
-//! this crate.
+//! Reads catalogues, and rows only if an operator requests samples. A DSN is looked up as late as
+//! possible, and passed only to the store.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -17,7 +17,7 @@ use wayleave_model::{
     problem::{self, Problem, ProblemCode},
     propose::{Samples, columns_to_sample},
 };
-use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError, Unsampled};
+use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, SampleError, StoreError};
 
 use crate::source::{self, Environment, SourceError};
 
@@ -74,21 +74,21 @@ impl ProbeError {
     }
 }
 
-/// Most columns of a source that are sampled at once.
+/// Maximum number of columns of a source sampled at once.
 const MAX_SAMPLED_COLUMNS: usize = 100;
 
 /// The values of a source's columns, for a proposal.
 #[derive(Debug, Clone, Default)]
 pub struct SourceSamples {
-    /// What was read.
+    /// The sampled values.
     pub samples: Samples,
-    /// How many columns were read.
+    /// The number of columns that were read.
     pub columns: usize,
     /// The columns that were not read.
     pub unsampled: Vec<UnsampledColumn>,
 }
 
-/// A column that was to be sampled and was not.
+/// A column that was selected for sampling but not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsampledColumn {
     /// Its table, exactly as in the store.
@@ -96,7 +96,7 @@ pub struct UnsampledColumn {
     /// The column.
     pub column: String,
     /// Why.
-    pub reason: Unsampled,
+    pub reason: SampleError,
 }
 
 /// Opens declared sources to examine them.
@@ -104,7 +104,7 @@ pub struct UnsampledColumn {
 pub struct SourceProbe {
     /// The environment that holds the DSNs.
     pub environment: Environment,
-    /// How long an answer may take.
+    /// The time limits of a session.
     pub limits: Limits,
 }
 
@@ -119,7 +119,7 @@ impl SourceProbe {
         Ok(took)
     }
 
-    /// Whether programs that write to a declared source wait for its reads.
+    /// Whether reads of a declared source block the programs that write to it.
     pub async fn writers_wait(&self, state: &State, name: &str) -> Result<bool, ProbeError> {
         let source = declared(state, name)?;
         let dsn = source::dsn(name, source, &self.environment)?;
@@ -162,7 +162,7 @@ impl SourceProbe {
         let read = columns.get(..MAX_SAMPLED_COLUMNS).unwrap_or(&columns);
         let outcomes = store.sample(catalogue, read).await;
         let outcomes = outcomes.map_err(|cause| failed(name, cause))?.into_iter();
-        let outcomes = outcomes.chain(std::iter::repeat(Err(Unsampled::OverLimit)));
+        let outcomes = outcomes.chain(std::iter::repeat(Err(SampleError::OverLimit)));
         for (column, outcome) in columns.into_iter().zip(outcomes) {
             match outcome {
                 Ok(sample) => {
@@ -221,8 +221,8 @@ pub struct ConnectionDrift {
 }
 
 impl ConnectionDrift {
-    /// The streams that the source no longer fits, each with what forbids it; `None` where the source
-    /// gives no answer, which says nothing of them. A schema that is gone takes all streams along.
+    /// The streams that no longer fit the source, each with its problems; `None` if the source does
+    /// not answer, which says nothing about them. A missing schema breaks all streams.
     pub fn broken_streams(&self, mapping: &Mapping) -> Option<BTreeMap<String, Vec<Problem>>> {
         match &self.drift {
             Ok(problems) => Some(drift::broken_streams(mapping, problems)),
@@ -237,7 +237,7 @@ impl ConnectionDrift {
         }
     }
 
-    /// Whether the connection could not be served as it stands.
+    /// Whether the mapping cannot be served over this connection: it has errors, or no answer.
     pub fn is_broken(&self) -> bool {
         match &self.drift {
             Ok(problems) => problem::any_errors(problems),
@@ -264,7 +264,8 @@ impl<'a> MappingComparison<'a> {
         }
     }
 
-    /// Compares every connection of a mapping, then the sources its capabilities write through.
+    /// Compares every connection of a mapping, then checks that the sources its capabilities write
+    /// through are declared.
     pub async fn compare(
         &mut self,
         mapping: &Mapping,

@@ -1,7 +1,7 @@
 //! The streams of active datasets that no longer fit their sources, as last compared.
 //!
-//! Held by each server process, not the ledger: two servers may see different sources. A finding is of
-//! one mapping: another mapping of the same dataset starts with none.
+//! Kept by each server process, not by the ledger: two servers may see different sources. A finding
+//! belongs to one mapping: another mapping of the same dataset starts with none.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ pub struct Suspension {
     pub connection_id: String,
     /// The stream.
     pub stream: String,
-    /// What changed, each in a sentence.
+    /// The changes of the source, each in a sentence.
     pub problems: Vec<String>,
 }
 
-/// What comparing one connection found: its broken streams, each with what forbids it.
+/// The result of comparing one connection: its broken streams, each with its problems.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionFindings {
     /// The dataset.
@@ -44,7 +44,7 @@ pub struct ConnectionFindings {
 pub struct Suspensions(BTreeMap<String, ConnectionFindings>);
 
 impl Suspensions {
-    /// Takes the findings of a connection in place of earlier ones.
+    /// Replaces the findings of a connection.
     pub fn record(&mut self, found: ConnectionFindings) {
         if found.streams.is_empty() {
             self.0.remove(&found.connection_id);
@@ -70,7 +70,7 @@ impl Suspensions {
         suspended
     }
 
-    /// The same for the operator, with what changed.
+    /// The same for the operator, with the changes.
     pub fn list(&self, served: &ServedDatasets) -> Vec<Suspension> {
         let each = self.relevant(served).flat_map(|found| {
             found.streams.iter().map(|(stream, problems)| Suspension {

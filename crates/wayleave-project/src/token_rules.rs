@@ -1,12 +1,12 @@
-//! The settings' rules for other issuers' tokens, compared with the grants people made.
+//! Compares the settings' rules for other issuers' tokens with the existing grants.
 
 use wayleave_ledger::State;
 use wayleave_model::{nearest::nearest, problem::shown};
 
 use crate::Settings;
 
-/// A grant that a rule of the settings names and nobody ever made. Tokens that fit the rule get
-/// nothing for it.
+/// A grant that a rule of the settings names but that does not exist. Tokens that match the rule
+/// get nothing for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownGrant {
     /// The rule's number, from one.

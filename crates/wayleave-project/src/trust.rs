@@ -1,9 +1,9 @@
-//! What this user knows of a project from outside its folder.
+//! Trust anchors of projects: what this user knows of them from outside their folders.
 //!
-//! Whoever can write a project's folder can replace its whole ledger. Two things show it: the key of
-//! the first owner, named by the operator, and a record in this user's configuration folder of the
-//! owner and the last entry that this user has seen, made when a project with owners is first opened
-//! and brought up to date whenever it is.
+//! Anyone who can write a project's folder can replace its whole ledger. Two things reveal that:
+//! the key of the first owner, named by the operator, and a record in this user's configuration
+//! folder of the owner and the last entry that this user has seen. The record is created when a
+//! project with owners is first opened, and updated whenever it is opened again.
 
 use std::{
     ffi::OsStr,
@@ -23,12 +23,12 @@ pub const OWNER_VARIABLE: &str = "WAYLEAVE_TRUST_OWNER";
 /// The variable that holds a head which the ledger must pass through.
 pub const HEAD_VARIABLE: &str = "WAYLEAVE_TRUST_HEAD";
 
-/// What is trusted of the projects that this user opens.
+/// The trust anchors of the projects that this user opens.
 #[derive(Debug, Clone, Default)]
 pub struct TrustStore {
     owner: Option<KeyFingerprint>,
     head: Option<Head>,
-    /// The folder of records; `None` where the user has no home.
+    /// The folder of records; `None` if the user has no home.
     records: Option<PathBuf>,
     /// The folder this process was started in, as its shell spells it.
     started_in: Option<PathBuf>,
@@ -43,13 +43,13 @@ struct ProjectRecord {
     head: String,
 }
 
-/// Why it cannot be told what is trusted. Nothing is opened then.
+/// Why a trust anchor cannot be determined. The project is then not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// The variable is set to something else.
+    /// The variable for the owner does not contain a fingerprint.
     #[error("`{OWNER_VARIABLE}` does not hold the fingerprint of a key")]
     Owner,
-    /// The variable is set to something else.
+    /// The variable for the head does not contain a head.
     #[error("`{HEAD_VARIABLE}` does not hold a head")]
     Head,
     /// A record cannot be read.
@@ -75,7 +75,7 @@ impl TrustError {
 }
 
 impl TrustStore {
-    /// What the environment of this process names, and the records of its user.
+    /// Reads the anchors that the environment names, and locates the user's records.
     pub fn from_environment(environment: &Environment) -> Result<Self, TrustError> {
         let owner = parsed(environment, OWNER_VARIABLE, TrustError::Owner)?;
         let head = parsed(environment, HEAD_VARIABLE, TrustError::Head)?;
@@ -105,7 +105,7 @@ impl TrustStore {
         self.owner.is_some()
     }
 
-    /// What is trusted of the project in that folder.
+    /// The trust anchor of the project in that folder.
     pub fn anchor(&self, folder: &Path) -> Result<TrustAnchor, TrustError> {
         for path in self.record_paths(folder) {
             let Some((owner, head)) = read(&path)? else {
@@ -114,7 +114,7 @@ impl TrustStore {
             let fits = self.owner.is_none_or(|named| named == owner);
             return Ok(TrustAnchor {
                 owner: self.owner.or(Some(owner)),
-                // Not of another project, which stood here before the one the operator now names.
+                // Not the head of another project that was here before the one the operator names.
                 head: self
                     .head
                     .into_iter()
@@ -128,8 +128,8 @@ impl TrustStore {
         })
     }
 
-    /// Records the owner and the last entry of a project that was opened and fits. A user without a
-    /// folder for it, or one that cannot be written, has no record.
+    /// Records the owner and the last entry of a project that was opened and matches its anchor.
+    /// Without a writable folder of records there is no record.
     pub fn note(&self, folder: &Path, state: &State) {
         let (Some(owner), Some(head)) = (state.first_owner(), state.head()) else {
             return;
@@ -146,14 +146,14 @@ impl TrustStore {
                     owner: owner.to_string(),
                     head: head.to_string(),
                 };
-                // Nothing depends on it until it is there.
+                // Nothing depends on a record before it exists.
                 let _ = write(&path, &record);
             }
         }
     }
 
-    /// The records of a folder: by the path as given first, so that a link put in its place does not
-    /// lead to another record, then by where it really is.
+    /// The record paths of a folder: first by the path as given, so that a link put in its place
+    /// does not lead to another record, then by its canonical path.
     fn record_paths(&self, folder: &Path) -> Vec<PathBuf> {
         let Some(records) = &self.records else {
             return Vec::new();
@@ -176,7 +176,7 @@ impl TrustStore {
     }
 }
 
-/// The value of a variable. One that is set to nothing was meant to hold something.
+/// Parses the value of a variable. An empty value is an error: it was meant to hold something.
 fn parsed<T: std::str::FromStr>(
     environment: &Environment,
     name: &str,
@@ -212,7 +212,7 @@ fn is_missing(error: &io::Error) -> bool {
     )
 }
 
-/// Replaces a record in one step.
+/// Replaces a record atomically.
 fn write(path: &Path, record: &ProjectRecord) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder)?;

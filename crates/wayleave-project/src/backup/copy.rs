@@ -45,7 +45,7 @@ fn copy_text(from: &Path, to: &Path) -> Result<(), BackupError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(cause) => return Err(BackupError::disk("read", from)(cause)),
     };
-    if sensitive::holds_dsn(&String::from_utf8_lossy(&bytes)) {
+    if sensitive::contains_dsn(&String::from_utf8_lossy(&bytes)) {
         let file = from.to_owned();
         return Err(BackupError::Dsn { file });
     }

@@ -1,4 +1,4 @@
-//! What a person does with a proposal: read it, take it into the drafts, or ratify it.
+//! A person's actions on a proposal: review it, accept it into the drafts, ratify it, send it back.
 
 use std::{io, path::PathBuf};
 
@@ -26,8 +26,8 @@ pub fn checked(project: &Project, proposal: &InboxProposal) -> CheckedDraft {
     CheckedDraft::new(file, check::vocabulary(project).as_ref())
 }
 
-/// A proposal beside the ratified mapping. One that does not check, or claims what another dataset
-/// has, is an error with all of its problems.
+/// Compares a proposal with the ratified mapping. Fails with all of its problems if it does not
+/// check, or with the clash if it claims a name of another dataset.
 pub async fn review(project: &Project, proposal: &InboxProposal) -> Result<Review, ReviewError> {
     let mut checked = checked(project, proposal);
     let proposed = checked.proposed.take().filter(|it| is_named(it, proposal));
@@ -51,12 +51,12 @@ fn is_named(proposed: &Proposed, proposal: &InboxProposal) -> bool {
     proposed.mapping().dataset.name.value == proposal.dataset
 }
 
-/// A person's wish to ratify what they read.
+/// A person's request to ratify the text they read.
 #[derive(Debug, Clone)]
 pub struct Agreement {
-    /// The digest of what they read.
+    /// The digest of the text they read.
     pub read: Digest,
-    /// What was ratified when they read it, against which they saw the difference.
+    /// The mapping ratified at that time, which the difference they saw is against.
     pub against: Option<Digest>,
     /// Who they are.
     pub who: String,
@@ -67,10 +67,10 @@ pub struct Agreement {
 /// Why a proposal was not ratified.
 #[derive(Debug, thiserror::Error)]
 pub enum RatifyError {
-    /// It does not wait, or is not what was read.
+    /// The proposal no longer waits, or was replaced since it was read.
     #[error(transparent)]
     Inbox(#[from] InboxError),
-    /// It does not check, or claims what another dataset has.
+    /// The proposal does not check, or claims a name of another dataset.
     #[error(transparent)]
     Review(#[from] ReviewError),
     /// Another mapping was ratified since the person read the difference.
@@ -81,7 +81,7 @@ pub enum RatifyError {
     /// Its live sources do not answer, or differ from it.
     #[error("the proposal could not be matched with its live sources; nothing was ratified")]
     Unmatched {
-        /// The proposal, compared.
+        /// The proposal, with the comparison.
         review: Box<Review>,
     },
     /// The ledger failed.
@@ -90,7 +90,7 @@ pub enum RatifyError {
 }
 
 /// Ratifies the bytes that a person read. With a probe, compares them with the live sources first.
-/// The operator's draft follows where it had no edits of its own.
+/// Updates the operator's draft too, if that has no edits of its own.
 pub async fn ratify(
     project: &Project,
     id: u64,
@@ -124,14 +124,14 @@ pub async fn ratify(
         comment: agreement.note,
     };
     match inbox.decide(id, agreement.read, decision) {
-        // What the agent has sent meanwhile is another proposal, and waits on.
+        // A text that the agent sent meanwhile is another proposal, and still waits.
         Ok(_) | Err(InboxError::Replaced { .. } | InboxError::Decided { .. }) => Ok(outcome),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Writes the ratified text to the draft, unless the operator has edits there. Failing to is no
-/// failure of the ratification: the draft then shows as edited.
+/// Writes the ratified text to the draft, unless the operator has edited it. A failed write does
+/// not fail the ratification: the draft then shows as edited.
 fn follow_with_draft(project: &Project, proposal: &InboxProposal, before: Option<Digest>) {
     let Ok(found) = draft_of(project, &proposal.dataset) else {
         return;
@@ -145,7 +145,7 @@ fn follow_with_draft(project: &Project, proposal: &InboxProposal, before: Option
 /// The operator's draft of a dataset.
 struct OperatorDraft {
     path: PathBuf,
-    /// `None` where there is no draft.
+    /// `None` if there is no draft.
     digest: Option<Digest>,
     files: usize,
 }
@@ -163,7 +163,7 @@ fn draft_of(project: &Project, dataset: &str) -> Result<OperatorDraft, ListDraft
     let files = usize::from(first.is_some()) + meant.count() + usize::from(taken);
     Ok(match first {
         Some(file) => OperatorDraft {
-            // A file that cannot be read has edits, for all we know.
+            // A file that cannot be read may have edits.
             digest: Some(file.digest().unwrap_or(Digest::from_raw([0; 32]))),
             path: file.path,
             files,
@@ -176,19 +176,19 @@ fn draft_of(project: &Project, dataset: &str) -> Result<OperatorDraft, ListDraft
     })
 }
 
-/// A proposal in the drafts.
+/// A proposal accepted into the drafts.
 #[derive(Debug)]
 pub struct Acceptance {
     /// The draft, relative to the project.
     pub file: String,
-    /// The proposal, decided.
+    /// The proposal, with its decision.
     pub proposal: InboxProposal,
 }
 
-/// Why a proposal was not taken into the drafts.
+/// Why a proposal was not accepted into the drafts.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
-    /// It does not wait, or is not what was read.
+    /// The proposal no longer waits, or was replaced since it was read.
     #[error(transparent)]
     Inbox(#[from] InboxError),
     /// The drafts cannot be listed.
@@ -220,7 +220,7 @@ pub enum AcceptError {
     },
 }
 
-/// Takes a proposal into the drafts, where the operator goes on with it.
+/// Accepts a proposal into the drafts, where the operator continues it.
 pub async fn accept(
     project: &Project,
     id: u64,
@@ -257,7 +257,7 @@ pub async fn accept(
     Ok(Acceptance { file, proposal })
 }
 
-/// Whether taking a waiting proposal into the drafts would lose edits of the operator.
+/// Whether accepting a waiting proposal would overwrite edits of the operator.
 pub async fn would_overwrite(project: &Project, proposal: &InboxProposal, now: Millis) -> bool {
     let (Ok(found), Ok(state)) = (
         draft_of(project, &proposal.dataset),

@@ -1,7 +1,7 @@
 //! The files of the inbox: one per proposal, in the project's private folder.
 //!
-//! Every change is made under one lock, which all processes of the project share, and a file is
-//! replaced whole or not at all.
+//! One lock, shared by all processes of the project, guards every change. Files are replaced
+//! atomically.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -14,16 +14,17 @@ use wayleave_ledger::{FOLDER, Millis};
 use wayleave_model::digest::Digest;
 
 use super::{
-    InboxDecision, InboxError, InboxProposal, InboxStatus, KEEPING_TIME, MAX_LOOKS,
-    MAX_PROPOSAL_BYTES, MAX_WAITING, MAX_WAITING_EACH, NewProposal, RowLook, WAITING_TIME, text,
+    InboxDecision, InboxError, InboxProposal, InboxStatus, MAX_LOOKS, MAX_PROPOSAL_BYTES,
+    MAX_WAITING, MAX_WAITING_PER_TOKEN, NewProposal, PROPOSAL_LIFETIME, PROPOSAL_RETENTION,
+    RowLook, text,
 };
 use crate::project::Project;
 
 /// Folder of the inbox inside the project's private folder.
 const INBOX_FOLDER: &str = "inbox";
-/// Holds the number that was given last.
+/// File with the last assigned number.
 const LAST_ID: &str = "last";
-/// Largest file that is read as a proposal: the mapping as JSON text, and what is said about it.
+/// Largest accepted proposal file: the mapping as a JSON string, and its metadata.
 const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The inbox of a project.
@@ -40,13 +41,13 @@ impl ProposalInbox {
         }
     }
 
-    /// Every proposal that is kept, newest first.
+    /// All stored proposals, newest first.
     pub fn list(&self) -> Result<Vec<InboxProposal>, InboxError> {
         let mut all = Vec::new();
         for id in self.ids()? {
             match self.get(id) {
                 Ok(proposal) => all.push(proposal),
-                // Removed meanwhile, or not a file of ours: one bad file hides no other.
+                // Removed meanwhile, or damaged: one bad file must not hide the others.
                 Err(InboxError::Unknown { .. } | InboxError::Disk { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -55,7 +56,7 @@ impl ProposalInbox {
         Ok(all)
     }
 
-    /// How many proposals wait.
+    /// The number of waiting proposals.
     pub fn waiting(&self, now: Millis) -> Result<usize, InboxError> {
         let waits = |it: &InboxProposal| it.status(now) == InboxStatus::Waiting;
         Ok(self.list()?.iter().filter(|it| waits(it)).count())
@@ -86,8 +87,8 @@ impl ProposalInbox {
         }
     }
 
-    /// Puts a proposal in. It replaces the one of the same token for the same dataset that still
-    /// waits, under the same number.
+    /// Stores a proposal. Replaces a waiting proposal of the same token for the same dataset, and
+    /// keeps its number.
     pub fn submit(&self, new: NewProposal, now: Millis) -> Result<InboxProposal, InboxError> {
         if new.text.len() > MAX_PROPOSAL_BYTES {
             let bytes = new.text.len();
@@ -114,7 +115,7 @@ impl ProposalInbox {
                 reason: new.reason,
                 proposer: new.proposer,
                 revised: Some(now),
-                expires: now.saturating_add(WAITING_TIME),
+                expires: now.saturating_add(PROPOSAL_LIFETIME),
                 looks: Vec::new(),
                 ..known.clone()
             };
@@ -122,8 +123,8 @@ impl ProposalInbox {
             return Ok(revised);
         }
         let full = |whose, most| InboxError::Full { whose, most };
-        if waiting().filter(own).count() >= MAX_WAITING_EACH {
-            return Err(full("of this token", MAX_WAITING_EACH));
+        if waiting().filter(own).count() >= MAX_WAITING_PER_TOKEN {
+            return Err(full("of this token", MAX_WAITING_PER_TOKEN));
         }
         if waiting().count() >= MAX_WAITING {
             return Err(full("in all", MAX_WAITING));
@@ -140,7 +141,7 @@ impl ProposalInbox {
             proposer: new.proposer,
             at: now,
             revised: None,
-            expires: now.saturating_add(WAITING_TIME),
+            expires: now.saturating_add(PROPOSAL_LIFETIME),
             decision: None,
             looks: Vec::new(),
         };
@@ -148,7 +149,7 @@ impl ProposalInbox {
         Ok(proposal)
     }
 
-    /// Records a decision on the proposal that was read: one with that digest, which still waits.
+    /// Records a decision on a proposal that still waits and has the digest `read`.
     pub fn decide(
         &self,
         id: u64,
@@ -163,7 +164,7 @@ impl ProposalInbox {
         Ok(proposal)
     }
 
-    /// The proposal, if it still waits and is what was read.
+    /// The proposal, if it still waits and has the digest `read`.
     pub fn waiting_as_read(
         &self,
         id: u64,
@@ -181,7 +182,7 @@ impl ProposalInbox {
         }
     }
 
-    /// Remembers that a person was shown rows.
+    /// Stores with a proposal that a person was shown its rows.
     pub fn record_look(&self, id: u64, look: RowLook) -> Result<(), InboxError> {
         let _lock = self.lock()?;
         let mut proposal = self.get(id)?;
@@ -210,7 +211,7 @@ impl ProposalInbox {
         Ok(ids)
     }
 
-    /// A number that was never given, even to a proposal that is gone.
+    /// Assigns a number that was never used, not even by a removed proposal.
     fn next_id(&self, all: &[InboxProposal]) -> Result<u64, InboxError> {
         let last = fs::read_to_string(self.folder.join(LAST_ID)).unwrap_or_default();
         let last: u64 = last.trim().parse().unwrap_or(0);
@@ -223,8 +224,8 @@ impl ProposalInbox {
     fn remove_old(&self, all: &[InboxProposal], now: Millis) {
         for proposal in all {
             let is_over = proposal.status(now) != InboxStatus::Waiting;
-            if is_over && now >= proposal.ended().saturating_add(KEEPING_TIME) {
-                // One that stays is removed the next time.
+            if is_over && now >= proposal.ended().saturating_add(PROPOSAL_RETENTION) {
+                // A failed removal is retried next time.
                 let _ = fs::remove_file(self.path(proposal.id));
             }
         }
@@ -254,7 +255,7 @@ impl ProposalInbox {
         })
     }
 
-    /// Waits until no other process changes the inbox.
+    /// Locks the inbox. Waits while another process changes it.
     fn lock(&self) -> Result<File, InboxError> {
         match DirBuilder::new().mode(0o700).create(&self.folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {

@@ -72,7 +72,7 @@ fn only_what_was_read_is_decided_and_only_once() {
 fn proposals_are_bounded_in_number_and_size() {
     let (_folder, project) = project();
     let inbox = ProposalInbox::new(&project);
-    for n in 0..MAX_WAITING_EACH {
+    for n in 0..MAX_WAITING_PER_TOKEN {
         inbox.submit(new("t_a", &format!("d{n}"), "x"), 1).unwrap();
     }
     let full = inbox.submit(new("t_a", "one-more", "x"), 1);

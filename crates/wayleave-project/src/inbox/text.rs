@@ -1,13 +1,13 @@
-//! Rules for the words of agents and people that the inbox keeps.
+//! Rules for the reasons and comments that the inbox stores.
 
 use wayleave_model::sensitive;
 
-/// Most characters of a reason.
+/// Maximum length of a reason, in characters.
 const MAX_REASON_CHARS: usize = 2_000;
-/// Most characters of a comment.
+/// Maximum length of a comment, in characters.
 const MAX_COMMENT_CHARS: usize = 4_000;
 
-/// A text that may not be kept.
+/// An invalid reason or comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the {what} {rule}")]
 pub struct BadProposalText {

@@ -1,7 +1,7 @@
-//! The secret that tokens of masked fields are made with, in the project's private folder.
+//! The secret behind tokens of masked fields, in the project's private folder.
 //!
-//! One line: 32 bytes in hexadecimal. It is made when it is missing, and never changed: with another
-//! secret every token is another, and none that a caller noted opens any more.
+//! One line: 32 bytes in hexadecimal. Created if it is missing, and never changed: another secret
+//! would change every token, and tokens that callers noted would no longer open.
 
 use std::{fmt::Write as _, fs, io, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path};
 
@@ -12,7 +12,7 @@ use super::{KeyError, secret};
 /// The file's name in the private folder.
 pub const FILE: &str = "mask.key";
 
-/// The project's secret, made when there is none.
+/// Loads the project's secret, and creates it if it is missing.
 pub(super) fn key(private: &Path) -> Result<MaskKey, KeyError> {
     if let Some(key) = read(private)? {
         return Ok(key);
@@ -20,7 +20,7 @@ pub(super) fn key(private: &Path) -> Result<MaskKey, KeyError> {
     let mut fresh = [0; 32];
     getrandom::fill(&mut fresh).map_err(|_| KeyError::Random)?;
     write(private, fresh)?;
-    // Another process may have been quicker; all of them use the one that is there.
+    // Read back: another process may have created the file first, and all must use the same.
     read(private)?.ok_or_else(|| disk(private, "read", io::ErrorKind::NotFound.into()))
 }
 
@@ -38,7 +38,7 @@ pub(super) fn read(private: &Path) -> Result<Option<MaskKey>, KeyError> {
     }
 }
 
-/// Puts the secret in place, whole, unless there is one already.
+/// Writes the secret atomically, unless there is one already.
 fn write(private: &Path, secret: [u8; 32]) -> Result<(), KeyError> {
     let mut text = String::new();
     for byte in secret {

@@ -1,4 +1,4 @@
-//! What operations can reach: catalogues, ratified mappings, and the caller's own proposals.
+//! The data open to an operation: catalogues, ratified mappings, and the caller's own proposals.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::{
 };
 use wayleave_model::ratify::Proposed;
 
-/// The world of one call. Its project and probe are private, so that an operation can do no more
-/// than these methods.
+/// The context of one call. Its project and probe are private, so that an operation is limited to
+/// these methods.
 #[derive(Debug, Clone)]
 pub struct MetaContext {
     project: Project,
@@ -25,7 +25,7 @@ pub struct MetaContext {
 }
 
 impl MetaContext {
-    /// The world of a caller.
+    /// The context of a caller.
     pub fn new(project: Project, probe: SourceProbe, caller: Proposer) -> Self {
         Self {
             project,
@@ -46,7 +46,7 @@ impl MetaContext {
         check::vocabulary(&self.project)
     }
 
-    /// Whether the DSN of a source is there. Never the DSN.
+    /// Whether the DSN of a source is set. Never returns the DSN.
     pub(super) fn is_ready(&self, source: &wayleave_ledger::Source) -> bool {
         crate::source::is_set(source, &self.probe.environment)
     }
@@ -71,7 +71,7 @@ impl MetaContext {
         Ok(catalogue?)
     }
 
-    /// The text of the ratified mapping; `None` where nothing is ratified under that name.
+    /// The text of the ratified mapping; `None` if nothing is ratified under that name.
     pub(super) async fn ratified(&self, dataset: &str) -> Result<Option<String>, MetaRefusal> {
         let state = self.state().await?;
         if state.ratified(dataset).is_none() {
@@ -81,7 +81,7 @@ impl MetaContext {
         Ok(Some(String::from_utf8_lossy(mapping.bytes()).into_owned()))
     }
 
-    /// A mapping beside the ratified one.
+    /// Compares a mapping with the ratified one.
     pub(super) async fn review(&self, proposed: Proposed) -> Result<Review, MetaRefusal> {
         let dataset = proposed.mapping().dataset.name.value.clone();
         let review = Review::from_proposed(&self.project, dataset, proposed).await;
@@ -101,7 +101,7 @@ impl MetaContext {
         Ok(comparison.compare(mapping, text, &|_| {}).await)
     }
 
-    /// Puts a mapping into the inbox, under the caller's name.
+    /// Submits a mapping to the inbox, under the caller's name.
     pub(super) fn submit(
         &self,
         dataset: String,
@@ -125,7 +125,7 @@ impl MetaContext {
     }
 }
 
-/// The time now.
+/// The current time.
 pub(super) fn now() -> Millis {
     SystemClock.now()
 }

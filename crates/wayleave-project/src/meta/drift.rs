@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{Rendering, source_probe::ConnectionDrift};
 
-/// Most datasets that are compared in one call.
+/// Maximum number of datasets compared in one call.
 const MAX_DATASETS: usize = 20;
 
 pub(super) fn operations() -> Result<Vec<MetaOperation>, MetaOperationError> {

@@ -1,4 +1,4 @@
-//! `gen.mapping` and `gen.shape`: texts that a person may ratify, as diffs. Nothing is written.
+//! `gen.mapping` and `gen.shape`: mappings for a person to ratify, as diffs. Nothing is written.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

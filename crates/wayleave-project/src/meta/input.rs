@@ -1,4 +1,4 @@
-//! The mapping that a call works on: the text that it sends, or a diff of the ratified one.
+//! The mapping that a call works on: a text, a diff of the ratified mapping, or the latter itself.
 
 use wayleave_model::{digest::Digest, names::NameKind, ratify::Draft, ratify::Proposed};
 
@@ -10,7 +10,7 @@ use crate::{
     project::MAPPINGS,
 };
 
-/// What a call says about the mapping it works on.
+/// The arguments that select the mapping of a call.
 pub(super) struct MappingInput {
     pub(super) dataset: String,
     pub(super) text: Option<String>,
@@ -18,7 +18,7 @@ pub(super) struct MappingInput {
     pub(super) before_sha256: Option<String>,
 }
 
-/// A mapping in work, beside the ratified one.
+/// The mapping that a call works on, with the ratified one.
 pub(super) struct WorkingText {
     pub(super) dataset: String,
     pub(super) before: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct WorkingText {
 }
 
 impl WorkingText {
-    /// The mapping in work. Refused if the ratified one is not what the caller has read.
+    /// Resolves the arguments. Refuses if the ratified mapping is not the one the caller has read.
     pub(super) async fn read(
         context: &MetaContext,
         input: MappingInput,
@@ -64,12 +64,12 @@ impl WorkingText {
         })
     }
 
-    /// The change it makes.
+    /// The difference from the ratified mapping.
     pub(super) fn diff(&self) -> FileDiff {
         FileDiff::new(path(&self.dataset), self.before.as_deref(), &self.after)
     }
 
-    /// The mapping, checked. A refusal has all of its problems.
+    /// Checks the mapping. A refusal lists all of its problems.
     pub(super) fn propose(&self, context: &MetaContext) -> Result<Proposed, MetaRefusal> {
         if self.after.trim().is_empty() {
             let message = "there is no mapping to work on: give `text` or `unified`";
@@ -91,13 +91,13 @@ impl WorkingText {
         Err(MetaRefusal::argument(message).hint("`name` under `[dataset]` is the dataset's name"))
     }
 
-    /// The mapping as far as it was checked, and what is wrong with it.
+    /// The dataset that the text names, even if the rest of it does not check.
     pub(super) fn named(&self) -> Option<String> {
         draft::named(self.after.as_bytes())
     }
 }
 
-/// The file that a dataset's mapping is kept in.
+/// The path of a dataset's draft, relative to the project.
 pub(super) fn path(dataset: &str) -> String {
     format!("{MAPPINGS}/{dataset}.toml")
 }
@@ -112,7 +112,7 @@ pub(super) fn check_name(dataset: &str) -> Result<(), MetaRefusal> {
     )))
 }
 
-/// Refuses a call that was made from another text than the ratified one.
+/// Refuses a call that is based on another text than the ratified one.
 pub(super) fn check_before(before: Option<&str>, read: Option<&str>) -> Result<(), MetaRefusal> {
     let current = before.map(|text| Digest::from_bytes(text.as_bytes()).hex());
     let Some(read) = read else { return Ok(()) };

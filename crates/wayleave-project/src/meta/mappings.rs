@@ -174,7 +174,7 @@ async fn check(context: MetaContext, input: CheckInput) -> MetaResult {
     Ok(Rendering::new(document, text).with_findings(!is_sound))
 }
 
-/// One connection, compared with its source. Hosts and messages of drivers are left out.
+/// The comparison of a connection with its source, as JSON, without hosts and driver messages.
 pub(super) fn connection(compared: &ConnectionDrift) -> Value {
     let error = compared.drift.as_ref().err();
     let error = error.map(|error| MetaRefusal::from(error).document());
@@ -186,7 +186,7 @@ pub(super) fn connection(compared: &ConnectionDrift) -> Value {
     })
 }
 
-/// Problems in lines: where, what, and what to do.
+/// Problems as text, one per line: position, message and hint.
 pub(super) fn told(problems: &[Value]) -> String {
     let mut text = String::new();
     for problem in problems {

@@ -1,4 +1,4 @@
-//! One operation: its name, who may call it, the shape of its input, and what it does.
+//! One operation: its name, the scope it requires, its input schema, and its handler.
 
 use std::{fmt, pin::Pin, sync::Arc};
 
@@ -9,18 +9,18 @@ use wayleave_model::grant::Scope;
 
 use super::{MetaContext, MetaRefusal, MetaResult};
 
-/// What the name of every operation begins with.
+/// Prefix of every operation's name.
 const PREFIX: &str = "wayleave.meta.";
 
-/// The name of an operation: `wayleave.meta.gen.mapping`. Its tool is named with `_` for `.`, and
-/// since no segment holds `_`, the tool's name maps back.
+/// The name of an operation: `wayleave.meta.gen.mapping`. Its tool's name has `_` in place of `.`.
+/// No segment contains `_`, so the tool's name maps back.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OperationId(String);
 
 /// Why an operation cannot be registered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetaOperationError {
-    /// The name has another form.
+    /// The name is malformed.
     #[error(
         "`{id}` is not the name of an operation: `{PREFIX}` and one or two segments of `a-z` and \
          `0-9`, without `_`"
@@ -35,7 +35,7 @@ pub enum MetaOperationError {
         /// The name.
         id: String,
     },
-    /// A tool that is no meta-capability has the name.
+    /// A runtime tool has the name.
     #[error("`{tool}` is a runtime tool already; an operation belongs to one registry")]
     Runtime {
         /// The tool.
@@ -44,7 +44,7 @@ pub enum MetaOperationError {
 }
 
 impl OperationId {
-    /// Reads a name.
+    /// Parses a name.
     pub fn parse(id: &str) -> Result<Self, MetaOperationError> {
         let wrong = || MetaOperationError::Name { id: id.to_owned() };
         let segments = id.strip_prefix(PREFIX).ok_or_else(wrong)?;
@@ -63,7 +63,7 @@ impl OperationId {
         }
     }
 
-    /// The name that a tool's name maps back to.
+    /// The operation of a tool, by the tool's name.
     pub fn from_tool(tool: &str) -> Option<Self> {
         let segments = tool.strip_prefix("wayleave_meta_")?;
         Self::parse(&format!("{PREFIX}{}", segments.replace('_', "."))).ok()
@@ -116,8 +116,8 @@ pub struct MetaOperation {
 }
 
 impl MetaOperation {
-    /// An operation whose input has the type `I`, from which its schema is derived. It changes
-    /// nothing, so that it can be repeated.
+    /// An operation with input of type `I`, from which its schema is derived. Marked idempotent,
+    /// unless [`Self::not_idempotent`] is called.
     pub fn new<I, F, Fut>(
         id: &str,
         scope: Scope,
@@ -149,7 +149,7 @@ impl MetaOperation {
         })
     }
 
-    /// Marks it as one that adds something each time it is called.
+    /// Marks it as not idempotent: each call adds something.
     #[must_use]
     pub fn not_idempotent(mut self) -> Self {
         self.is_idempotent = false;
@@ -171,7 +171,7 @@ impl MetaOperation {
         self.is_idempotent
     }
 
-    /// What it does, for models.
+    /// Its description, for models.
     pub fn description(&self) -> &'static str {
         self.description
     }
@@ -193,7 +193,7 @@ impl fmt::Debug for MetaOperation {
     }
 }
 
-/// The schema of an input type, in one piece.
+/// The JSON Schema of an input type, with subschemas inlined.
 fn schema<I: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|it| {
         it.inline_subschemas = true;
@@ -213,7 +213,8 @@ fn schema<I: JsonSchema>() -> Value {
     schema
 }
 
-/// Drops what models cannot use: formats of Rust integers, and `null` beside a type.
+/// Removes what models cannot use: formats of Rust integers, defaults of `null`, and `null` beside
+/// a type.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! Why an operation was refused, as data that a model can act on.
+//! Refusals of operations, as data that a model can act on.
 
 use serde_json::{Map, Value, json};
 use wayleave_ledger::{GovernanceError, LedgerError};
@@ -11,15 +11,15 @@ use crate::{
     source_probe::{ConnectionDrift, ProbeError},
 };
 
-/// Most problems in one refusal.
+/// Maximum number of problems in a refusal.
 const MAX_PROBLEMS: usize = 30;
-/// Most names in one refusal.
+/// Maximum number of names in a refusal.
 const MAX_NAMES: usize = 20;
 
 /// The kind of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetaCode {
-    /// The input has another shape, or contradicts itself.
+    /// The input is malformed, or contradicts itself.
     InvalidArgument,
     /// No operation has that name.
     UnknownOperation,
@@ -31,21 +31,21 @@ pub enum MetaCode {
     UnknownDataset,
     /// No proposal of the caller has that number.
     UnknownProposal,
-    /// The ratified mapping is no longer the one that was read.
+    /// The ratified mapping, or a proposal, is no longer the one that was read.
     Stale,
-    /// A diff does not fit the file it is for.
+    /// A diff does not apply to its file.
     PatchRefused,
     /// The mapping has problems.
     MappingProblems,
-    /// A source differs from what the mapping says.
+    /// A source differs from the mapping.
     Drifted,
     /// Another dataset has a name that the mapping claims.
     ConflictingDataset,
-    /// The mapping is what is ratified already.
+    /// The mapping equals the ratified one.
     Unchanged,
-    /// The inbox takes no more for now.
+    /// The inbox is full for now.
     InboxFull,
-    /// The mapping is larger than one may be.
+    /// The mapping exceeds the size limit.
     TooLarge,
     /// The inbox or the ledger cannot be read or written.
     Unavailable,
@@ -114,7 +114,7 @@ pub struct MetaRefusal {
     pub allowed: Vec<String>,
     /// The problems of a mapping, with line, column and fix.
     pub problems: Vec<Value>,
-    /// Facts for the next call, such as the digest that is current.
+    /// Facts for the next call, such as the current digest.
     pub facts: Vec<(&'static str, Value)>,
 }
 
@@ -131,12 +131,12 @@ impl MetaRefusal {
         }
     }
 
-    /// The refusal of an input.
+    /// A refusal of an argument.
     pub(super) fn argument(message: impl Into<String>) -> Self {
         Self::new(MetaCode::InvalidArgument, message)
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint.
     #[must_use]
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into().into());
@@ -150,7 +150,7 @@ impl MetaRefusal {
         self
     }
 
-    /// The refusal of a name, with those that exist.
+    /// A refusal of an unknown name, with the known ones.
     pub(super) fn unknown(code: MetaCode, what: &str, name: &str, known: Vec<String>) -> Self {
         let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
         let mut refusal = Self::new(code, format!("there is no {what} `{}`", shown(name)));
@@ -159,7 +159,7 @@ impl MetaRefusal {
         refusal
     }
 
-    /// The refusal of a mapping with problems.
+    /// A refusal of a mapping with problems.
     pub(super) fn problems(problems: &[Problem]) -> Self {
         let count = problems.len();
         let message = format!("the mapping has {count} problem(s)");
@@ -169,7 +169,7 @@ impl MetaRefusal {
         refusal
     }
 
-    /// The refusal of a mapping whose sources do not answer, or differ from it.
+    /// A refusal of a mapping whose sources do not answer, or differ from it.
     pub(super) fn unmatched(compared: &[ConnectionDrift]) -> Self {
         if let Some(error) = compared.iter().find_map(|it| it.drift.as_ref().err()) {
             return error.into();
@@ -214,13 +214,13 @@ impl MetaRefusal {
     }
 }
 
-/// Text that is safe to show: without credentials.
+/// Redacts credentials in a text.
 fn shown(text: &str) -> String {
     sensitive::redact(text).into_owned()
 }
 
 impl From<&ProbeError> for MetaRefusal {
-    /// Hosts, files and messages of drivers are for the operator alone.
+    /// Leaves out hosts, files and driver messages, which are for the operator only.
     fn from(error: &ProbeError) -> Self {
         match error {
             ProbeError::Undeclared { name, near } => {

@@ -1,4 +1,4 @@
-//! The operations that are offered.
+//! The registry of operations.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub struct MetaRegistry {
 }
 
 impl MetaRegistry {
-    /// The operations of Wayleave itself.
+    /// The registry of the built-in operations.
     pub fn built_in() -> Result<Self, MetaOperationError> {
         let mut registry = Self::default();
         for operation in super::operations()? {
@@ -20,7 +20,7 @@ impl MetaRegistry {
         Ok(registry)
     }
 
-    /// Adds an operation. `is_runtime` tells whether a tool of that name is offered otherwise.
+    /// Adds an operation. `is_runtime` says whether a runtime tool has that name.
     pub fn register(
         &mut self,
         operation: MetaOperation,

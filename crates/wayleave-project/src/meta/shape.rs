@@ -131,7 +131,7 @@ struct RelationShape {
 }
 
 impl StreamShape {
-    /// Whether only the table is named, so that the rest is to be written from the source.
+    /// Whether only the table is set, so that the rest is generated from the source.
     pub(super) fn is_only_table(&self) -> bool {
         let named = serde_json::to_value(self).unwrap_or_default();
         let named = named.as_object().map_or(0, serde_json::Map::len);
@@ -153,7 +153,7 @@ pub(super) fn has_stream(document: &DocumentMut, stream: &str) -> bool {
     streams.is_some_and(|it| it.contains_key(stream))
 }
 
-/// Puts a whole stream in.
+/// Inserts a stream.
 pub(super) fn insert_stream(
     document: &mut DocumentMut,
     stream: &str,
@@ -164,7 +164,7 @@ pub(super) fn insert_stream(
     Ok(())
 }
 
-/// Sets what is given of a stream, and makes the stream if it is not there.
+/// Merges the given entries into a stream, and creates the stream if it is missing.
 pub(super) fn merge(
     document: &mut DocumentMut,
     stream: &str,
@@ -278,7 +278,7 @@ fn not_a_table(name: &str) -> MetaRefusal {
         .hint("wayleave_meta_mapping_check shows where it breaks")
 }
 
-/// Sets a key, and keeps the comment that stands behind it.
+/// Sets a key, and keeps its trailing comment.
 fn put(table: &mut dyn TableLike, key: &str, value: &Json) -> Result<(), MetaRefusal> {
     let mut value = to_toml(value)?;
     match table.get_mut(key) {

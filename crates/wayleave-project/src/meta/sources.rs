@@ -1,4 +1,4 @@
-//! `ping`, and what is known of the declared sources.
+//! `ping`, and the operations on declared sources.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use wayleave_model::{catalogue::Catalogue, grant::Scope, nearest::nearest};
 use super::{MetaCode, MetaContext, MetaOperation, MetaOperationError, MetaRefusal, MetaResult};
 use crate::{Rendering, columns, render};
 
-/// Most tables that are described in one answer.
+/// Maximum number of tables described in one answer.
 const MAX_TABLES: usize = 40;
 
 pub(super) fn operations() -> Result<Vec<MetaOperation>, MetaOperationError> {

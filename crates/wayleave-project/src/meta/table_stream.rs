@@ -1,11 +1,11 @@
-//! Writes one stream from a table of the source, as a whole proposal would have it.
+//! Generates one stream from a table of the source, as a proposal over the whole source would.
 
 use toml_edit::Item;
 use wayleave_model::propose::{self, ProposeOptions};
 
 use super::{MetaCode, MetaContext, MetaRefusal, shape::StreamShape};
 
-/// The stream of a table.
+/// Generates the stream of a table.
 pub(super) async fn scaffold(
     context: &MetaContext,
     mapping: &str,

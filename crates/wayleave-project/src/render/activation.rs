@@ -10,7 +10,7 @@ use crate::{
     source_probe::ConnectionDrift,
 };
 
-/// A dataset that is live.
+/// The result of connecting a dataset.
 pub fn connected(dataset: &str, connected: &Connected) -> Rendering {
     let (digest, revision) = (connected.mapping.digest(), connected.revision);
     let document = json!({
@@ -28,7 +28,7 @@ pub fn connected(dataset: &str, connected: &Connected) -> Rendering {
     )
 }
 
-/// How the sources differ from the ratified mapping, one text for each source that does.
+/// The differences of the sources from the ratified mapping, one text per differing source.
 pub fn drift(dataset: &str, mapping: &[u8], compared: &[ConnectionDrift]) -> Vec<String> {
     let text = String::from_utf8_lossy(mapping);
     check::drift(&format!("{dataset}, as ratified"), &text, compared)
@@ -71,7 +71,7 @@ pub fn not_connected(dataset: &str, error: ActivationError) -> Explanation {
     }
 }
 
-/// A dataset that was taken out of service, or an error if it was not active.
+/// The result of disconnecting a dataset, or an error if it was not active.
 pub fn disconnected(dataset: &str, disconnected: &Disconnected) -> Result<Rendering, Explanation> {
     if !disconnected.was_active {
         return Err(not_active(dataset));

@@ -53,7 +53,7 @@ fn token(activity: &Activity) -> &str {
     }
 }
 
-/// One activity in full, with its arguments where the operator asked for them.
+/// One activity in full, with its arguments if the operator requested them.
 pub fn show(activity: &Activity, arguments: Option<&str>) -> Rendering {
     let mut document = json!(activity);
     let given = arguments.map(|text| serde_json::from_str(text).unwrap_or(Value::Null));
@@ -128,7 +128,7 @@ pub fn show(activity: &Activity, arguments: Option<&str>) -> Rendering {
     Rendering::new(document, columns::align(&rows))
 }
 
-/// Whether the log is as it was written.
+/// The result of verifying the log.
 pub fn verification(report: &LogReport) -> Rendering {
     let mut text = String::new();
     let count = |number: u64, word| columns::count(usize::try_from(number).unwrap_or(0), word);
@@ -162,7 +162,7 @@ pub fn verification(report: &LogReport) -> Rendering {
     Rendering::new(document, text).with_findings(!report.is_sound())
 }
 
-/// Whether a call made again is answered as it was.
+/// The result of replaying a call.
 pub fn replay(id: &str, same: Option<bool>, notes: &[String]) -> Rendering {
     let verdict = match same {
         Some(true) => "the same answer",
@@ -177,7 +177,7 @@ pub fn replay(id: &str, same: Option<bool>, notes: &[String]) -> Rendering {
     Rendering::new(document, text).with_findings(same != Some(true))
 }
 
-/// Calls of one token, tool or dataset.
+/// Statistics of the calls of one token, target or dataset.
 #[derive(Default)]
 struct CallGroup {
     micros: Vec<u64>,
@@ -192,7 +192,7 @@ impl CallGroup {
         self.rows += activity.rows;
     }
 
-    /// The latency that so many percent of the calls do not exceed.
+    /// The latency that `percent` of the calls do not exceed.
     fn percentile(&mut self, percent: usize) -> u64 {
         self.micros.sort_unstable();
         let last = self.micros.len().saturating_sub(1);
@@ -220,12 +220,12 @@ impl CallGroup {
     }
 }
 
-/// Calls that are shown as the slowest.
+/// Number of slowest calls shown.
 const MAX_SLOW_CALLS: usize = 5;
-/// Groups that are shown of each kind.
+/// Maximum number of groups shown of each kind.
 const MAX_GROUPS: usize = 12;
 
-/// The calls of the last `window` seconds, and those that are running, where a server tells.
+/// The calls of the last `window` seconds, and the running calls if a server reports them.
 pub fn top(calls: &[Activity], window: u64, running: Option<&Value>) -> Rendering {
     let mut kinds: [(&str, BTreeMap<&str, CallGroup>); 3] = [
         ("token", BTreeMap::new()),

@@ -1,4 +1,4 @@
-//! The decisions on record, and whether the record is complete.
+//! The recorded decisions, and the result of verifying the record.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use wayleave_ledger::{AuditReport, Entry, Event};
 use super::moment;
 use crate::{Explanation, Rendering, columns};
 
-/// The latest entries of a ledger that has `total`, `earlier` of which precede them.
+/// The latest entries of a ledger with `total` entries, `earlier` of which precede them.
 pub fn entries(total: u64, earlier: u64, entries: &[Entry]) -> Rendering {
     let rows: Vec<_> = entries.iter().map(row).collect();
     let document = json!({ "total": total, "entries": entries });
@@ -22,7 +22,7 @@ pub fn entries(total: u64, earlier: u64, entries: &[Entry]) -> Rendering {
     Rendering::new(document, text)
 }
 
-/// Whether the ledger and every frozen mapping are as they were written.
+/// The result of verifying the ledger and every frozen mapping.
 pub fn verification(report: AuditReport) -> Rendering {
     let (ledger, ok) = (&report.ledger, report.is_ok());
     let mappings: Vec<_> = report.mappings.into_iter().map(Explanation::from).collect();
@@ -67,7 +67,7 @@ fn row(entry: &Entry) -> Vec<String> {
     vec![entry.seq.to_string(), at, what, who, note]
 }
 
-/// What an entry records, who did it, and their note.
+/// The act that an entry records, the actor, and their note.
 pub fn words(event: &Event) -> (String, &str, &str) {
     match event {
         Event::LedgerCreated { .. } => ("began".to_owned(), "", ""),

@@ -1,4 +1,4 @@
-//! What was backed up, and what was restored.
+//! The results of backup and restore.
 
 use std::path::Path;
 

@@ -20,8 +20,8 @@ pub fn report(report: &Report) -> Rendering {
     Rendering::new(document(report), text(report)).with_findings(!report.is_sound())
 }
 
-/// The same, with the live mappings that are not the drafts, and the grants that the settings promise to
-/// holders of access tokens and nobody made.
+/// The same, with the live mappings that differ from their drafts, and the grants that the settings
+/// name for access tokens but that do not exist.
 pub fn report_with_settings(
     report: &Report,
     mappings: &[LiveMapping],
@@ -56,7 +56,7 @@ fn live_mapping(it: &LiveMapping) -> Value {
     })
 }
 
-/// Remarks on grants that the settings name and nobody made.
+/// Warnings about grants that the settings name but that do not exist.
 pub fn unknown_grants(unknown: &[UnknownGrant]) -> Vec<String> {
     let lines = unknown.iter().map(|it| {
         let hint = it.hint();
@@ -149,7 +149,7 @@ fn one_draft(text: &mut String, checked: &CheckedDraft) {
     }
 }
 
-/// How each source differs from a mapping, one text for each source that does.
+/// The differences of the sources from a mapping, one text per differing source.
 pub fn drift(file: &str, source: &str, compared: &[ConnectionDrift]) -> Vec<String> {
     let texts = compared.iter().map(|it| drifted(file, source, it));
     texts.filter(|text| !text.is_empty()).collect()

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{Rendering, columns};
 
-/// The grants in effect, or all there ever were.
+/// The valid grants, or all that were ever made.
 pub fn list(state: &State, now: Millis, all: bool) -> Rendering {
     let row = |grant: &GrantEntry| {
         let validity = grant.validity(now);
@@ -173,7 +173,7 @@ fn details(grant: &GrantEntry, now: Millis, gone: &[String], tokens: &[String]) 
     text
 }
 
-/// What narrower terms take from their holders, one phrase each.
+/// The rights that holders lose under narrower terms, one phrase each.
 pub fn losses(wider: &Terms, narrower: &Terms) -> Vec<String> {
     let mut lost = Vec::new();
     for (name, before) in &wider.streams {

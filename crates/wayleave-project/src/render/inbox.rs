@@ -1,4 +1,4 @@
-//! The inbox in words: what agents propose, how it stands, and what was decided.
+//! The inbox in words: proposals, their status, and decisions.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::{
     review::{Review, ReviewError},
 };
 
-/// The proposals: those that wait, or all that are kept.
+/// The waiting proposals, or all stored ones.
 pub fn list(proposals: &[InboxProposal], now: Millis, all: bool) -> Rendering {
     let waits = |it: &InboxProposal| it.status(now) == InboxStatus::Waiting;
     let shown: Vec<_> = proposals.iter().filter(|it| all || waits(it)).collect();
@@ -98,7 +98,7 @@ fn head(proposal: &InboxProposal, now: Millis) -> String {
     text
 }
 
-/// One proposal beside the ratified mapping, or its problems.
+/// One proposal compared with the ratified mapping, or its problems.
 pub fn show(
     proposal: &InboxProposal,
     review: Result<Review, ReviewError>,
@@ -128,7 +128,7 @@ fn unexpected() -> Explanation {
     Explanation::new("the proposal cannot be compared")
 }
 
-/// A proposal that was taken into the drafts.
+/// The result of accepting a proposal into the drafts.
 pub fn accepted(acceptance: &Acceptance) -> Rendering {
     let Acceptance { file, proposal } = acceptance;
     let next = format!("wayleave diff {}", proposal.dataset);
@@ -141,7 +141,7 @@ pub fn accepted(acceptance: &Acceptance) -> Rendering {
     )
 }
 
-/// A proposal that was sent back.
+/// The result of sending a proposal back.
 pub fn returned(proposal: &InboxProposal) -> Rendering {
     let comment = proposal.decision.as_ref().map(|it| it.comment.as_str());
     Rendering::new(

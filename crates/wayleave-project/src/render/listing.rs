@@ -10,7 +10,7 @@ use crate::{Rendering, columns};
 pub(super) struct Listing {
     /// The singular noun: `grant`.
     pub(super) noun: &'static str,
-    /// The heads of the columns.
+    /// The column headings.
     pub(super) titles: [&'static str; 6],
     /// The text for an empty list.
     pub(super) none: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct ListingRow {
 }
 
 impl Listing {
-    /// The entries in the order they were made; ended ones only with `all`.
+    /// Renders the entries in the order they were made; ended ones only with `all`.
     pub(super) fn render(&self, mut entries: Vec<ListingRow>, all: bool) -> Rendering {
         let total = entries.len();
         entries.retain(|it| all || it.validity == Validity::Live);

@@ -7,7 +7,7 @@ use wayleave_model::{
     mapping::Mapping,
     parse,
     problem::{Problem, ProblemCode, shown},
-    propose::LeftOut,
+    propose::Omission,
 };
 
 use crate::{
@@ -16,9 +16,9 @@ use crate::{
     source_probe::UnsampledColumn,
 };
 
-/// Largest number of lines shown of a list.
+/// Maximum number of lines shown of a list.
 const MAX_LINES: usize = 20;
-/// Where the lines beyond them are.
+/// Where the lines beyond the maximum can be found.
 const MARKED: &str = "marked in the draft";
 
 /// The proposal that was written to `file`.
@@ -77,8 +77,8 @@ pub fn proposal(file: &str, proposal: &Proposal) -> Rendering {
     Rendering::new(document, text)
 }
 
-/// The draft itself, to be shown without writing it. One that holds a connection string is not
-/// repeated.
+/// The draft itself, for printing instead of writing. Fails if it contains a connection string,
+/// which must not be repeated.
 pub fn draft(proposal: &Proposal) -> Result<Value, Explanation> {
     let problems = parse::parse(proposal.text.as_bytes()).err();
     let secret = |it: &Problem| it.code == ProblemCode::ConnectionString;
@@ -124,7 +124,7 @@ fn section(text: &mut String, title: &str, rest: &str, rows: &[Vec<String>]) {
     }
 }
 
-/// Says that the draft holds stored data.
+/// States that the draft contains stored data.
 pub fn sampled(sampling: &Sampling) -> String {
     let elsewhere = if sampling.has_other_sources {
         "; the draft's other sources may hold more, and were not read"
@@ -154,11 +154,11 @@ fn changes(proposal: &Proposal) -> Vec<Vec<String>> {
     changes.map(|change| vec![change.to_string()]).collect()
 }
 
-fn left_out(it: &LeftOut) -> Value {
+fn left_out(it: &Omission) -> Value {
     json!({ "table": it.table, "column": it.column, "reason": it.reason.to_string() })
 }
 
-fn left_out_row(it: &LeftOut) -> Vec<String> {
+fn left_out_row(it: &Omission) -> Vec<String> {
     let what = match &it.column {
         Some(column) => format!("{}.{}", shown(&it.table), shown(column)),
         None => shown(&it.table),

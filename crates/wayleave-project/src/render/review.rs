@@ -1,4 +1,4 @@
-//! A draft beside the ratified mapping, and the result of ratifying it.
+//! A draft compared with the ratified mapping, and the result of ratifying it.
 
 use std::fmt::Write as _;
 
@@ -63,7 +63,7 @@ pub fn refusal(error: ReviewError) -> Result<Rendering, Explanation> {
     }
 }
 
-/// How the live sources differ from the draft, one text for each source that does.
+/// The differences of the live sources from the draft, one text per differing source.
 pub fn drift(review: &Review) -> Vec<String> {
     check::drift(&review.file, &review.text(), &review.live)
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::Rendering;
 
-/// The valid tokens, or all there ever were.
+/// The valid tokens, or all that were ever issued.
 pub fn list(state: &State, now: Millis, all: bool) -> Rendering {
     // A token can outlive its grants, and then reads nothing under them.
     let grant = |id: &String| match state.grant(id).map(|it| it.validity(now)) {
@@ -40,7 +40,7 @@ pub fn list(state: &State, now: Millis, all: bool) -> Rendering {
     listing.render(state.tokens().values().map(|it| row(it)).collect(), all)
 }
 
-/// Words separated by commas; a dash where there are none.
+/// Joins words with commas; a dash if there are none.
 fn words(words: impl Iterator<Item = String>) -> String {
     let words: Vec<_> = words.collect();
     if words.is_empty() {

@@ -1,4 +1,4 @@
-//! How calls are recorded, and where their measurements can be read.
+//! How calls are recorded, and the address that serves their measurements.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,9 +12,9 @@ const DAY: Duration = Duration::from_hours(24);
 pub struct AuditSettings {
     /// Whether a call that cannot be recorded is refused.
     pub required: bool,
-    /// Whether a record is on the disk, not only with the system, before its call is answered.
+    /// Whether a record is synced to disk before its call is answered.
     pub sync: bool,
-    /// How long records are kept; for ever if `None`.
+    /// Retention of records; for ever if `None`.
     pub keep: Option<Duration>,
 }
 
@@ -45,7 +45,7 @@ impl AuditSettings {
     }
 }
 
-/// The address of the listener for `/metrics`, `/healthz` and `/readyz`, if there is to be one.
+/// The address of the listener for `/metrics`, `/healthz` and `/readyz`, if one is configured.
 pub(super) fn telemetry_address(raw: &raw::Telemetry) -> Result<Option<SocketAddr>, SettingsError> {
     let address = raw.listen.as_deref().map(str::parse).transpose();
     address.map_err(|_| SettingsError::Value {

@@ -1,4 +1,4 @@
-//! Which settings a running server takes at once, and what an edit changed.
+//! Which settings a running server applies at once, and which settings an edit changed.
 //!
 //! [`SettingKey::ALL`] is the one list: the log, `doctor` and the reference follow it.
 
@@ -18,7 +18,7 @@ pub enum TakesEffect {
 }
 
 impl TakesEffect {
-    /// As the reference writes it.
+    /// Its spelling in the reference.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AtOnce => "at once",
@@ -44,9 +44,9 @@ pub struct SettingChange {
     pub name: &'static str,
     /// When the change takes effect.
     pub effect: TakesEffect,
-    /// What it was.
+    /// The old value.
     pub old: String,
-    /// What it is.
+    /// The new value.
     pub new: String,
 }
 
@@ -155,7 +155,7 @@ impl SettingKey {
 }
 
 impl Settings {
-    /// What differs between these settings and later ones, in the order of the reference.
+    /// The differences between these settings and later ones, in the order of the reference.
     pub fn changes(&self, later: &Self) -> Vec<SettingChange> {
         let change = |key: &SettingKey| {
             let (old, new) = ((key.value)(self), (key.value)(later));
@@ -169,7 +169,7 @@ impl Settings {
         SettingKey::ALL.iter().filter_map(change).collect()
     }
 
-    /// These settings with what a running server takes at once of `later`, all of it together.
+    /// These settings, with every value of `later` that a running server applies at once.
     #[must_use]
     pub fn taking(&self, later: &Self) -> Self {
         let running = self.clone();
@@ -259,7 +259,7 @@ mod tests {
             let left = in_force.changes(&after);
             let is_left = left.iter().any(|it| it.name == name);
             assert_eq!(is_left, change.effect == TakesEffect::OnRestart, "{name}");
-            // What is taken is what was written, and nothing else moved.
+            // Only settings that take effect at once have changed.
             let taken: Vec<_> = before.changes(&in_force);
             assert!(taken.iter().all(|it| it.effect == TakesEffect::AtOnce));
         }

@@ -7,7 +7,7 @@ use super::raw;
 /// How often live mappings are compared with their sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DriftSettings {
-    /// The interval; `None` where they are compared only at start, after a failed read, and while a
+    /// The interval; `None` if they are compared only at start, after a failed read, and while a
     /// stream is suspended.
     pub every: Option<Duration>,
 }

@@ -86,16 +86,16 @@ pub struct Issuer {
     pub jwks_url: Option<Url>,
     /// The accepted signature algorithms.
     pub algorithms: BTreeSet<Algorithm>,
-    /// The packages of its tokens. The first rule that fits decides.
+    /// The packages of its tokens. The first matching rule decides.
     pub packages: Vec<PackageRule>,
 }
 
 /// The package of some tokens of an issuer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageRule {
-    /// The claim to check, and the value it must contain; without one the rule fits every token.
+    /// The claim to check, and the value it must contain; `None` matches every token.
     pub wanted: Option<(String, String)>,
-    /// The grants, by id. Of two of one connection the first counts.
+    /// The grants, by id. Of several of one connection the first counts.
     pub grants: Vec<String>,
     /// The scopes.
     pub scopes: Scopes,
@@ -168,8 +168,8 @@ fn rule(raw: raw::JwtPackage) -> Result<PackageRule, SettingsError> {
     })
 }
 
-/// A URL that is safe to fetch from: https, or loopback, where nobody can alter the response on the
-/// way.
+/// Parses a URL that is safe to fetch from: https, or loopback, where nobody can alter the response
+/// in transit.
 pub fn endpoint(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok().filter(Url::has_host)?;
     let safe = url.scheme() == "https" || (url.scheme() == "http" && is_loopback(&url));
@@ -177,7 +177,7 @@ pub fn endpoint(text: &str) -> Option<Url> {
         .then_some(url)
 }
 
-/// Whether a URL leads to this machine.
+/// Whether a URL names this machine.
 pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",

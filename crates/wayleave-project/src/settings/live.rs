@@ -1,24 +1,24 @@
-//! How changes of records are found and told to subscribers.
+//! How changes of records are detected and reported to subscribers.
 
 use std::time::Duration;
 
 use super::{SettingsError, raw};
 
-/// The shortest interval: each costs a read of every watched stream.
+/// Shortest accepted interval: each costs a read of every watched stream.
 const MIN_INTERVAL_MS: u64 = 100;
-/// The most records of a stream that may be compared at every interval.
+/// Largest accepted number of records of a stream to compare at every interval.
 const MAX_RECORDS: u32 = 100_000;
 
-/// How changes of records are found and told.
+/// How changes of records are detected and reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveSettings {
     /// Whether clients can subscribe at all.
     pub enabled: bool,
-    /// How often a watched stream is looked at.
+    /// How often a watched stream is read.
     pub interval: Duration,
-    /// The most records of a stream that are compared.
+    /// Maximum number of records of a stream that are compared.
     pub max_records: u32,
-    /// The most subscriptions of one caller.
+    /// Maximum number of subscriptions of one caller.
     pub subscriptions: u32,
 }
 

@@ -1,8 +1,9 @@
 //! The settings in force: one immutable snapshot, replaced as a whole while serving.
 //!
-//! The file is read again when it changes, or when the operator asks for it. One with an error leaves
-//! everything as it was, and the log says where and how to mend it. Settings that need a restart stay
-//! as they were at start, and are named. A call takes the snapshot once, when it is admitted.
+//! The file is read again when it changes, or on the operator's request. A file with an error
+//! changes nothing, and the log says where and how to mend it. Settings that need a restart keep
+//! their value from the start, and are reported. A call takes the snapshot once, when it is
+//! admitted.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,25 +16,25 @@ use tokio_util::sync::CancellationToken;
 use wayleave_project::serving_status::PendingSetting;
 use wayleave_project::settings::{FILE, SettingChange, Settings, TakesEffect};
 
-/// How often the file is looked at.
+/// Interval between two reads of the file.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a changed file must stay the same before it is taken.
+/// How long a changed file must stay the same before it is applied.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(25);
 
-/// The settings in force. Shared by everything that serves.
+/// The settings in force, shared by all parts of a deployment.
 pub struct ActiveSettings {
     now: ArcSwap<Settings>,
-    /// Incremented when another snapshot is in force, or the file was refused.
+    /// Incremented when a new snapshot is in force, or the file was refused.
     changes: watch::Sender<u64>,
     file: Mutex<FileState>,
     path: Option<PathBuf>,
     asked: Notify,
 }
 
-/// What is known of the file.
+/// The last known state of the file.
 #[derive(Debug, Default)]
 struct FileState {
-    /// Its text when it was last read; `None` where it could not be.
+    /// Its text when it was last read; `None` if it could not be read.
     text: Option<String>,
     not_in_force: Vec<SettingChange>,
     refused: Option<String>,
@@ -46,7 +47,7 @@ impl std::fmt::Debug for ActiveSettings {
 }
 
 impl ActiveSettings {
-    /// The settings of a start, read from the file at `path`.
+    /// The settings at start, which follow the file at `path`.
     pub fn new(settings: Settings, path: PathBuf) -> Self {
         let text = std::fs::read_to_string(&path).ok();
         // A file that was edited since the settings were read counts as changed.
@@ -77,17 +78,17 @@ impl ActiveSettings {
         self.now.load_full()
     }
 
-    /// Notifies when other settings are in force, or a file was refused.
+    /// Notifies when new settings are in force, or the file was refused.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Has the file read again, whether or not it looks changed.
+    /// Requests another read of the file, even if it looks unchanged.
     pub fn reload(&self) {
         self.asked.notify_one();
     }
 
-    /// The settings that were changed and take effect when the server is started again.
+    /// The changed settings that take effect on restart.
     pub fn not_in_force(&self) -> Vec<PendingSetting> {
         let state = self.state();
         let pending = state.not_in_force.iter().map(|it| PendingSetting {
@@ -107,7 +108,7 @@ impl ActiveSettings {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows the file until told to stop.
+    /// Follows the file until `stop`.
     pub(crate) async fn follow(self: Arc<Self>, stop: CancellationToken) {
         let Some(path) = self.path.clone() else {
             return;
@@ -125,8 +126,9 @@ impl ActiveSettings {
         }
     }
 
-    /// The file's text; where it has changed, once two reads agree: a program may be writing it. The
-    /// file is small, and its stamp may stay the same within a tick of the clock, so it is read.
+    /// Reads the file's text, and a changed text until two reads agree: a program may be writing
+    /// it. Reads instead of comparing stamps: the file is small, and two edits within a clock tick
+    /// may have the same stamp.
     async fn settled_text(&self, path: &Path) -> io::Result<String> {
         let mut text = tokio::fs::read_to_string(path).await?;
         while self.state().text.as_deref() != Some(&*text) {
@@ -140,7 +142,7 @@ impl ActiveSettings {
         Ok(text)
     }
 
-    /// Takes a text of the file, whole or not at all.
+    /// Applies a text of the file, all of it or nothing.
     fn read(&self, text: &str, asked: bool) {
         {
             let mut state = self.state();
@@ -195,7 +197,7 @@ impl ActiveSettings {
     }
 
     fn unreadable(&self, error: &io::Error) {
-        // Told once: the text is unknown from then on, so that the next one counts as changed.
+        // Reported once. The text is unknown from then on, so that the next text counts as changed.
         let was_known = self.state().text.take().is_some();
         if was_known {
             let message = format!("`{FILE}` cannot be read: {error}");

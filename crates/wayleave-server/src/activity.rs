@@ -1,5 +1,5 @@
-//! The record of calls: every message the server is sent becomes an activity of the log before it
-//! is answered.
+//! The record of calls: every request except pings becomes an activity in the log before it is
+//! answered.
 
 mod lookup;
 mod observer;
@@ -17,7 +17,7 @@ pub use lookup::RecentActivities;
 pub use observer::ActivityObserver;
 pub use replay::{ReplayError, ReplayReport};
 
-/// The log of a project's calls, as the settings say. It is opened by the first call.
+/// The log of a project's calls, configured by the settings. The first call opens it.
 pub(crate) fn log(project: &Project) -> ActivityLog {
     let settings = project.settings().audit;
     let (runtime, of) = (Handle::current(), project.clone());
@@ -39,8 +39,8 @@ async fn record_seal(project: &Project, seal: &SegmentSeal) {
     }
 }
 
-/// Opens the log before the first call, tells an operator what to know about it, and records in the
-/// ledger what an earlier server could not.
+/// Opens the log before the first call, logs what the operator should know about it, and records in
+/// the ledger the seals that an earlier server could not record.
 pub(crate) async fn prepare(project: &Project, log: &ActivityLog) {
     if !project.settings().audit.required {
         tracing::warn!("`audit.required` is false: calls are served even if they are not recorded");

@@ -1,8 +1,8 @@
 //! Authentication over HTTP and over stdio.
 //!
 //! A credential becomes a [`Caller`] with its [`Access`], or a [`Refusal`]. Every request looks it
-//! up in the current state of the ledger: a credential revoked a moment ago, by any process, opens
-//! nothing. This module does not know what an access allows.
+//! up in the current state of the ledger: a credential revoked a moment ago, by any process, is
+//! refused. This module must not know what an access allows.
 
 mod bearer;
 mod http;
@@ -35,7 +35,7 @@ use wayleave_surface::access::Access;
 pub use self::{
     http::HttpAuth,
     refusal::Refusal,
-    stdio::{GivenToken, NonAgentToken, StdioAuth},
+    stdio::{NonAgentToken, ProcessToken, StdioAuth},
 };
 use self::{
     jwt::Jwt,
@@ -48,8 +48,8 @@ use crate::{
     watch::{LedgerSnapshot, LedgerWatch},
 };
 
-/// How often credentials are checked for expiry by the clock. Open streams also have a timer, but
-/// timers do not run while the machine sleeps and do not follow a clock that is set.
+/// Interval at which credentials are checked for expiry by the clock. Open streams also have a
+/// timer, but timers do not run while the machine sleeps, and do not follow a clock that is set.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The credentials a deployment accepts. Cheap to clone; every clone accepts the same.
@@ -75,8 +75,8 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Accepts the credentials the settings name, from the watched ledger. While any clone of this
-    /// exists, a revocation takes effect within a moment.
+    /// Accepts the tokens of the watched ledger, and those of the issuer in the settings. While any
+    /// clone of this exists, a revocation takes effect within a moment.
     pub fn new(watch: LedgerWatch, settings: &Settings) -> Self {
         Self::with_clock(watch, settings, Arc::new(SystemClock))
     }
@@ -87,14 +87,15 @@ impl Credentials {
         Self::following(watch, settings, clock)
     }
 
-    /// The same under settings that may change meanwhile. Each request is admitted under one snapshot
-    /// of them.
+    /// The same, with settings that may change meanwhile. Each request is admitted under one
+    /// snapshot of them.
     pub fn following(
         watch: LedgerWatch,
         settings: Arc<ActiveSettings>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        // What has expired stays so while this process runs, even if the clock is set back.
+        // A credential that has expired stays so while this process runs, even if the clock is set
+        // back.
         let clock: Arc<dyn Clock> = Arc::new(ForwardClock::new(clock));
         let jwt = settings.now().jwt.clone();
         let edited = settings.changes();
@@ -114,7 +115,7 @@ impl Credentials {
         Self(shared)
     }
 
-    /// Whether any credential would be accepted.
+    /// Whether any credential would be accepted now.
     pub async fn any(&self) -> Result<bool, LedgerError> {
         if self.0.jwt.is_some() {
             return Ok(true);
@@ -133,7 +134,7 @@ impl Credentials {
         self.0.fresh().await.map(drop)
     }
 
-    /// The caller with this credential. An owner's token is refused without a lookup.
+    /// The caller with this credential. Refuses an owner's or a control token without a lookup.
     pub async fn caller(&self, text: &str) -> Result<Arc<Caller>, Refusal> {
         match TokenKind::from_prefix_of(text) {
             Some(TokenKind::Client) => {
@@ -282,7 +283,7 @@ impl Shared {
     }
 
     fn reconsider(&self, snapshot: &LedgerSnapshot, credential: &CredentialKey) {
-        // A changed access replaces the known one, and so ends it.
+        // Resolving a changed access replaces the known caller, which ends it.
         let over = match credential {
             CredentialKey::Token(id) => match snapshot.state().tokens().get(id) {
                 Some(token) => self.caller_of_token(snapshot, token).err(),

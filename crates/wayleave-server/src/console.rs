@@ -1,4 +1,4 @@
-//! The console beside a deployment: its own listener, on this machine alone.
+//! The console of a deployment: its own listener, on loopback only.
 
 mod backend;
 mod service;
@@ -15,12 +15,12 @@ use crate::deployment::{DeployError, Deployment};
 use backend::DeploymentBackend;
 use service::ConsoleService;
 
-/// Most connections to the console: a few browsers.
+/// Maximum number of connections to the console: a few browsers.
 const MAX_CONNECTIONS: usize = 128;
-/// How often live datasets are compared with their sources.
+/// Interval at which live datasets are compared with their sources.
 const COMPARE_INTERVAL: Duration = Duration::from_mins(5);
 
-/// A console that listens.
+/// A listening console.
 pub struct ConsoleServer {
     listener: TcpListener,
     console: Arc<Console>,
@@ -28,7 +28,7 @@ pub struct ConsoleServer {
 }
 
 impl Deployment {
-    /// Listens for the console of this deployment. Only addresses of this machine are taken.
+    /// Binds the console of this deployment. Refuses addresses that are not loopback ones.
     pub async fn bind_console(
         &self,
         address: SocketAddr,
@@ -60,7 +60,8 @@ impl Deployment {
     }
 }
 
-/// Compares live datasets with their sources now and then, so that no page has to wait for one.
+/// Compares live datasets with their sources at intervals, so that no page has to wait for a
+/// source.
 async fn compare(console: Arc<Console>) {
     loop {
         console.compare_live().await;
@@ -69,12 +70,12 @@ async fn compare(console: Arc<Console>) {
 }
 
 impl ConsoleServer {
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Issues a link that signs `who` in once.
+    /// Issues a one-time sign-in link for `who`.
     pub fn link(&self, who: &str) -> Result<String, LinkError> {
         self.console.link(who)
     }

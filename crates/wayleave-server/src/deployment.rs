@@ -1,4 +1,4 @@
-//! A served project: its active datasets, its stores, and the server agents connect to.
+//! A served project: its active datasets, its stores, and the server that agents connect to.
 
 mod change_limit;
 mod drift;
@@ -40,7 +40,7 @@ use wayleave_project::{
 };
 use wayleave_search::{IndexError, IndexRoot};
 use wayleave_surface::{
-    Extent, ReadLimits, ReadService, Searchable, WriteService,
+    Extent, IndexableStream, ReadLimits, ReadService, WriteService,
     access::{self, Access},
     datasets::{Datasets, Offer},
     live::{ChangeFeed, LiveOptions},
@@ -58,11 +58,11 @@ use crate::{
     tls::TlsError,
     watch::{self, LedgerWatch},
 };
-pub(crate) use drift::SourceDoubts;
+pub(crate) use drift::SuspectSources;
 pub use listen::ServeError;
 pub(crate) use serving::ServingContext;
 
-/// Tools in one page of their list.
+/// Number of tools in one page of their list.
 const TOOLS_PAGE: usize = 100;
 
 /// A project, ready to be served.
@@ -80,7 +80,7 @@ pub struct Deployment {
     metrics: Arc<CallMetrics>,
     /// Cancelled with `stop`.
     watching: CancellationToken,
-    /// Stops following the ledger, also when a deployment is dropped without being closed.
+    /// Stops following the ledger, also if a deployment is dropped without being closed.
     stop: DropGuard,
 }
 
@@ -93,25 +93,25 @@ pub enum DeployError {
     /// The keys that seal the arguments of recorded calls are not available.
     #[error(transparent)]
     ArgumentKeys(#[from] ArgumentKeyError),
-    /// A bug: a resource of ours cannot be registered.
+    /// A bug: a built-in resource cannot be registered.
     #[error(transparent)]
     Resource(#[from] TemplateError),
     /// The keys that seal cursors are not available.
     #[error(transparent)]
     Keys(#[from] KeyError),
-    /// A bug: a tool of ours cannot be registered.
+    /// A bug: a built-in tool cannot be registered.
     #[error(transparent)]
     Tool(#[from] SchemaError),
     /// An operation cannot be registered.
     #[error(transparent)]
     Operation(#[from] MetaOperationError),
-    /// The settings forbid it.
+    /// The settings forbid the listener.
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// No client could connect.
+    /// No client could connect: there is no client token, and no anonymous access.
     #[error("no client could connect: there is no client token, and `serve.anonymous` is not set")]
     NobodyMayConnect,
     /// The console would be open to other machines.
@@ -224,9 +224,9 @@ impl Deployment {
         })
     }
 
-    /// Opens or builds the full-text indexes and keeps them fresh, from now until the deployment is
-    /// closed. Returns without waiting; a search waits for indexes that are already on disk.
-    pub fn keep_indexes(&self) {
+    /// Opens or builds the full-text indexes and keeps them fresh until the deployment is closed.
+    /// Returns without waiting; a search waits for indexes that are already on disk.
+    pub fn start_indexing(&self) {
         let mut indexing = self.indexing.lock().unwrap_or_else(PoisonError::into_inner);
         if indexing.is_none() {
             let stop = CancellationToken::new();
@@ -258,7 +258,7 @@ impl Deployment {
         &self.settings
     }
 
-    /// The streams that are not served, because they no longer fit their sources; for the operator.
+    /// The suspended streams, which no longer fit their sources; for the operator.
     pub fn suspended(&self) -> Vec<Suspension> {
         self.serving.suspended()
     }
@@ -291,7 +291,7 @@ impl Deployment {
     }
 
     /// Rebuilds one full-text index, from all records of its stream.
-    pub async fn rebuild_index(&self, what: &Searchable) -> Result<(), IndexError> {
+    pub async fn rebuild_index(&self, what: &IndexableStream) -> Result<(), IndexError> {
         let dir = (self.indexes.index_root()).dir(&what.connection_id, &what.stream)?;
         let stop = CancellationToken::new();
         let built = self
@@ -322,13 +322,13 @@ impl Deployment {
         &self.server
     }
 
-    /// How many streams are served.
+    /// The number of served streams.
     pub fn streams(&self) -> usize {
         let live = self.serving.live();
         live.mappings().map(|mapping| mapping.streams.len()).sum()
     }
 
-    /// Active datasets that are not served as they were activated.
+    /// The active datasets that are not served as they were activated.
     pub fn withheld(&self) -> Vec<Arc<DatasetFault>> {
         self.serving.live().faults().cloned().collect()
     }
@@ -338,7 +338,7 @@ impl Deployment {
         self.serving.clone()
     }
 
-    /// Offers another authoring operation, with one notice to every listening client.
+    /// Registers another authoring operation, with one notice to every listening client.
     pub fn register_operation(&self, operation: MetaOperation) -> Result<(), DeployError> {
         self.serving.register_operations(vec![operation])
     }
@@ -348,7 +348,7 @@ impl Deployment {
         self.serving.withdraw_operation(id)
     }
 
-    /// The change feed, where clients can subscribe.
+    /// The change feed, if clients can subscribe.
     pub fn feed(&self) -> Option<&ChangeFeed> {
         self.feed.as_ref()
     }
@@ -420,7 +420,7 @@ fn offer(
     offer.with_own_tools(most)
 }
 
-/// How the change feed works; `None` where the settings turn it off.
+/// The options of the change feed; `None` if the settings turn it off.
 fn live_options(live: LiveSettings) -> Option<LiveOptions> {
     live.enabled.then(|| LiveOptions {
         interval: live.interval,
@@ -430,7 +430,8 @@ fn live_options(live: LiveSettings) -> Option<LiveOptions> {
     })
 }
 
-/// Applies the settings in force to what holds a copy of them, until `stop`.
+/// Applies the settings in force to stores and change feed, which hold copies of them, until
+/// `stop`.
 async fn apply_settings(
     settings: Arc<ActiveSettings>,
     stores: Arc<SourceStores>,
@@ -451,7 +452,7 @@ async fn apply_settings(
     }
 }
 
-/// Measures calls if anybody asks for it, and exports what is measured until `stop`.
+/// Measures calls if metrics or an exporter are configured, and exports them until `stop`.
 fn call_metrics(
     project: &Project,
     environment: &Environment,
@@ -470,7 +471,7 @@ fn call_metrics(
     }
 }
 
-/// The tools, and the resources, that exist independently of live datasets.
+/// The tools and resources that exist independently of live datasets.
 fn static_tools(
     serving: &Arc<ServingContext>,
     recent: &Arc<RecentActivities>,

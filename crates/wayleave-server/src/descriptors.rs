@@ -1,4 +1,4 @@
-//! How many file descriptors the process may have open, and how many of them connections may use.
+//! The file descriptor limit of the process, and the share of it for connections.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -7,8 +7,8 @@ const RESERVED_SHARE: u64 = 4;
 /// Smallest number of reserved descriptors.
 const MIN_RESERVED: u64 = 64;
 
-/// Raises the descriptor limit of this process as far as allowed, and returns how many connections
-/// it can have open beside its files and databases.
+/// Raises the descriptor limit of this process as far as allowed, and returns the number of
+/// connections it can have open beside its files and databases.
 pub(crate) fn for_connections() -> usize {
     let limit = raised();
     let connections = limit.map_or(u64::MAX, connections_within);
@@ -16,7 +16,7 @@ pub(crate) fn for_connections() -> usize {
     usize::try_from(connections).unwrap_or(usize::MAX)
 }
 
-/// The limit after raising it as far as allowed; none if there is no limit.
+/// Raises the limit as far as allowed, and returns it; `None` if there is no limit.
 fn raised() -> Option<u64> {
     let before = getrlimit(Resource::Nofile);
     if before.current == before.maximum {

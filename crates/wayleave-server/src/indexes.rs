@@ -1,8 +1,8 @@
-//! The full-text indexes of a deployment: built when it begins to serve, kept fresh while it does.
+//! The full-text indexes of a deployment: built when it starts to serve, and kept fresh.
 //!
 //! One task maintains all of them, one index at a time, so that indexing takes bounded memory and
-//! one session of a source. Searches continue meanwhile, in the existing indexes. Datasets come and
-//! go: a connected one gets its indexes, one that is no longer served leaves none behind.
+//! one session of a source. Searches continue meanwhile, in the existing indexes. A connected
+//! dataset gets its indexes; those of a dataset that is no longer served are removed.
 
 mod scheduled_index;
 mod snapshots;
@@ -17,7 +17,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wayleave_search::{IndexDir, IndexError, IndexRoot, IndexState, Spec};
 use wayleave_surface::live::{ChangeFeed, SeenCounts};
-use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable, WrittenStream};
+use wayleave_surface::{
+    Extent, IndexableStream, Indexes, ReadService, SearchIndexState, WrittenStream,
+};
 
 use crate::active_settings::ActiveSettings;
 use scheduled_index::ScheduledIndex;
@@ -25,13 +27,13 @@ use snapshots::IndexSnapshots;
 use wayleave_project::explanation::with_causes;
 use wayleave_project::settings::Freshness;
 
-/// How long to wait while another process builds the index.
-const BUSY_RETRY: Duration = Duration::from_secs(5);
-/// How long to wait after a failure.
-const FAILURE_RETRY: Duration = Duration::from_mins(1);
-/// How long a search waits for an index that is being opened.
+/// Delay before a retry while another process builds the index.
+const BUSY_RETRY_DELAY: Duration = Duration::from_secs(5);
+/// Delay before a retry after a failure.
+const FAILURE_RETRY_DELAY: Duration = Duration::from_mins(1);
+/// Maximum time a search waits for an index that is being opened.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a stop waits for a running update before abandoning it.
+/// Maximum time a stop waits for a running update before abandoning it.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The indexes of a deployment.
@@ -46,21 +48,21 @@ pub(crate) struct ServedIndexes {
     opening: watch::Sender<BTreeSet<(String, String)>>,
 }
 
-/// What makes the indexes stale.
+/// The signals that make indexes stale.
 struct Signals {
     worlds: watch::Receiver<u64>,
     writes: broadcast::Receiver<WrittenStream>,
-    /// The changes that the change feed sees, where there is one.
+    /// The changes that the change feed sees, if there is one.
     seen: Option<watch::Receiver<SeenCounts>>,
     settings: watch::Receiver<u64>,
 }
 
-fn is_of(written: &WrittenStream, what: &Searchable) -> bool {
+fn is_of(written: &WrittenStream, what: &IndexableStream) -> bool {
     *written.connection_id == *what.connection_id && *written.stream == *what.stream
 }
 
 impl Indexes for ServedIndexes {
-    fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> Indexed {
+    fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> SearchIndexState {
         let now = self.snapshots().now();
         now.index(connection_id, stream, spec)
     }
@@ -99,7 +101,7 @@ impl ServedIndexes {
         self.changes.subscribe()
     }
 
-    /// How often indexes are updated, as the settings say now.
+    /// The update intervals in the current settings.
     fn every(&self) -> Freshness {
         self.settings.now().search
     }
@@ -118,7 +120,7 @@ impl ServedIndexes {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn serve(&self, what: &Searchable, indexed: Indexed) {
+    fn serve(&self, what: &IndexableStream, indexed: SearchIndexState) {
         self.snapshots().put(what, indexed);
         self.changed();
     }
@@ -142,7 +144,7 @@ impl ServedIndexes {
         stop: CancellationToken,
     ) -> JoinHandle<()> {
         let seen = feed.map(ChangeFeed::seen_counts);
-        // Done before the caller starts to serve, so that no search misses an index on disk.
+        // Before the caller starts to serve, so that no search misses an index on disk.
         let searchable = service.searchable();
         self.opening
             .send_modify(|opening| opening.extend(searchable.iter().map(name)));
@@ -215,7 +217,7 @@ impl ServedIndexes {
                 }
             }
             let next = scheduled.iter().map(|one| one.due).min();
-            let next = next.unwrap_or_else(|| Instant::now() + FAILURE_RETRY);
+            let next = next.unwrap_or_else(|| Instant::now() + FAILURE_RETRY_DELAY);
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = signals.worlds.changed() => {
@@ -229,7 +231,7 @@ impl ServedIndexes {
                     }
                 }
                 written = signals.writes.recv() => {
-                    // One that missed some takes every stream for written.
+                    // After missed messages, treat every stream as written.
                     let written = written.ok();
                     for one in &mut *scheduled {
                         if written.as_ref().is_none_or(|it| is_of(it, &one.what)) {
@@ -317,7 +319,7 @@ impl ServedIndexes {
             Ok(Ok((IndexState::Ready(index), version))) => {
                 one.version = version;
                 one.record_served(&index);
-                self.serve(&one.what, Indexed::Ready(Arc::new(index)));
+                self.serve(&one.what, SearchIndexState::Ready(Arc::new(index)));
             }
             Ok(Ok((IndexState::Damaged, _))) => {
                 tracing::warn!(index = one.name(), "an index is damaged and is made again");
@@ -337,10 +339,10 @@ impl ServedIndexes {
         one: &mut ScheduledIndex,
         stop: &CancellationToken,
     ) {
-        // What a suspended stream holds is not what its mapping says; its index waits.
+        // A suspended stream does not match its mapping, so its index is not updated.
         if (service.suspended()).contains(&one.what.connection_id, &one.what.stream) {
             one.is_paused = true;
-            one.due = Instant::now() + FAILURE_RETRY;
+            one.due = Instant::now() + FAILURE_RETRY_DELAY;
             return;
         }
         let Some(dir) = self.index_dir(one) else {
@@ -374,10 +376,10 @@ impl ServedIndexes {
                 );
                 one.version = dir.version().ok().flatten();
                 one.record_served(&index);
-                self.serve(&one.what, Indexed::Ready(Arc::new(index)));
+                self.serve(&one.what, SearchIndexState::Ready(Arc::new(index)));
             }
             Err(_) if stop.is_cancelled() => {}
-            Err(IndexError::Busy) => one.due = Instant::now() + BUSY_RETRY,
+            Err(IndexError::Busy) => one.due = Instant::now() + BUSY_RETRY_DELAY,
             Err(error) => {
                 tracing::warn!(
                     index = one.name(),
@@ -387,16 +389,16 @@ impl ServedIndexes {
                 );
                 // Changes can no longer be followed, so the stream is read whole.
                 one.bookmark = None;
-                one.due = Instant::now() + FAILURE_RETRY;
+                one.due = Instant::now() + FAILURE_RETRY_DELAY;
                 if !one.is_served {
-                    self.serve(&one.what, Indexed::Failed);
+                    self.serve(&one.what, SearchIndexState::Failed);
                 }
             }
         }
     }
 }
 
-/// Waits until the change feed has seen another change.
+/// Waits until the change feed has seen another change; for ever without a feed.
 async fn next_seen(seen: Option<&mut watch::Receiver<SeenCounts>>) -> SeenCounts {
     if let Some(seen) = seen
         && seen.changed().await.is_ok()
@@ -407,7 +409,7 @@ async fn next_seen(seen: Option<&mut watch::Receiver<SeenCounts>>) -> SeenCounts
 }
 
 /// The connection and the stream of an index.
-fn name(what: &Searchable) -> (String, String) {
+fn name(what: &IndexableStream) -> (String, String) {
     (what.connection_id.clone(), what.stream.clone())
 }
 

@@ -19,7 +19,7 @@ use crate::{
 /// nor on who may use it.
 #[derive(Clone)]
 pub struct ListenerOptions {
-    /// The hosts it answers to and the origins it admits.
+    /// The accepted hosts and origins.
     pub guests: Guests,
     /// Limits on the number and slowness of connections. There are never more than the process has
     /// file descriptors for.
@@ -54,7 +54,7 @@ pub(crate) fn guests(settings: &Settings, address: SocketAddr) -> Guests {
         Some(host) => guests.host(host),
         None => guests,
     };
-    // Clients that have no name for this machine use its address.
+    // Clients without a name for this machine use its address.
     match address.ip() {
         any if any.is_unspecified() => guests,
         IpAddr::V4(address) => guests.host(address.to_string()),

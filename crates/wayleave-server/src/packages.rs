@@ -1,8 +1,8 @@
-//! The packages of tokens: what their holders may read now.
+//! The packages of tokens: the current read rights of their holders.
 //!
 //! A package is computed from the ledger's state alone, and again whenever that has changed or a
-//! grant in it has expired. As long as neither has happened the very same package is returned, so
-//! that values derived from it can be reused.
+//! grant in it has expired. Until then the very same package is returned, so that values derived
+//! from it can be reused.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,20 +14,20 @@ use wayleave_ledger::{GrantEntry, Millis, State, TokenEntry, Validity};
 use wayleave_model::grant::{Claim, Claims};
 use wayleave_plan::package::{Grant, Grants, Package};
 
-/// Largest number of cached packages.
+/// Maximum number of cached packages.
 const MAX_CACHED: usize = 1024;
 
-/// The package of a token for a holder with these claims, at that time. For our own tokens they are
+/// The package of a token for a holder with these claims, at that time. For our own tokens, pass
 /// the token's own claims.
 ///
-/// The validity of the token itself is not checked here: see [`TokenEntry::validity`].
+/// Does not check the validity of the token itself: see [`TokenEntry::validity`].
 pub fn package(state: &State, token: &TokenEntry, claims: &Claims, now: Millis) -> Package {
     let ids = token.grants.iter().map(String::as_str);
     assemble(state, &token.id, token.seq, ids, claims, now).0
 }
 
-/// The package made of these grants, for a subject identified by other means. Of two grants of one
-/// connection the first counts, also when it has ended: revoking it must not activate the other.
+/// The package of these grants, for a subject identified by other means. Of two grants of one
+/// connection the first counts, even if it has ended: revoking it must not activate the other.
 pub fn package_for<'a>(
     state: &State,
     subject: &str,
@@ -85,7 +85,7 @@ fn assemble<'a>(
     (package, ends)
 }
 
-/// A digest that changes with everything a package is made of.
+/// A digest that changes with every part of a package.
 struct Epoch(Sha256);
 
 impl Epoch {
@@ -135,7 +135,7 @@ pub struct PackageCache {
 struct CachedPackage {
     /// Weak, so that the cache does not keep an old state alive for an unused token.
     state: Weak<State>,
-    /// When it was computed: a clock that was set back makes it be computed again.
+    /// When it was computed. It is computed again if the clock was set back before that time.
     from: Millis,
     until: Option<Millis>,
     package: Arc<Package>,
@@ -163,7 +163,7 @@ impl PackageCache {
         let ids = token.grants.iter().map(String::as_str);
         let (package, until) = assemble(state, &token.id, token.seq, ids, &token.claims, now);
         let package = match cache.get(&token.id) {
-            // The ledger changed, but not in what this token may read.
+            // The ledger changed, but not the rights of this token.
             Some(known) if *known.package == package => Arc::clone(&known.package),
             _ => Arc::new(package),
         };

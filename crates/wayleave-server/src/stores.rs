@@ -10,7 +10,7 @@ use wayleave_sql::{Dsn, StoreOptions};
 use wayleave_store::{Store, StoreError, Writer};
 use wayleave_surface::{Stores, Writers};
 
-use crate::deployment::SourceDoubts;
+use crate::deployment::SuspectSources;
 
 use wayleave_project::{
     settings::Limits,
@@ -20,7 +20,7 @@ use wayleave_project::{
 /// The stores of one project.
 pub(crate) struct SourceStores {
     environment: Environment,
-    doubts: SourceDoubts,
+    doubts: SuspectSources,
     stores: Mutex<OpenStores>,
 }
 
@@ -29,7 +29,7 @@ struct OpenStores {
     options: StoreOptions,
     sources: BTreeMap<String, Source>,
     open: HashMap<String, Arc<dyn Store>>,
-    /// Writers, which share no session with what reads.
+    /// Writers, which share no session with the stores.
     writing: HashMap<String, Arc<dyn Writer>>,
 }
 
@@ -42,7 +42,7 @@ impl SourceStores {
         let (open, writing) = (HashMap::new(), HashMap::new());
         Self {
             environment,
-            doubts: SourceDoubts::default(),
+            doubts: SuspectSources::default(),
             stores: Mutex::new(OpenStores {
                 options: options(limits),
                 sources,
@@ -52,8 +52,8 @@ impl SourceStores {
         }
     }
 
-    /// Applies the sources declared now. The store of a source that was withdrawn or redeclared is
-    /// dropped: running reads finish in it, later ones do not find it.
+    /// Applies the sources declared now. Drops the store of a source that was withdrawn or
+    /// redeclared: running reads finish in it, later ones do not find it.
     pub(crate) fn follow(&self, sources: &BTreeMap<String, Source>) {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         if stores.sources != *sources {
@@ -69,8 +69,8 @@ impl SourceStores {
         }
     }
 
-    /// Applies other limits. Stores with the old ones are dropped: running reads finish in them, later
-    /// ones open others.
+    /// Applies new limits. Drops stores with the old ones: running reads finish in them, later ones
+    /// open new stores.
     pub(crate) fn set_limits(&self, limits: &Limits) {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let next = options(limits);
@@ -81,8 +81,8 @@ impl SourceStores {
         }
     }
 
-    /// The sources that may have changed.
-    pub(crate) fn doubts(&self) -> &SourceDoubts {
+    /// The sources that may have changed, by the errors of their reads.
+    pub(crate) fn doubts(&self) -> &SuspectSources {
         &self.doubts
     }
 

@@ -1,6 +1,7 @@
-//! Measurements of calls: for Prometheus on a listener of their own, and over OTLP.
+//! Metrics of calls: for Prometheus on a listener of their own, and over OTLP.
 //!
-//! Nothing is measured unless one of them is asked for; a call then costs one comparison more.
+//! Nothing is measured unless one of them is configured; disabled metrics cost a call one
+//! comparison.
 
 mod metrics;
 mod otlp;

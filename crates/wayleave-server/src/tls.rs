@@ -1,8 +1,7 @@
 //! The certificate of a listener, and its key.
 //!
 //! Certificates are renewed every few weeks, by any program, so the files are checked at every TLS
-//! handshake, and read when they have changed. Files that cannot be used never replace a working
-//! pair.
+//! handshake, and read if they have changed. Unusable files never replace a working pair.
 
 use std::{
     fmt,
@@ -67,7 +66,7 @@ struct Files {
     provider: Arc<CryptoProvider>,
 }
 
-/// Identifies one version of a file; none for a missing file.
+/// Identifies one version of a file; `None` for a missing file.
 type Stamp = Option<(u64, u64, u64, (i64, i64), (i64, i64))>;
 
 impl Files {
@@ -99,7 +98,7 @@ impl Files {
     }
 }
 
-/// Resolves to the last certificate that could be used.
+/// Resolves to the last usable certificate.
 struct CertificateResolver {
     files: Files,
     pair: ArcSwap<CertifiedKey>,

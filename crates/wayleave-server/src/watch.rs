@@ -1,8 +1,7 @@
 //! The current state of the ledger, whichever process wrote to it.
 //!
-//! One task asks for the ledger's epoch, which is cheap, and reads its state only when that has
-//! changed, or when its files were replaced by others. This module does not know what a change
-//! means.
+//! One task polls the ledger's epoch, which is cheap, and reads its state only if the epoch has
+//! changed, or if its files were replaced. This module must not know what a change means.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +15,7 @@ use wayleave_ledger::{FileStamp, Governance, LedgerError, State};
 
 use wayleave_project::explanation::with_causes;
 
-/// How often a served project polls its ledger.
+/// Interval at which a served project polls its ledger.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Follows a ledger. Cheap to clone; every clone follows the same one.
@@ -36,20 +35,19 @@ struct Shared {
 
 /// The ledger at one time.
 ///
-/// The state holds at least the entries up to the epoch; perhaps some more, which the next poll
-/// finds.
+/// The state has at least the entries up to the epoch, and perhaps more, which the next poll finds.
 #[derive(Debug)]
 pub struct LedgerSnapshot {
     epoch: u64,
     revision: u64,
     state: Arc<State>,
-    /// The folder that held the frozen mappings of the active datasets.
+    /// The folder with the frozen mappings of the active datasets.
     frozen: Option<FileStamp>,
 }
 
 impl LedgerSnapshot {
-    /// Counts the snapshots of this process: a later one has a higher number, even if the ledger
-    /// was restored to an earlier epoch.
+    /// The number of this snapshot in this process: a later one has a higher number, even if the
+    /// ledger was restored to an earlier epoch.
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -119,13 +117,13 @@ impl LedgerWatch {
         self.shared.refresh().await
     }
 
-    /// Signals every new snapshot; of several in quick succession perhaps only the last. When it
+    /// Signals every new epoch; of several in quick succession perhaps only the last. When it
     /// signals, [`now`](Self::now) has the state.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.shared.moved.subscribe()
     }
 
-    /// Waits for the end of the polling task, which ends when it is told to stop.
+    /// Waits until the polling task has stopped.
     pub async fn closed(&self) {
         self.tasks.wait().await;
     }
@@ -166,7 +164,7 @@ impl Shared {
             return Ok(snapshot);
         }
         let _reading = self.reading.lock().await;
-        // In this order, the state is never older than its epoch.
+        // Read in this order, so that the state is never older than its epoch.
         let epoch = ledger.epoch().await?;
         let frozen = self.governance.frozen_folder()?;
         if let Some(snapshot) = self.known_at(epoch, frozen) {

@@ -13,7 +13,7 @@ use wayleave_surface::{
     resources::prov::{self, ActivityLookup},
 };
 
-/// Callers whose latest activity is remembered.
+/// Maximum number of callers whose latest activity is cached.
 const MAX_CALLERS: usize = 4096;
 
 /// The latest activity of each caller, and the log for everything else.
@@ -30,7 +30,7 @@ struct SubscriptionTable {
     by_number: HashMap<u64, (String, Subscription)>,
 }
 
-/// Takes a subscription out of the table when it ends.
+/// Removes a subscription from the table on drop.
 struct LatestGuard {
     table: Arc<Mutex<SubscriptionTable>>,
     number: u64,
@@ -46,7 +46,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Watches what clients subscribe to: their latest activity, and everything the change feed knows.
+/// Hosts subscriptions to a caller's latest activity, and passes all others on to the change feed.
 pub(crate) struct ActivitySubscriptions {
     pub(crate) recent: Arc<RecentActivities>,
     pub(crate) feed: ChangeFeed,
@@ -66,7 +66,7 @@ impl SubscriptionHost for ActivitySubscriptions {
 }
 
 impl RecentActivities {
-    /// Nothing yet; earlier activities are in the log that `reader` reads.
+    /// An empty cache; earlier activities are in the log that `reader` reads.
     pub fn new(reader: ActivityReader) -> Self {
         Self {
             reader,
@@ -79,7 +79,7 @@ impl RecentActivities {
         lock(&self.latest)
     }
 
-    /// Tells a subscriber of each later activity of its own.
+    /// Notifies a subscriber of each later activity of its own.
     fn watch(&self, subscription: Subscription) -> SubscriptionGuard {
         let subject = subscription.caller().subject().to_owned();
         let mut table = lock(&self.subscriptions);
@@ -92,7 +92,7 @@ impl RecentActivities {
         })
     }
 
-    /// Remembers an activity as its caller's latest. Looking at activities is none.
+    /// Stores an activity as its caller's latest. Reads of activities do not count.
     pub(super) fn note(&self, activity: Activity) {
         if activity.agent.token.is_empty() || is_lookup(&activity) {
             return;

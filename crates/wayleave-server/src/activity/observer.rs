@@ -1,4 +1,4 @@
-//! Turns what the protocol layer observes into activities.
+//! Turns the protocol layer's observations into activities.
 
 use std::{
     any::Any,
@@ -25,14 +25,14 @@ use crate::telemetry::CallMetrics;
 
 /// The member of a result's `_meta` that names its activity.
 const META_KEY: &str = "io.wayleave/activity";
-/// How long a reply waits for its record.
+/// Maximum time a reply waits for its record.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(1);
-/// The same where records are synced.
+/// The same, if records are synced.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longer arguments are recorded by digest and shape alone.
+/// Longest sealed arguments. Longer ones are recorded only by digest and shape.
 const MAX_SEALED_BYTES: usize = 16 * 1024;
 
-/// Errors that deny a call to its caller.
+/// Codes of the errors that deny a call to its caller.
 const DENIALS: [i32; 2] = [RpcError::UNAUTHENTICATED, SCOPE_DENIED];
 
 /// Records every call.
@@ -119,7 +119,8 @@ impl CallObserver for ActivityObserver {
     }
 }
 
-/// Pings and notifications read nothing and have no result to name an activity in.
+/// Whether a call is recorded. Pings and notifications read nothing, and have no result that could
+/// name an activity.
 fn is_recorded(request: &RequestFacts) -> bool {
     !request.is_notification && request.method.as_deref() != Some("ping")
 }
@@ -147,17 +148,17 @@ impl ObservedCall for UnrecordedCall {
     }
 }
 
-/// A call that will be recorded, however it ends.
+/// A running call, recorded however it ends.
 struct RunningActivity {
     recorder: Arc<Recorder>,
     collector: Arc<CallCollector>,
     began: Instant,
-    /// Taken when it is recorded.
+    /// `None` once it is recorded.
     facts: Option<RequestFacts>,
 }
 
 impl RunningActivity {
-    /// The activity; none if it was made before.
+    /// Builds the activity; `None` if it was built before.
     fn finish(&mut self, outcome: CallOutcome, bytes: usize) -> Option<Activity> {
         let facts = self.facts.take()?;
         let collected = self.collector.take();
@@ -192,7 +193,7 @@ impl ObservedCall for RunningActivity {
             Outcome::Completed => CallOutcome::Completed,
             Outcome::ToolError => CallOutcome::ToolError { code: None },
             Outcome::Cancelled => CallOutcome::Cancelled,
-            // Which layer denies a call depends on the transport; that it was denied does not.
+            // The layer that denies a call depends on the transport; the outcome must not.
             Outcome::Failed { code, .. } if DENIALS.contains(&code) => CallOutcome::Refused {
                 reason: reason_word(RefusalReason::Authorization).to_owned(),
             },
@@ -208,7 +209,7 @@ impl ObservedCall for RunningActivity {
 impl Drop for RunningActivity {
     fn drop(&mut self) {
         if let Some(activity) = self.finish(CallOutcome::Abandoned, 0) {
-            // Nobody waits for an answer any more, and so nobody for the record.
+            // Nobody waits for the answer any more, so nobody needs to wait for the record.
             drop(self.recorder.log.append(&activity));
             self.recorder.recent.note(activity);
         }
@@ -274,7 +275,8 @@ impl Recorder {
         }
     }
 
-    /// Records an activity; what cannot be recorded is not served, unless the settings allow it.
+    /// Records an activity. A call that cannot be recorded is not served, unless the settings allow
+    /// it.
     fn record(&self, activity: Activity) -> Recording {
         let pending = self.log.append(&activity);
         let (timeout, is_required) = (self.timeout, self.is_required);
@@ -317,7 +319,7 @@ fn open_text(text: &str) -> String {
 
 fn is_credential(text: &str) -> bool {
     let mut text = Cow::Borrowed(text);
-    // Encoded twice is still readable.
+    // A text that is encoded twice is still readable.
     for _ in 0..3 {
         if looks_like_dsn(&text) {
             return true;

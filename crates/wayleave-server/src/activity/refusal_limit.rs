@@ -1,11 +1,11 @@
-//! Limits how many refusals are recorded one by one, so that nobody fills a disk with them.
+//! Limits the number of refusals recorded one by one, so that nobody can fill a disk with them.
 
 use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-/// Refusals of one second that are recorded one by one. Further ones are counted.
+/// Maximum number of refusals recorded one by one per window. Further ones are counted.
 const MAX_REFUSALS: u64 = 1_000;
 const WINDOW: Duration = Duration::from_secs(1);
 
@@ -31,7 +31,7 @@ impl Default for RefusalLimit {
 }
 
 impl RefusalLimit {
-    /// How many were not recorded before this one; none if this one is not to be recorded either.
+    /// The number of refusals suppressed before this one; `None` if this one is suppressed too.
     pub(super) fn admit(&self) -> Option<u64> {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if window.began.elapsed() >= WINDOW {

@@ -1,4 +1,4 @@
-//! Makes a recorded read again, under the grants its caller has now.
+//! Replays a recorded read under the current grants of its caller.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use wayleave_plan::package::Package;
 
 use crate::{Deployment, packages};
 
-/// Why a call cannot be made again.
+/// Why a call cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// It is not a call of a read tool.
@@ -34,17 +34,17 @@ pub enum ReplayError {
     Ledger(#[from] LedgerError),
 }
 
-/// The result of a call made again.
+/// The result of a replay.
 #[derive(Debug)]
 pub struct ReplayReport {
-    /// Whether the answer's data are the same; none if nothing can be compared.
+    /// Whether the answer's data are the same; `None` if they cannot be compared.
     pub same: Option<bool>,
-    /// What an operator should know when reading it.
+    /// Notes for the operator.
     pub notes: Vec<String>,
 }
 
 impl Deployment {
-    /// Makes a recorded read again, and compares the answers.
+    /// Replays a recorded read, and compares the answers.
     pub async fn replay(
         &self,
         activity: &Activity,

@@ -1,11 +1,11 @@
-//! The credential of an HTTP request: RFC 6750, section 2.1 alone.
+//! The credential of an HTTP request: RFC 6750, section 2.1 only.
 
 use http::{header, request::Parts};
 
 use super::Refusal;
 
 /// Query parameters under which clients put tokens into URLs.
-const IN_ADDRESS: [&str; 6] = [
+const TOKEN_PARAMETERS: [&str; 6] = [
     "access_token",
     "token",
     "bearer",
@@ -14,10 +14,10 @@ const IN_ADDRESS: [&str; 6] = [
     "apikey",
 ];
 
-/// The token of a request; none when it carries none.
+/// The token of a request, if it carries one.
 pub(super) fn token(request: &Parts) -> Result<Option<&str>, Refusal> {
     if request.uri.query().is_some_and(names_a_token) {
-        return Err(Refusal::InAddress);
+        return Err(Refusal::TokenInUrl);
     }
     let mut given = request.headers.get_all(header::AUTHORIZATION).iter();
     let value = match (given.next(), given.next()) {
@@ -43,7 +43,7 @@ fn names_a_token(query: &str) -> bool {
         let name = pair.split('=').next().unwrap_or_default();
         name.to_ascii_lowercase()
     });
-    names.any(|name| IN_ADDRESS.contains(&name.as_str()))
+    names.any(|name| TOKEN_PARAMETERS.contains(&name.as_str()))
 }
 
 /// `b64token` of RFC 6750.
@@ -94,11 +94,11 @@ mod tests {
             check("/mcp", &[unexpanded], Err(Refusal::UnexpandedToken));
         }
         check("/mcp", &["Bearer a", "Bearer a"], Err(Refusal::Malformed));
-        check("/mcp?access_token=a", &[], Err(Refusal::InAddress));
+        check("/mcp?access_token=a", &[], Err(Refusal::TokenInUrl));
         check(
             "/mcp?x=1&Access_Token=a",
             &["Bearer a"],
-            Err(Refusal::InAddress),
+            Err(Refusal::TokenInUrl),
         );
         check("/mcp?tokens=a", &[], Ok(None));
     }

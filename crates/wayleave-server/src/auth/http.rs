@@ -15,7 +15,7 @@ use wayleave_surface::access::{SCOPE_DENIED, UNAUTHENTICATED};
 
 use super::{Credentials, Refusal, bearer, metadata::Metadata};
 
-/// Accepts requests with a valid token and, where the operator allows it, those without one.
+/// Accepts requests with a valid token and, if the operator allows it, those without one.
 pub struct HttpAuth {
     credentials: Credentials,
     metadata: Metadata,
@@ -92,7 +92,7 @@ impl Authenticate for HttpAuth {
     }
 }
 
-/// The RFC 6750 error code for a token that expired while its request ran.
+/// The RFC 6750 error code for a token that expired or was revoked while its request ran.
 fn ended(error: &RpcError) -> Option<&'static str> {
     let reason = error.data.as_ref()?.get("reason")?.as_str()?;
     matches!(reason, "revoked_token" | "expired_token").then_some("invalid_token")
@@ -117,7 +117,7 @@ fn is_forwarded(request: &Parts) -> bool {
     request.headers.keys().any(|name| is_mark(name.as_str()))
 }
 
-/// Every scope that is needed, at once: those the caller has, and those it lacks.
+/// Every required scope at once: those the caller has, and the one it lacks.
 fn needed(error: &RpcError) -> Scopes {
     let data = error.data.as_ref();
     let held = data.and_then(|data| data.get("caller_scopes")?.as_array());

@@ -1,4 +1,4 @@
-//! Access tokens of an authorization server: their holders, and the grants they open.
+//! Access tokens of an authorization server: their holders and their grants.
 
 pub(crate) mod fetch;
 #[cfg(test)]
@@ -32,9 +32,9 @@ use self::{
 use super::Refusal;
 use crate::packages;
 
-/// Largest number of verified tokens in the cache.
+/// Maximum number of verified tokens in the cache.
 const MAX_CACHED: usize = 1024;
-/// How long a verified token is cached. Its signing key may have been withdrawn since.
+/// Lifetime of a verified token in the cache: its signing key may be withdrawn meanwhile.
 const CACHE_MILLIS: Millis = 60_000;
 
 /// Whether a text has the shape of a signed JWT.
@@ -53,7 +53,7 @@ struct CachedJwt {
     at: Millis,
 }
 
-/// What a verified access token gives access to. Never holds the token itself.
+/// The access of a verified token. Never contains the token itself.
 #[derive(Debug)]
 pub(super) struct JwtAccess {
     /// Identifies this token.
@@ -85,7 +85,7 @@ impl Jwt {
         }
     }
 
-    /// Verifies `token` at `now`, or takes the cached result.
+    /// Verifies `token` at `now`, or returns the cached result.
     pub(super) async fn access(&self, token: &str, now: Millis) -> Result<Arc<JwtAccess>, Refusal> {
         let hash = Digest::from_bytes(token.as_bytes());
         if let Some(access) = self.cached(&hash, now) {
@@ -151,8 +151,8 @@ impl JwtAccess {
     fn new(hash: &Digest, verified: VerifiedClaims, rule: &PackageRule, issuer: &str) -> Self {
         let holder = [issuer, verified.subject.as_str()].join("\0");
         let holder = Digest::from_bytes(holder.as_bytes());
-        // Claims that change with each renewal concern the token; what its holder may read does not
-        // depend on them.
+        // Claims that change with each renewal concern the token; the holder's rights do not depend
+        // on them.
         let about_the_holder = |(name, _): &(String, Value)| !is_of_the_token(name);
         let scalar = |(name, value): (String, Value)| Some((name, Claim::of_json(&value)?));
         let claims = verified.claims.into_iter().filter(about_the_holder);
@@ -185,7 +185,7 @@ impl JwtAccess {
         self.expires <= now
     }
 
-    /// Its package, and when that ends. The same as before while nothing changed.
+    /// Its package, and when that ends. Returns the same package while nothing has changed.
     pub(super) fn package(&self, state: &Arc<State>, now: Millis) -> (Arc<Package>, Millis) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = &*last {

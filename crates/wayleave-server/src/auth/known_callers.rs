@@ -1,4 +1,4 @@
-//! Known callers by credential: a caller stays the same as long as its access does.
+//! Known callers by credential: a caller stays the same as long as its access stays the same.
 
 use std::{
     collections::HashMap,
@@ -19,11 +19,11 @@ use wayleave_project::{Settings, settings::Limits};
 use super::{jwt::JwtAccess, limits::Budgets};
 use crate::active_settings::ActiveSettings;
 
-/// Ended callers of our own tokens are removed once there are this many. There are never more than
-/// tokens issued.
+/// Number of callers of our own tokens above which ended ones are removed. There are never more
+/// callers than issued tokens.
 const TOKENS_BEFORE_CLEANUP: usize = 4096;
-/// Largest number of an issuer's access tokens known at once. Beyond it, the least recently used
-/// one is ended.
+/// Maximum number of known access tokens of an issuer. Beyond it, the least recently used one is
+/// ended.
 const MAX_JWTS: usize = 4096;
 
 /// Identifies a credential without holding its secret.
@@ -46,11 +46,11 @@ impl CredentialKey {
 
 /// The access of a credential in one snapshot of the ledger.
 pub(super) struct ResolvedAccess {
-    /// What the caller may do.
+    /// The access itself.
     pub(super) access: Access,
     /// The settings it was resolved under.
     pub(super) settings: Arc<Settings>,
-    /// When that ends.
+    /// When the access ends.
     pub(super) ends: Option<Millis>,
     /// When it was resolved.
     pub(super) now: Millis,
@@ -59,14 +59,14 @@ pub(super) struct ResolvedAccess {
 }
 
 /// The access was resolved in a snapshot of the ledger older than the last sweep, or under settings
-/// that are not in force any more, and must not be used.
+/// that are no longer in force, and must not be used.
 #[derive(Debug)]
 pub(super) struct StaleState;
 
 /// All callers that may still have open streams or requests.
 ///
-/// No caller is admitted by an older snapshot than that of the last sweep: a caller that the sweep
-/// ended does not begin again.
+/// No caller is admitted by a snapshot older than that of the last sweep, so that a caller ended by
+/// the sweep does not come back.
 pub(super) struct KnownCallers {
     tables: Mutex<CallerTables>,
     max_jwts: usize,
@@ -94,7 +94,7 @@ struct KnownCaller {
     revoked: Revocation,
 }
 
-/// The error for a running request whose credential is still valid, but with another access.
+/// The error for a running request whose credential is still valid, but has another access now.
 fn superseded() -> RpcError {
     let why = "what this token may do changed while the request was under way; send it again";
     RpcError::new(RpcError::UNAUTHENTICATED, why)
@@ -102,7 +102,7 @@ fn superseded() -> RpcError {
 }
 
 impl KnownCallers {
-    /// None yet; callers are admitted under these settings.
+    /// An empty table; callers are admitted under these settings.
     pub(super) fn new(settings: Arc<ActiveSettings>) -> Self {
         Self {
             tables: Mutex::default(),
@@ -123,7 +123,8 @@ impl KnownCallers {
         budgets: &Budgets,
     ) -> Result<Arc<Caller>, StaleState> {
         let mut tables = self.locked();
-        // Compared under the lock, so that no caller of older settings replaces one of newer.
+        // Compare under the lock, so that no caller of older settings replaces one of newer
+        // settings.
         if resolved.revision < tables.swept
             || !Arc::ptr_eq(&resolved.settings, &self.settings.now())
         {
@@ -138,7 +139,8 @@ impl KnownCallers {
                 if before.limits == resolved.settings.limits {
                     return Ok(Arc::clone(&before.caller));
                 }
-                // The same rights with other limits: requests under way go on, and end with the others.
+                // The same rights with other limits: running requests continue, under the same
+                // revocation.
                 let revoked = before.revoked.clone();
                 *before = KnownCaller::new(credential, resolved, last_used, budgets, revoked);
                 return Ok(Arc::clone(&before.caller));
@@ -166,8 +168,8 @@ impl KnownCallers {
         known.map(|one| one.credential.clone()).collect()
     }
 
-    /// Credentials whose access has ended by the clock. Their streams also end by a timer; but a
-    /// clock that was set, or a machine that slept, is ahead of that timer.
+    /// Credentials whose access has ended by the clock. Their streams also end by a timer, but the
+    /// clock is ahead of it after it was set or the machine slept.
     pub(super) fn expired(&self, now: Millis) -> Vec<CredentialKey> {
         let tables = self.locked();
         let known = tables.tokens.values().chain(tables.jwts.values());
@@ -201,7 +203,7 @@ fn remove_ended(known: &mut HashMap<String, KnownCaller>, many: usize) {
     }
 }
 
-/// Makes room for one more: removes ended callers first, then the least recently used.
+/// Makes room for one more caller: removes ended ones first, then the least recently used.
 fn make_room(known: &mut HashMap<String, KnownCaller>, max: usize) {
     remove_ended(known, max);
     while known.len() >= max {
@@ -263,7 +265,7 @@ fn same_package(ours: &Arc<Package>, theirs: &Arc<Package>) -> bool {
     Arc::ptr_eq(ours, theirs) || ours == theirs
 }
 
-/// A name for the lists this caller sees, which its scopes and its grants decide.
+/// The name of the lists this caller sees, made of its scopes, its grants and its number of tools.
 fn view(access: &Access) -> String {
     let scopes: Vec<_> = access.scopes.iter().map(Scope::as_str).collect();
     let grants = match &access.package.grants {

@@ -9,7 +9,7 @@ use wayleave_mcp::{Allowance, Budget};
 
 use wayleave_project::settings::Limits;
 
-/// Unused budgets are removed once there are this many.
+/// Number of budgets above which unused ones are removed.
 const BUDGETS_BEFORE_CLEANUP: usize = 4096;
 
 /// The budgets of all subjects.
@@ -18,7 +18,7 @@ pub(super) struct Budgets {
     by_subject: Mutex<HashMap<Arc<str>, SubjectBudget>>,
 }
 
-/// A budget, and the allowance that it was made for.
+/// A budget, and its allowance.
 struct SubjectBudget {
     allowance: Allowance,
     budget: Arc<Budget>,
@@ -31,7 +31,7 @@ impl SubjectBudget {
     }
 }
 
-/// What the settings allow one subject.
+/// The allowance of one subject under the settings.
 fn allowance(limits: Limits) -> Allowance {
     let whole = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     Allowance {
@@ -43,7 +43,7 @@ fn allowance(limits: Limits) -> Allowance {
 }
 
 impl Budgets {
-    /// The budget of a subject under these limits, in its current state; a new one where the limits
+    /// The budget of a subject under these limits, in its current state; a new one if the limits
     /// have changed.
     pub(super) fn budget(&self, subject: &Arc<str>, limits: Limits) -> Arc<Budget> {
         let allowed = allowance(limits);

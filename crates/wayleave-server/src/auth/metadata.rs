@@ -1,4 +1,4 @@
-//! Where to get a credential: RFC 9728 metadata, and the challenges that point to it.
+//! How clients find a credential: RFC 9728 metadata, and the challenges that point to it.
 
 use bytes::Bytes;
 use http::{header, request::Parts};
@@ -12,7 +12,7 @@ const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 /// The public description of this server for clients without a credential.
 pub(super) struct Metadata {
     name: String,
-    /// Everything before the path, when the settings name the URL that clients use.
+    /// The origin of the URL that clients use, if the settings name one.
     origin: Option<String>,
     scheme: &'static str,
     path: String,
@@ -56,7 +56,7 @@ impl Metadata {
         Some(document.to_string().into())
     }
 
-    /// A `WWW-Authenticate` header.
+    /// The value of a `WWW-Authenticate` header.
     pub(super) fn challenge(
         &self,
         request: &Parts,
@@ -76,7 +76,7 @@ impl Metadata {
         format!("Bearer {}", parts.join(", "))
     }
 
-    /// The origin clients use: the configured one, or the one of this request. Its host was checked
+    /// The origin clients use: the configured one, or that of this request, whose host was checked
     /// before.
     fn origin_of(&self, request: &Parts) -> String {
         if let Some(origin) = &self.origin {

@@ -1,4 +1,4 @@
-//! Why a client is not admitted, in the terms of each transport.
+//! Refusals of clients, in the terms of each transport.
 
 use http::StatusCode;
 use serde_json::json;
@@ -12,7 +12,7 @@ pub enum Refusal {
     /// The request carries no credential.
     Missing,
     /// A credential is in the URL, where it is logged and cached; it was not read.
-    InAddress,
+    TokenInUrl,
     /// The credential is malformed.
     Malformed,
     /// The credential is empty or blank, for instance from an unset variable.
@@ -40,7 +40,7 @@ impl Refusal {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Missing => "missing_token",
-            Self::InAddress => "token_in_address",
+            Self::TokenInUrl => "token_in_address",
             Self::Malformed | Self::EmptyToken | Self::UnexpandedToken => "malformed_token",
             Self::Invalid => "invalid_token",
             Self::Expired => "expired_token",
@@ -57,7 +57,9 @@ impl Refusal {
     pub const fn message(self) -> &'static str {
         match self {
             Self::Missing => "authentication required: no bearer token",
-            Self::InAddress => "authentication failed: a token belongs in the Authorization header",
+            Self::TokenInUrl => {
+                "authentication failed: a token belongs in the Authorization header"
+            }
             Self::Malformed => "authentication failed: not a bearer token",
             Self::EmptyToken => "authentication failed: the token is empty",
             Self::UnexpandedToken => {
@@ -78,8 +80,8 @@ impl Refusal {
         }
     }
 
-    /// Refuses a text that is no token. If it is empty or unexpanded, the refusal says so: the
-    /// variable is not set where the client or the server was started.
+    /// The refusal of a text that is no token. Tells an empty or unexpanded one apart: its variable
+    /// is not set where the client or the server was started.
     pub(super) fn from_malformed(text: &str) -> Self {
         let text = text.trim();
         if text.is_empty() {
@@ -91,7 +93,7 @@ impl Refusal {
         }
     }
 
-    /// What to do about it, where the reason alone does not say. Never contains the credential.
+    /// What to do about it, if the reason does not say so. Never contains the credential.
     pub const fn hint(self) -> Option<&'static str> {
         match self {
             Self::EmptyToken => Some(
@@ -121,11 +123,11 @@ impl Refusal {
         }
     }
 
-    /// The error code of RFC 6750. A request without a credential gets none, and a client that
-    /// could not bring a better one is not challenged.
+    /// The error code of RFC 6750. `None` for a request without a credential, and for refusals that
+    /// are not sent as a challenge.
     pub(super) const fn oauth_error(self) -> Option<&'static str> {
         match self {
-            Self::InAddress | Self::Conflicting => Some("invalid_request"),
+            Self::TokenInUrl | Self::Conflicting => Some("invalid_request"),
             Self::Malformed
             | Self::EmptyToken
             | Self::UnexpandedToken

@@ -1,7 +1,7 @@
 //! Authentication of the client at the other end of standard input and output.
 //!
-//! Its token is in our environment, or in its `initialize`. A client without a token reads local
-//! data, unless a token is required. A variable that is set but empty is a wrong token, not none.
+//! Its token is in our environment, or in its `initialize`. A client without a token has local
+//! access, unless a token is required. A variable that is set but empty is a wrong token, not none.
 //! An owner's or a control token is never used, not even to check whether it is valid.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -21,7 +21,7 @@ const TOKEN: &str = "WAYLEAVE_TOKEN";
 /// The variable that may name a file with the token instead, for clients that pass on only the
 /// variables written into their settings.
 const TOKEN_FILE: &str = "WAYLEAVE_TOKEN_FILE";
-/// Variables whose mere presence means that an owner's credential is within an agent's reach.
+/// Variables whose mere presence puts an owner's or a control credential within an agent's reach.
 const NON_AGENT_VARIABLES: [(&str, TokenKind); 2] = [
     ("WAYLEAVE_OWNER_TOKEN", TokenKind::Owner),
     ("WAYLEAVE_CONTROL_TOKEN", TokenKind::Control),
@@ -29,19 +29,19 @@ const NON_AGENT_VARIABLES: [(&str, TokenKind); 2] = [
 
 /// The token a process was given for its client, if any. Never printed.
 #[derive(Clone)]
-pub struct GivenToken(TokenState);
+pub struct ProcessToken(TokenState);
 
-impl std::fmt::Debug for GivenToken {
+impl std::fmt::Debug for ProcessToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.0 {
-            TokenState::None => "GivenToken(none)",
-            TokenState::Token(_) => "GivenToken(…)",
-            TokenState::Refused(_) => "GivenToken(refused)",
+            TokenState::None => "ProcessToken(none)",
+            TokenState::Token(_) => "ProcessToken(…)",
+            TokenState::Refused(_) => "ProcessToken(refused)",
         })
     }
 }
 
-/// A credential that is not an agent's, and where it was found.
+/// A credential that is not an agent's, and its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{place} holds {article} {kind} credential, which agents are never served with; use a client token"
@@ -63,7 +63,7 @@ impl NonAgentToken {
     }
 }
 
-impl GivenToken {
+impl ProcessToken {
     /// Reads the environment. Refuses when any variable holds an owner's or a control token, or
     /// when a variable for such a token is set, even to an empty value.
     pub fn read(environment: &Environment) -> Result<Self, NonAgentToken> {
@@ -75,7 +75,7 @@ impl GivenToken {
         if let Some((variable, kind)) = owners_variable(environment) {
             return Err(NonAgentToken::at(shown(&variable), kind));
         }
-        // A token that is not text, or in a file that cannot be read, is a wrong one, not none.
+        // A token that is not text, or whose file cannot be read, is a wrong token, not none.
         let text = |variable| environment.get(variable).ok_or(Refusal::Malformed);
         let (place, token) = if environment.is_set(TOKEN) {
             ("`WAYLEAVE_TOKEN`", text(TOKEN))
@@ -96,7 +96,7 @@ impl GivenToken {
         }))
     }
 
-    /// Refuses a client without a token, which would otherwise be local.
+    /// Refuses a client without a token, which would otherwise get local access.
     #[must_use]
     pub fn required(self) -> Self {
         match self.0 {
@@ -128,14 +128,14 @@ fn in_file(path: &str) -> Result<String, Refusal> {
     }
 }
 
-/// The token of the client, as far as it is known.
+/// The state of the client's token.
 #[derive(Clone)]
 enum TokenState {
     /// No token: the client is local.
     None,
     /// This token.
     Token(Arc<str>),
-    /// A refused token; the client is refused until it brings a valid one.
+    /// A refused token; the client is refused until it presents a valid one.
     Refused(Refusal),
 }
 
@@ -150,8 +150,8 @@ pub struct StdioAuth {
 }
 
 impl StdioAuth {
-    /// Authenticates the client whose token was `given`; without one it is `local`.
-    pub fn new(credentials: Credentials, given: GivenToken, local: Caller) -> Self {
+    /// Authenticates the client with the token `given`; without one it is the caller `local`.
+    pub fn new(credentials: Credentials, given: ProcessToken, local: Caller) -> Self {
         let given = given.0;
         Self {
             credentials,

@@ -1,4 +1,5 @@
-//! What the console does through a deployment: compare, connect, and read where a person asked.
+//! The effects of the console, through a deployment: compare, connect, and read at a person's
+//! request.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -23,14 +24,14 @@ use wayleave_surface::{ReadLimits, ReadService, Reply};
 
 use crate::{deployment::ServingContext, packages};
 
-/// Calls that are read to tell what was used lately.
+/// Maximum number of calls read to find recent use.
 const MAX_RECENT_CALLS: usize = 20_000;
-/// How far back something counts as used lately.
+/// How far back use counts as recent, in milliseconds.
 const RECENT_MS: u64 = 24 * 3_600_000;
-/// Calls that are counted as news.
+/// Maximum number of new calls counted.
 const MAX_NEWS: usize = 1000;
 
-/// Rows shown before a person decides.
+/// Number of sample rows shown before a person decides.
 const SAMPLE_ROWS: u32 = 5;
 
 pub(super) struct DeploymentBackend {
@@ -40,7 +41,7 @@ pub(super) struct DeploymentBackend {
 }
 
 impl DeploymentBackend {
-    /// Reads the record of calls, off the threads that serve.
+    /// Reads the record of calls, off the threads that serve requests.
     async fn read_calls<T: Send + 'static>(
         &self,
         read: impl FnOnce(&ActivityReader) -> Result<T, ReadError> + Send + 'static,
@@ -54,8 +55,8 @@ impl DeploymentBackend {
         }
     }
 
-    /// A service over this one mapping. The act it is read under exists in memory alone: it is
-    /// recorded nowhere, serves no agent, and ends with the look.
+    /// A read service over this one mapping. Its ratification exists only in memory: it is never
+    /// recorded, serves no agent, and ends with the preview.
     fn preview(&self, proposed: &Proposed) -> Result<ReadService, Explanation> {
         let act = Ratification {
             dataset: proposed.mapping().dataset.name.value.clone(),

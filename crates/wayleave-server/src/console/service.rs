@@ -1,4 +1,4 @@
-//! The console over HTTP: bounded bodies, and a stream of news.
+//! The console over HTTP: bounded bodies, and an event stream.
 
 use std::{convert::Infallible, fmt::Write as _, sync::Arc, time::Duration};
 
@@ -13,11 +13,11 @@ use wayleave_activity::LogStamp;
 use wayleave_console::Console;
 use wayleave_mcp::http::{Connection, HttpService};
 
-/// Largest body that is read.
+/// Largest accepted body.
 const MAX_BODY_BYTES: usize = 64 * 1024;
-/// How long a browser may take to send a form.
+/// Deadline for a browser to send a form.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often the inbox is looked at for news.
+/// Interval at which inbox and calls are checked for news.
 const NEWS_INTERVAL: Duration = Duration::from_secs(2);
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -35,7 +35,7 @@ impl ConsoleService {
         }
     }
 
-    /// What is new, whenever there is something. Text only: the page decides how to show it.
+    /// The event stream of news. Text only: the page decides how to show it.
     fn news(&self, calls_since: Option<u64>) -> Response<Body> {
         let (console, closing) = (Arc::clone(&self.console), self.closing.clone());
         let news = stream::unfold(NewsState::new(calls_since), move |mut state| {
@@ -63,10 +63,10 @@ impl ConsoleService {
     }
 }
 
-/// What a page was told.
+/// The news that a page has received.
 struct NewsState {
     waiting: Option<usize>,
-    /// When the page was made, where it shows calls.
+    /// When the page was rendered, if it shows calls.
     calls_since: Option<u64>,
     calls: usize,
     stamp: LogStamp,
@@ -82,7 +82,7 @@ impl NewsState {
         }
     }
 
-    /// Events for what is new; empty where nothing is.
+    /// The events since the last look; empty if there are none.
     async fn look(&mut self, console: &Arc<Console>) -> String {
         let mut text = String::new();
         let now = waiting(console).await;
@@ -118,7 +118,7 @@ async fn waiting(console: &Arc<Console>) -> usize {
     looked.await.unwrap_or(0)
 }
 
-/// The `calls` of an address: since when calls are counted.
+/// The query parameter `calls`: the time from which calls are counted.
 fn calls_since(query: Option<&str>) -> Option<u64> {
     query?.strip_prefix("calls=")?.parse().ok()
 }
@@ -145,7 +145,7 @@ impl HttpService for ConsoleService {
         response.map(|body| UnsyncBoxBody::new(Full::new(body)))
     }
 
-    /// Ends the streams of news, which would never end by themselves.
+    /// Ends the event streams, which would never end by themselves.
     async fn drain(&self, _: Instant) {
         self.closing.cancel();
     }

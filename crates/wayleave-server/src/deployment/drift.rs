@@ -1,9 +1,9 @@
 //! Compares the served mappings with their sources, and suspends the streams that no longer fit.
 //!
-//! Compared at start, on schedule, when a read fails in a way that a changed source would explain,
-//! when the served datasets change, and every few seconds while a stream is suspended. A source that
-//! gives no answer leaves everything as it is. Sources are asked side by side, so that a slow one
-//! does not hold up the others, and a source whose catalogue takes long is asked less often.
+//! Compares at start, on schedule, when a read fails in a way that a changed source would explain,
+//! when the served datasets change, and every few seconds while a stream is suspended. A source
+//! that does not answer changes nothing. Sources are compared concurrently, so that a slow one does
+//! not delay the others, and a source whose catalogue takes long is compared less often.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,24 +22,25 @@ use wayleave_project::suspension::{ConnectionFindings, Suspension, Suspensions};
 
 use super::serving::ServingContext;
 
-/// How often a suspended stream is compared again.
+/// Interval at which a suspended stream is compared again.
 const SUSPENDED_INTERVAL: Duration = Duration::from_secs(5);
-/// The shortest time between two comparisons of one source.
+/// Shortest pause between two comparisons of one source.
 const MIN_INTERVAL: Duration = Duration::from_millis(500);
-/// How much longer a source rests than it was compared: it is compared for a fifth of the time at most.
+/// Ratio of a source's pause to the duration of its comparison: comparing takes a fifth of the time
+/// at most.
 const COST_FACTOR: u32 = 4;
-/// How long a start waits for the first comparison.
+/// Maximum time a start waits for the first comparison.
 const START_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The sources whose reads failed in a way that a changed source would explain.
 #[derive(Default)]
-pub(crate) struct SourceDoubts {
+pub(crate) struct SuspectSources {
     sources: Mutex<BTreeSet<String>>,
     told: Notify,
 }
 
-impl SourceDoubts {
-    /// Doubts a source.
+impl SuspectSources {
+    /// Marks a source as possibly changed.
     pub(crate) fn insert(&self, source: &str) {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         if sources.insert(source.to_owned()) {
@@ -56,18 +57,18 @@ impl SourceDoubts {
 #[derive(Default)]
 struct Schedule {
     sources: BTreeMap<String, SourceSchedule>,
-    /// Being compared now.
+    /// The sources being compared now.
     running: BTreeSet<String>,
-    /// To be compared as soon as they have rested.
+    /// The sources to compare as soon as their pause is over.
     doubted: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy)]
 struct SourceSchedule {
     compared: Instant,
-    /// Not before then, whatever asks for it.
+    /// The end of its pause: it is never compared before.
     rested: Instant,
-    /// When it is compared for its own sake.
+    /// When it is compared next on schedule.
     due: Option<Instant>,
 }
 
@@ -78,7 +79,7 @@ impl Schedule {
         self.doubted.retain(|source| uses.contains_key(source));
     }
 
-    /// When a source that was compared before is compared next; `None` where nothing asks for it.
+    /// When a source that was compared before is due next; `None` if it is not scheduled.
     fn due(&self, source: &str) -> Option<Instant> {
         let known = self.sources.get(source)?;
         let doubted = self.doubted.contains(source).then_some(known.rested);
@@ -106,7 +107,7 @@ impl Schedule {
         resting.filter_map(|it| self.due(it)).min()
     }
 
-    /// Records a comparison, and when the next is due.
+    /// Records a comparison, and schedules the next.
     fn record(&mut self, source: &str, began: Instant, interval: Option<Duration>) {
         let compared = Instant::now();
         let rest = ((compared - began) * COST_FACTOR).max(MIN_INTERVAL);
@@ -119,7 +120,7 @@ impl Schedule {
         self.running.remove(source);
     }
 
-    /// Applies another interval to what was compared before.
+    /// Applies new intervals to the sources that were compared before.
     fn reschedule(&mut self, interval: impl Fn(&str) -> Option<Duration>) {
         for (source, it) in &mut self.sources {
             it.due = interval(source).map(|every| (it.compared + every).max(it.rested));
@@ -127,22 +128,22 @@ impl Schedule {
     }
 }
 
-/// What comparing a source showed.
+/// The result of comparing a source.
 struct ComparedSource {
     source: String,
     began: Instant,
     found: Vec<ConnectionFindings>,
 }
 
-/// The declaration of each source, and the mappings that use it, when they were last looked at.
+/// The declaration of each source, and the mappings that use it, at the last check.
 type KnownUses = BTreeMap<String, (Option<Source>, Vec<Digest>)>;
 
-/// What is compared in one source: mappings, each with the positions of its connections there.
+/// The uses of each source: a mapping, and the position of its connection to the source.
 type SourceUses = BTreeMap<String, Vec<(Arc<Ratified<Mapping>>, usize)>>;
 
 impl ServingContext {
-    /// Compares the served mappings with their sources until told to stop. `started` is cancelled
-    /// after the first round.
+    /// Compares the served mappings with their sources until `stop`. `started` is cancelled after
+    /// the first round.
     pub(crate) async fn watch_sources(
         self: Arc<Self>,
         started: CancellationToken,
@@ -194,7 +195,7 @@ impl ServingContext {
         }
     }
 
-    /// The sources with other mappings or another declaration than when this was last asked.
+    /// The sources whose mappings or declaration have changed since the last check.
     fn changed_sources(&self, uses: &SourceUses, known: &mut KnownUses) -> Vec<String> {
         let state = self.watch.now();
         let mut changed = Vec::new();
@@ -209,7 +210,7 @@ impl ServingContext {
         changed
     }
 
-    /// How often a source is compared; `None` for only when something asks for it.
+    /// The interval at which a source is compared; `None` if it is not scheduled.
     fn interval(&self, source: &str) -> Option<Duration> {
         let every = self.settings.now().drift.every;
         let suspended = self.suspensions.load();
@@ -239,8 +240,8 @@ impl ServingContext {
         uses
     }
 
-    /// What comparing one source shows of each connection to it. One that gives no answer shows
-    /// nothing.
+    /// Compares one source with each connection to it. A source that does not answer has no
+    /// findings.
     async fn compare_source(
         self: Arc<Self>,
         source: String,
@@ -278,7 +279,7 @@ impl ServingContext {
         }
     }
 
-    /// Suspends what no longer fits, and resumes what fits again.
+    /// Suspends the streams that no longer fit, and resumes those that fit again.
     async fn suspend(&self, found: Vec<ConnectionFindings>) {
         let mut offer = self.offer.lock().await;
         let before = self.suspensions.load_full();
@@ -291,11 +292,11 @@ impl ServingContext {
         }
         let live = self.live();
         log_changes(&before.list(&live), &next.list(&live));
-        // Nothing awaits from here on, so a stop leaves nothing half done.
+        // No await from here on, so a stop leaves nothing half done.
         self.publish(&mut offer, &live, Arc::new(next));
     }
 
-    /// The suspended streams, with what changed; for the operator.
+    /// The suspended streams, with their problems; for the operator.
     pub(crate) fn suspended(&self) -> Vec<Suspension> {
         self.suspensions.load().list(&self.live())
     }

@@ -14,24 +14,24 @@ use wayleave_project::token_rules::{self, UnknownGrant};
 use super::{DeployError, Deployment};
 use crate::{
     activity,
-    auth::{Credentials, GivenToken, HttpAuth, NonAgentToken, StdioAuth},
+    auth::{Credentials, HttpAuth, NonAgentToken, ProcessToken, StdioAuth},
     listener::{self, ListenerOptions},
     telemetry::StatusService,
 };
 
-/// Serving over stdio failed.
+/// Why serving over stdio failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The transport failed.
     #[error(transparent)]
     Stdio(#[from] StdioError),
-    /// The client showed a credential that is not an agent's.
+    /// The client presented a credential that is not an agent's.
     #[error(transparent)]
     NonAgentToken(#[from] NonAgentToken),
 }
 
 impl Deployment {
-    /// The credentials its clients may use.
+    /// The credentials that its clients may use.
     pub fn credentials(&self) -> Credentials {
         let (watch, settings) = (self.watch().clone(), Arc::clone(&self.settings));
         Credentials::following(watch, settings, Arc::new(SystemClock))
@@ -47,8 +47,8 @@ impl Deployment {
         self.bind_within(address, Limits::default()).await
     }
 
-    /// The same with other limits than the defaults. There are never more connections than the
-    /// process has file descriptors for.
+    /// The same, with the given limits. There are never more connections than the process has file
+    /// descriptors for.
     pub async fn bind_within(
         &self,
         address: SocketAddr,
@@ -78,7 +78,7 @@ impl Deployment {
             .map_err(|cause| DeployError::Bind { address, cause })
     }
 
-    /// Answers operators at the address of `telemetry.listen`, if there is one, until `stop`.
+    /// Serves the operator's endpoints at the address of `telemetry.listen`, if set, until `stop`.
     pub async fn serve_status(&self, stop: CancellationToken) -> Result<(), DeployError> {
         let settings = self.settings.now();
         let Some(address) = settings.telemetry else {
@@ -103,12 +103,12 @@ impl Deployment {
         self.settings.now().url_at(address)
     }
 
-    /// Serves the client at the other end of standard input and output, whose token was `given`,
-    /// until it goes away or `stop` is cancelled. A client that shows a non-agent credential is
-    /// disconnected.
+    /// Serves the client at the other end of standard input and output, with the token `given`,
+    /// until it disconnects or `stop` is cancelled. Disconnects a client that presents a non-agent
+    /// credential.
     pub async fn serve_stdio(
         &self,
-        given: GivenToken,
+        given: ProcessToken,
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
         activity::prepare(&self.serving.project, &self.log).await;

@@ -17,7 +17,7 @@ impl Authoring for ServingContext {
     }
 }
 
-/// A token by its label, where it is one of ours.
+/// A token by its label, if it is one of ours.
 fn proposer(state: &State, subject: &str) -> Proposer {
     let label = state.tokens().get(subject).map(|it| it.label.clone());
     let label = label.filter(|it| !it.is_empty());
@@ -28,7 +28,7 @@ fn proposer(state: &State, subject: &str) -> Proposer {
 }
 
 impl ServingContext {
-    /// Offers operations, all or none, in one commit.
+    /// Registers operations, all or none, in one commit.
     pub(super) fn register_operations(
         self: &Arc<Self>,
         operations: Vec<MetaOperation>,

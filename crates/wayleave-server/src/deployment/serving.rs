@@ -1,8 +1,8 @@
 //! The served datasets of a deployment, kept in line with the ledger.
 //!
 //! Every change takes the same path, whoever made it: the ledger's state, the datasets it makes
-//! live, one world for reads, one commit of the lists. Changes are made one at a time; readers and
-//! callers hold snapshots and never wait for one.
+//! live, one snapshot of them for reads, one commit of the lists. Changes are made one at a time;
+//! readers and callers hold snapshots and never wait for a change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,9 +32,9 @@ use wayleave_project::meta::MetaRegistry;
 use wayleave_project::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 use wayleave_project::suspension::Suspensions;
 
-/// How long to wait before a faulty dataset is loaded again.
+/// Interval at which a faulty dataset is loaded again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// How long an act waits for clients to be notified.
+/// Maximum time an act waits for clients to be notified.
 const NOTICE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The served datasets, and everything needed to change them.
@@ -53,7 +53,7 @@ pub(crate) struct ServingContext {
     pub(super) change_limit: ChangeLimit,
     /// Held while the served datasets are changed.
     pub(super) offer: Mutex<Offer>,
-    /// The authoring operations that are offered.
+    /// The registered authoring operations.
     pub(super) meta: std::sync::Mutex<MetaRegistry>,
 }
 
@@ -66,7 +66,7 @@ impl ServingContext {
     /// Applies the latest snapshot of the ledger to the served datasets.
     pub(crate) async fn sync_with_ledger(&self) {
         let mut offer = self.offer.lock().await;
-        // Read under the lock, so that no older state follows a newer one.
+        // Read under the lock, so that no older state replaces a newer one.
         let state = self.watch.now();
         let before = self.live();
         let next = before.follow(&state, self.project.governance()).await;
@@ -81,8 +81,8 @@ impl ServingContext {
         self.publish(&mut offer, &next, self.suspensions.load_full());
     }
 
-    /// Serves these datasets, without the streams that are suspended, and commits the lists. A
-    /// suspension is told only once it is in force.
+    /// Serves these datasets without the suspended streams, and commits the lists. Suspensions
+    /// become visible only once they are in force.
     pub(super) fn publish(
         &self,
         offer: &mut Offer,
@@ -93,7 +93,7 @@ impl ServingContext {
             Ok(world) => {
                 let world = world.with_suspended(Arc::new(suspensions.streams(next)));
                 let change = offer.change(&world);
-                self.service.replace_world(world);
+                self.service.replace_datasets(world);
                 self.now.store(Arc::clone(next));
                 self.suspensions.store(suspensions);
                 match change {
@@ -105,10 +105,10 @@ impl ServingContext {
         }
     }
 
-    /// Follows the ledger until told to stop.
+    /// Follows the ledger until `stop`.
     pub(crate) async fn follow(self: Arc<Self>, stop: CancellationToken) {
         let mut moved = self.watch.subscribe();
-        // A change made before this task began to listen is applied at once.
+        // Apply changes made before this task subscribed.
         moved.mark_changed();
         loop {
             let has_faults = self.live().faults().next().is_some();
@@ -121,8 +121,8 @@ impl ServingContext {
         }
     }
 
-    /// The drafts of the project. A folder that cannot be listed hides drafts only, never what is
-    /// served; the log says so.
+    /// The drafts of the project. A folder that cannot be listed is logged, and hides only drafts,
+    /// never served datasets.
     pub(super) async fn drafts(&self) -> Vec<Arc<DraftSummary>> {
         let drafts = self.drafts.list(&self.project).await;
         drafts.unwrap_or_else(|| {
@@ -157,7 +157,7 @@ impl ServingContext {
     }
 }
 
-/// Logs faults that are new, once, and faults that are gone.
+/// Logs new faults, once, and faults that are gone.
 fn log_changes(before: &ServedDatasets, next: &ServedDatasets) {
     let same = |one: &DatasetFault, other: &DatasetFault| {
         one.digest == other.digest && one.reason.to_string() == other.reason.to_string()
@@ -220,8 +220,8 @@ impl ActivationEnv for ServingContext {
     async fn apply(&self) -> Result<(), LedgerError> {
         self.watch.fresh().await?;
         self.sync_with_ledger().await;
-        // Whether this task or the one that follows the ledger committed the lists, clients are
-        // notified before the act is answered.
+        // Notify clients before the act is answered, whether this task or the one that follows the
+        // ledger committed the lists.
         self.wait_for_notices().await;
         Ok(())
     }

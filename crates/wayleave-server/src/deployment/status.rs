@@ -1,4 +1,4 @@
-//! Tells commands in other processes what this server knows of itself: suspended streams, and
+//! Publishes the status of this server to commands in other processes: suspended streams, and
 //! settings that are not in force.
 
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use wayleave_project::serving_status::{ServingStatus, StatusFile};
 
 use super::serving::ServingContext;
 
-/// Keeps the status file of this process up to date until `stop`. Without one nothing is told, and
-/// serving goes on.
+/// Keeps the status file of this process up to date until `stop`. If it cannot be created, nothing
+/// is published, and serving continues.
 pub(super) async fn tell(serving: Arc<ServingContext>, stop: CancellationToken) {
     let folder = serving.project.folder().to_owned();
     let file = match tokio::task::spawn_blocking(move || StatusFile::create(&folder)).await {

@@ -59,7 +59,7 @@ impl Datasets for ServingContext {
             let connected = activation::connect(self, name, who)
                 .await
                 .map_err(|error| refused(name, &error))?;
-            // The dataset may have failed in the moment between.
+            // The dataset may have failed meanwhile.
             if let Some(fault) = self.live().fault(name) {
                 return Err(Refused::new(Code::MappingRefused, told(&fault.reason)));
             }
@@ -98,7 +98,7 @@ impl ServingContext {
         }
     }
 
-    /// The streams of a dataset that are suspended, in any of its connections.
+    /// The streams of a dataset that are suspended in any of its connections.
     fn suspended_streams(&self, dataset: &str) -> Vec<String> {
         let all = self.suspended().into_iter();
         let own = all.filter(|it| it.dataset == dataset).map(|it| it.stream);

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use wayleave_search::Index;
 use wayleave_surface::live::SeenCounts;
-use wayleave_surface::{Extent, Searchable};
+use wayleave_surface::{Extent, IndexableStream};
 
 use wayleave_project::settings::Freshness;
 
 /// An index and when it is due.
 pub(super) struct ScheduledIndex {
-    pub(super) what: Searchable,
+    pub(super) what: IndexableStream,
     every: Freshness,
     /// When to update it next.
     pub(super) due: Instant,
@@ -23,15 +23,15 @@ pub(super) struct ScheduledIndex {
     updated: Instant,
     /// Whether its stream was suspended when it was due.
     pub(super) is_paused: bool,
-    /// How many changes the change feed had seen when this was last due for one.
+    /// The number of changes that the change feed had seen at the last check.
     seen: u64,
 }
 
-/// How soon after an update the changes that subscribers are told of are read.
-const FEED_PAUSE: Duration = Duration::from_secs(1);
+/// Delay after an update before changes seen by the change feed are read.
+const FEED_DELAY: Duration = Duration::from_secs(1);
 
 impl ScheduledIndex {
-    pub(super) fn new(what: Searchable, every: Freshness) -> Self {
+    pub(super) fn new(what: IndexableStream, every: Freshness) -> Self {
         let now = Instant::now();
         Self {
             what,
@@ -51,7 +51,7 @@ impl ScheduledIndex {
         format!("{}/{}", self.what.connection_id, self.what.stream)
     }
 
-    /// The next update: the changes where they can be followed, else everything.
+    /// The next update: only changes if they can be followed, else everything.
     pub(super) fn next(&self) -> (Extent, Option<String>) {
         let follows = self.is_served && self.rebuild > Instant::now();
         match self.bookmark.clone().filter(|_| follows) {
@@ -65,8 +65,8 @@ impl ScheduledIndex {
         if self.every == every {
             return;
         }
-        // What was due later than the new intervals allow is brought forward; the next update does
-        // the rest.
+        // Brings forward what is due later than the new intervals allow; the next update does the
+        // rest.
         let follows = self.what.is_tracked && self.bookmark.is_some();
         let rebuild = if follows {
             every.rebuild_tracked
@@ -81,18 +81,18 @@ impl ScheduledIndex {
         self.every = every;
     }
 
-    /// Brings the next update forward when the change feed has seen the stream change. Streams that
+    /// Brings the next update forward if the change feed has seen the stream change. Streams that
     /// would be read whole keep their schedule.
     pub(super) fn follow_feed(&mut self, seen: &SeenCounts) {
         let stream = (self.what.connection_id.clone(), self.what.stream.clone());
         let count = seen.get(&stream).copied().unwrap_or_default();
         if count != self.seen && self.bookmark.is_some() {
-            self.due = self.due.min(self.updated + FEED_PAUSE);
+            self.due = self.due.min(self.updated + FEED_DELAY);
         }
         self.seen = count;
     }
 
-    /// Records an index that now serves, and when it is due next.
+    /// Records an index that now serves, and schedules its next update.
     pub(super) fn record_served(&mut self, index: &Index) {
         let now = Instant::now();
         let stamp = index.stamp();

@@ -1,18 +1,18 @@
-//! Snapshots of the searched indexes: the current one, and earlier ones for a while.
+//! Snapshots of the searched indexes: the current one, and earlier ones for a limited time.
 //!
-//! Replacing an index keeps the earlier snapshot open, so that a walk through pages sees one order
-//! to its end.
+//! Replacing an index keeps the earlier snapshot open, so that a client sees one order on all pages
+//! of a search.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wayleave_search::{Index, Spec};
-use wayleave_surface::{Indexed, Indexes, Searchable};
+use wayleave_surface::{IndexableStream, Indexes, SearchIndexState};
 
-/// How long an earlier snapshot is kept open.
+/// Lifetime of an earlier snapshot.
 const SNAPSHOT_TTL: Duration = Duration::from_mins(10);
-/// Largest number of earlier snapshots: each may hold files and memory.
+/// Maximum number of earlier snapshots: each may hold files and memory.
 const MAX_SNAPSHOTS: usize = 12;
 
 /// A connection and one of its streams.
@@ -20,15 +20,17 @@ type Name = (String, String);
 
 /// The indexes that are searched together.
 #[derive(Default, Clone)]
-pub(super) struct IndexSnapshot(HashMap<Name, Indexed>);
+pub(super) struct IndexSnapshot(HashMap<Name, SearchIndexState>);
 
 impl Indexes for IndexSnapshot {
-    fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> Indexed {
+    fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> SearchIndexState {
         let name = (connection_id.to_owned(), stream.to_owned());
         match self.0.get(&name) {
-            Some(Indexed::Ready(index)) if !matches_spec(index, spec) => Indexed::Making,
+            Some(SearchIndexState::Ready(index)) if !matches_spec(index, spec) => {
+                SearchIndexState::Making
+            }
             Some(indexed) => indexed.clone(),
-            None => Indexed::Making,
+            None => SearchIndexState::Making,
         }
     }
 }
@@ -59,7 +61,7 @@ impl IndexSnapshots {
     }
 
     /// Puts an index into the current snapshot.
-    pub(super) fn put(&mut self, what: &Searchable, indexed: Indexed) {
+    pub(super) fn put(&mut self, what: &IndexableStream, indexed: SearchIndexState) {
         let name = (what.connection_id.clone(), what.stream.clone());
         if generation(self.now.0.get(&name)) != generation(Some(&indexed)) {
             self.earlier.push_front((Instant::now(), self.now()));
@@ -70,7 +72,7 @@ impl IndexSnapshots {
         Arc::make_mut(&mut self.now).0.insert(name, indexed);
     }
 
-    /// Drops all others, also from earlier snapshots.
+    /// Drops all other indexes, also from earlier snapshots.
     pub(super) fn keep_only(&mut self, scheduled: &[Name]) {
         let earlier = self.earlier.iter_mut().map(|(_, snapshot)| snapshot);
         for snapshot in std::iter::once(&mut self.now).chain(earlier) {
@@ -84,9 +86,9 @@ impl IndexSnapshots {
 }
 
 /// The generation that determines the order of hits.
-fn generation(indexed: Option<&Indexed>) -> Option<u64> {
+fn generation(indexed: Option<&SearchIndexState>) -> Option<u64> {
     match indexed {
-        Some(Indexed::Ready(index)) => Some(index.generation()),
-        Some(Indexed::Making | Indexed::Failed) | None => None,
+        Some(SearchIndexState::Ready(index)) => Some(index.generation()),
+        Some(SearchIndexState::Making | SearchIndexState::Failed) | None => None,
     }
 }

@@ -20,10 +20,10 @@ use wayleave_mcp::RequestFacts;
 pub(super) const BUCKETS: [f64; 15] = [
     0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0,
 ];
-/// Series beyond this are counted as one: names come from callers.
+/// Maximum number of series; further ones are counted as one, because names come from callers.
 const MAX_SERIES: usize = 500;
 
-/// What calls are counted by.
+/// The labels of a series.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SeriesKey {
     pub(super) method: String,
@@ -31,7 +31,7 @@ pub(super) struct SeriesKey {
     pub(super) outcome: String,
 }
 
-/// Durations of the calls of one series.
+/// Totals and durations of the calls of one series.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Series {
     pub(super) count: u64,
@@ -86,7 +86,7 @@ impl CallMetrics {
         }))
     }
 
-    /// Whether the phases of calls are wanted.
+    /// Whether the phases of calls are measured.
     pub(crate) fn is_timed(&self) -> bool {
         self.0.as_ref().is_some_and(|it| it.exporter.is_some())
     }
@@ -128,7 +128,7 @@ impl CallMetrics {
         lock(&measurements.running).remove(&activity.id);
         measurements.count(activity);
         if let Some(exporter) = &measurements.exporter {
-            // A collector that is too slow loses spans; calls do not wait for it.
+            // A collector that is too slow loses calls; calls do not wait for it.
             let _ = exporter.try_send(EndedCall {
                 activity: activity.clone(),
                 arrived,
@@ -147,7 +147,7 @@ impl CallMetrics {
             .collect()
     }
 
-    /// The calls that are running.
+    /// The running calls, as JSON.
     pub(crate) fn running(&self) -> Value {
         let running = self.0.as_ref().map(|it| lock(&it.running));
         let calls = running.iter().flat_map(|running| running.iter());
@@ -163,7 +163,7 @@ impl CallMetrics {
         json!({ "calls": calls })
     }
 
-    /// The page for Prometheus.
+    /// The metrics in the text format of Prometheus.
     pub(crate) fn page(&self) -> String {
         const NAME: &str = "mcp_server_operation_duration_seconds";
         let mut page = format!("# TYPE {NAME} histogram\n# UNIT {NAME} seconds\n");

@@ -18,15 +18,15 @@ use crate::auth::jwt::fetch::Fetcher;
 
 /// The variable that names the collector.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-/// Spans that may wait for the collector.
+/// Maximum number of ended calls that wait for the collector.
 const MAX_WAITING_CALLS: usize = 4_096;
-/// Calls in one request.
+/// Maximum number of calls in one request.
 const MAX_BATCH: usize = 256;
 const TRACE_INTERVAL: Duration = Duration::from_millis(500);
-/// Metrics are sent every so many times that traces are.
+/// Metrics are sent once per this number of trace intervals.
 const METRIC_TICKS: u32 = 20;
 
-/// The collector an operator named, if any.
+/// The endpoint of the configured collector, if any.
 pub(crate) fn endpoint(environment: &Environment) -> Option<Url> {
     let named = environment
         .get(ENDPOINT)
@@ -49,7 +49,7 @@ pub(crate) struct OtlpExporter {
 }
 
 impl OtlpExporter {
-    /// An exporter, and the end that calls are given to.
+    /// An exporter, and the sender for ended calls.
     pub(crate) fn new(endpoint: Url) -> (Self, mpsc::Sender<EndedCall>) {
         let (sender, calls) = mpsc::channel(MAX_WAITING_CALLS);
         let exporter = Self {
@@ -61,7 +61,7 @@ impl OtlpExporter {
         (exporter, sender)
     }
 
-    /// Exports until told to stop, and then what is left.
+    /// Exports until `stop`, then exports the rest.
     pub(crate) async fn run(mut self, metrics: Arc<CallMetrics>, stop: CancellationToken) {
         let mut due = interval(TRACE_INTERVAL);
         let began = SystemTime::now();
@@ -143,7 +143,7 @@ fn hex(bytes: &[u8]) -> String {
     hex
 }
 
-/// The time of an instant, in nanoseconds, as OTLP writes it.
+/// The time of an instant in nanoseconds, in the form of OTLP.
 fn nanos(at: Instant) -> String {
     let ago = Instant::now().saturating_duration_since(at);
     unix_nanos(SystemTime::now() - ago)
@@ -199,8 +199,8 @@ fn call_spans(call: &EndedCall) -> Vec<Value> {
 
 type Phase<'c> = (&'static str, Option<&'c str>, Instant, Instant);
 
-/// Gate, plan, store and write-out. Planning ends where the first store is asked, and writing out
-/// begins where the last has answered.
+/// The phases gate, plan, store and write-out. Planning ends when the first store is asked, and
+/// write-out begins when the last has answered.
 fn phases(call: &EndedCall) -> Vec<Phase<'_>> {
     let mut phases = vec![("gate", None, call.arrived, call.began)];
     let first = call.spans.iter().map(|span| span.began).min();

@@ -1,4 +1,4 @@
-//! The operator's own listener: `/metrics`, `/healthz`, `/readyz`, and the running calls.
+//! The operator's own listener: `/metrics`, `/healthz`, `/readyz`, and `/calls` for running calls.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use wayleave_mcp::http::{Connection, Guests, HttpService};
 
 use super::metrics::CallMetrics;
 
-/// Answers operators and their programs. It has no data and takes no credential: whoever reaches
-/// the address may ask, so the address is one of this machine unless the settings say otherwise.
+/// Answers operators and their programs. Serves no data and requires no credential: anyone who can
+/// reach the address may ask, so it should be an address of this machine.
 pub(crate) struct StatusService {
     pub(crate) metrics: Arc<CallMetrics>,
     pub(crate) log: ActivityLog,
     pub(crate) is_required: bool,
-    /// The hosts it answers to; any, where it listens on every address.
+    /// The accepted hosts; `None` for any, if it listens on every address.
     pub(crate) guests: Option<Guests>,
 }
 

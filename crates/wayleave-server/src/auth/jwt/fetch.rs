@@ -15,7 +15,7 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
-/// Total time a fetch may take.
+/// Deadline of a whole fetch.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest document in bytes.
 const MAX_DOCUMENT_BYTES: usize = 256 * 1024;

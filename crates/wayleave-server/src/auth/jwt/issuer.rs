@@ -1,7 +1,7 @@
-//! The keys of an issuer, fetched when needed and cached for a while.
+//! The keys of an issuer, fetched when needed, and cached.
 //!
-//! No request waits for keys that are still valid: they are renewed in the background. Only a
-//! request that needs an unknown key waits, with all others like it, for one answer of the issuer.
+//! No request waits for keys that are still valid: they are renewed in the background. Only
+//! requests that need an unknown key wait, all of them for one answer of the issuer.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -24,7 +24,7 @@ use super::{
     keys::Keys,
 };
 
-/// How long keys are valid, and how often their issuer is asked.
+/// Validity of cached keys, and intervals and deadline of their fetches.
 #[derive(Debug, Clone, Copy)]
 struct KeyTiming {
     /// Keys younger than this are not fetched again, unless one is missing.
@@ -33,7 +33,7 @@ struct KeyTiming {
     stale: Duration,
     /// Shortest interval between two fetches, however many tokens name unknown keys.
     seldom: Duration,
-    /// Total time an answer may take.
+    /// Deadline of a renewal, with all its fetches.
     patience: Duration,
 }
 
@@ -82,20 +82,20 @@ struct Shared {
 struct CachedKeys {
     keys: Arc<Keys>,
     since: Instant,
-    /// The same by the wall clock, which goes on while the machine sleeps.
+    /// The same by the wall clock, which keeps running while the machine sleeps.
     fetched_at: Millis,
 }
 
 impl CachedKeys {
-    /// Their age, by whichever clock says more.
+    /// Their age: the greater of those by the two clocks.
     fn age(&self, clock: &dyn Clock) -> Duration {
-        // A clock that was set back gives no age.
+        // The wall clock may have been set back.
         let told = u64::try_from(clock.now().saturating_sub(self.fetched_at)).unwrap_or(0);
         self.since.elapsed().max(Duration::from_millis(told))
     }
 }
 
-/// The outcome of a fetch; none while it runs.
+/// The outcome of a fetch; `None` while it runs.
 type Outcome = Option<Result<(), Arc<KeysError>>>;
 
 #[derive(Default)]
@@ -133,9 +133,9 @@ impl IssuerKeys {
         &self.shared.issuer
     }
 
-    /// The keys, including the one called `wanted` if the issuer has it.
+    /// The keys, including the one with the id `wanted` if the issuer has it.
     pub(crate) async fn with(&self, wanted: Option<&str>) -> Result<Arc<Keys>, Arc<KeysError>> {
-        if let Some(held) = self.shared.believed() {
+        if let Some(held) = self.shared.valid_keys() {
             let fresh = held.age(&*self.shared.clock) < self.shared.timing.fresh;
             if wanted.is_none_or(|id| held.keys.knows(id)) {
                 if !fresh {
@@ -148,8 +148,8 @@ impl IssuerKeys {
             Some(outcome) => settled(outcome).await,
             None => Err(Arc::new(KeysError::Recently)),
         };
-        // Another request may have fetched them meanwhile, and old ones are better than none.
-        match self.shared.believed() {
+        // Another request may have fetched them meanwhile, and older keys are better than none.
+        match self.shared.valid_keys() {
             Some(held) => Ok(Arc::clone(&held.keys)),
             None => Err(asked.err().unwrap_or_else(|| Arc::new(KeysError::Slow))),
         }
@@ -161,7 +161,7 @@ impl IssuerKeys {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a fetch, or joins the running one. None if the last was a moment ago.
+    /// Starts a fetch, or joins the running one. `None` if the last one began too recently.
     fn ask(&self) -> Option<watch::Receiver<Outcome>> {
         let mut fetch_state = self.fetch_state();
         if let Some((outcome, _)) = &fetch_state.under_way
@@ -196,7 +196,7 @@ async fn settled(mut outcome: watch::Receiver<Outcome>) -> Result<(), Arc<KeysEr
 
 impl Shared {
     /// The cached keys, if they are not too old.
-    fn believed(&self) -> Option<Arc<CachedKeys>> {
+    fn valid_keys(&self) -> Option<Arc<CachedKeys>> {
         let held = self.held.load_full()?;
         (held.age(&*self.clock) < self.timing.stale).then_some(held)
     }
@@ -245,7 +245,7 @@ impl Shared {
         let mut url = Url::parse(base).map_err(|_| KeysError::Recently)?;
         let path = url.path().trim_end_matches('/').to_owned();
         url.set_path(&format!("/.well-known/oauth-authorization-server{path}"));
-        // The first address is the one that most issuers have, so its failure is told.
+        // Most issuers have the first address, so its failure is the one to report.
         self.key_set_of(url).await.map_err(|_| missing)
     }
 

@@ -9,9 +9,9 @@ use wayleave_ledger::SystemClock;
 
 use super::*;
 
-/// Far less than the fetch timeout, and far more than a request that does not wait takes.
+/// Far less than the fetch timeout, and far more than the time of a request that does not wait.
 const AT_ONCE: Duration = Duration::from_secs(2);
-/// Long enough that only a lost answer takes this long.
+/// Deadline that only a lost answer exceeds.
 const LOST: Duration = Duration::from_secs(20);
 
 /// A clock that runs ahead by this many milliseconds.
@@ -39,7 +39,7 @@ fn keys_by(server: &AuthorizationServer, timing: KeyTiming, clock: Arc<dyn Clock
     IssuerKeys::with_times(issuer, timing, clock)
 }
 
-/// Timing that lets the issuer be asked at any time.
+/// Timing that allows a fetch at any time.
 fn often() -> KeyTiming {
     KeyTiming {
         seldom: Duration::ZERO,
@@ -47,7 +47,7 @@ fn often() -> KeyTiming {
     }
 }
 
-/// Timing by which keys are due for renewal at once.
+/// Timing under which keys are due for renewal at once.
 fn ageing() -> KeyTiming {
     KeyTiming {
         fresh: Duration::ZERO,
@@ -208,13 +208,13 @@ async fn keys_of_an_issuer_that_is_away_are_believed_for_an_hour_by_the_clock_to
     assert!(keys.with(Some("one")).await.is_ok());
     server.publish(None);
     let minute: Millis = 60_000;
-    for (ahead, believed) in [
+    for (ahead, valid_keys) in [
         (59, true),
         (61, false),
         (-1_000, true),
         (463 * 24 * 60, false),
     ] {
         clock.0.store(ahead * minute, Ordering::SeqCst);
-        assert_eq!(keys.with(Some("one")).await.is_ok(), believed, "{ahead}");
+        assert_eq!(keys.with(Some("one")).await.is_ok(), valid_keys, "{ahead}");
     }
 }

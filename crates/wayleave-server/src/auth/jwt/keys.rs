@@ -11,10 +11,10 @@ use serde::Deserialize;
 
 use wayleave_project::settings::Algorithm;
 
-/// Largest number of keys of one issuer.
+/// Maximum number of keys of one issuer.
 const MAX_KEYS: usize = 64;
 
-/// All keys of an issuer that can sign.
+/// The signing keys of an issuer.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Keys(Vec<Key>);
 
@@ -55,14 +55,14 @@ struct Jwk {
 }
 
 impl Keys {
-    /// Parses a key set. Keys of unsupported kinds are skipped; none if the document is no key set.
+    /// Parses a key set. Skips keys of unsupported kinds. `None` if the document is no key set.
     pub(crate) fn read(document: &[u8]) -> Option<Self> {
         let document: Document = serde_json::from_slice(document).ok()?;
         let keys = document.keys.into_iter().take(MAX_KEYS);
         Some(Self(keys.filter_map(Key::read).collect()))
     }
 
-    /// The key a token names. A token that names none is accepted only if a single key fits.
+    /// The key with the id a token names; for a token that names none, the only key that fits.
     pub(crate) fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<&Key> {
         let mut fitting = self.0.iter().filter(|key| key.fits(algorithm));
         match id {

@@ -1,7 +1,7 @@
 //! Verifies that an access token is from its issuer, for us, and still valid: RFC 9068 on RFC 7515.
 //!
-//! Written over `ring` alone. A token must pass every rule; no option skips one. There is no clock
-//! and no network: keys and the time are given.
+//! Uses only `ring`. A token must pass every rule; no option skips one. Knows no clock and no
+//! network: keys and time are arguments.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
@@ -12,10 +12,10 @@ use super::keys::Keys;
 
 /// Tolerated difference between the clocks of two machines, in seconds.
 pub(crate) const LEEWAY: i64 = 60;
-/// Longest token in bytes.
+/// Longest accepted token.
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
-/// Why a token is not accepted. For the operator's log; its sender is told less.
+/// Why a token is not accepted. For the operator's log only: the client gets a coarser reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidToken {
     #[error("not a signed JWT")]
@@ -44,7 +44,7 @@ pub(crate) enum InvalidToken {
     Expired,
 }
 
-/// The claims of a token that passed.
+/// The claims of a verified token.
 #[derive(Debug, PartialEq)]
 pub(crate) struct VerifiedClaims {
     pub(crate) subject: String,
@@ -86,7 +86,7 @@ pub(crate) fn verify(
     check(decoded(payload)?, issuer, now)
 }
 
-/// The `kid` in a token's unverified header; none when it is no JWT at all.
+/// The `kid` in a token's unverified header; `None` if there is none, or the token is no JWT.
 pub(crate) fn key_named(token: &str) -> Option<String> {
     let header = token
         .split('.')
@@ -145,7 +145,7 @@ fn check(
     })
 }
 
-/// A time in whole seconds. A claim that is present but not a number is an error, never "none".
+/// A time in whole seconds. A claim that is present but not a number is an error, never `None`.
 fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, InvalidToken> {
     match claims.get(name) {
         None => Ok(None),

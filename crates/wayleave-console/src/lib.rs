@@ -14,14 +14,14 @@ mod names;
 mod page;
 mod pages;
 mod respond;
+mod risk_notes;
 mod security;
 mod session;
 mod signing;
-mod weigh;
 mod words;
 
 pub use backend::{ConsoleBackend, ReadTrial, SampleRows};
 pub use console::{Console, ConsoleOptions};
 pub use links::{LinkError, LoginLinks, console_address};
+pub use risk_notes::{RiskNote, risk_notes};
 pub use signing::{ConsoleSigning, unlock};
-pub use weigh::{Weight, weights};

@@ -16,7 +16,7 @@ use wayleave_ledger::{FOLDER, Millis};
 use wayleave_model::digest::Digest;
 
 /// Lifetime of a link, in milliseconds.
-pub(crate) const LINK_TIME: Millis = 5 * 60 * 1000;
+pub(crate) const LINK_LIFETIME: Millis = 5 * 60 * 1000;
 /// Folder of the console inside the project's private folder.
 const CONSOLE_FOLDER: &str = "console";
 /// Maximum number of files examined when expired links are removed.
@@ -61,7 +61,7 @@ impl LoginLinks {
         let code = random_code().ok_or(LinkError::NoRandomness)?;
         let link = LoginLink {
             who: who.to_owned(),
-            expires: now.saturating_add(LINK_TIME),
+            expires: now.saturating_add(LINK_LIFETIME),
         };
         let bytes = serde_json::to_vec(&link).map_err(io::Error::from)?;
         let mut file = OpenOptions::new()

@@ -9,13 +9,13 @@ use wayleave_model::sensitive;
 /// A name from data, in a `code` element.
 pub(crate) fn code(name: &str) -> Markup {
     let is_odd = !spoofed(name).is_empty();
-    html! { code.odd[is_odd] { (Plain(name)) } }
+    html! { code.odd[is_odd] { (VisibleText(name)) } }
 }
 
 /// Text from data: escaped, with invisible and deceptive characters shown by their code point.
-pub(crate) struct Plain<'a>(pub(crate) &'a str);
+pub(crate) struct VisibleText<'a>(pub(crate) &'a str);
 
-impl Render for Plain<'_> {
+impl Render for VisibleText<'_> {
     fn render(&self) -> Markup {
         let mut out = String::new();
         let mut visible = String::new();
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn other_scripts_by_themselves_are_shown_as_they_are() {
         for text in ["Компания", "Ελλάδα", "naïve Łódź", "会社"] {
-            assert_eq!(Plain(text).render().into_string(), text);
+            assert_eq!(VisibleText(text).render().into_string(), text);
         }
     }
 
@@ -94,7 +94,7 @@ mod tests {
         let shown = code("<script>alert(1)</script>").into_string();
         assert!(!shown.contains("<script"), "{shown}");
         assert!(
-            !Plain("<img src=x onerror=a>")
+            !VisibleText("<img src=x onerror=a>")
                 .render()
                 .into_string()
                 .contains('<')

@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, html};
 use wayleave_ledger::{Millis, rfc3339};
 use wayleave_project::Explanation;
 
-use crate::{assets, names::Plain, session::Session, words::sentence};
+use crate::{assets, names::VisibleText, session::Session, words::sentence};
 
 /// The navigation entry a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Frame<'_> {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
-                    title { (Plain(&page.title)) " · Wayleave" }
+                    title { (VisibleText(&page.title)) " · Wayleave" }
                     link rel="stylesheet" href=(assets::CSS.path);
                     script src=(assets::JS.path) defer {}
                 }
@@ -99,9 +99,9 @@ impl Frame<'_> {
                         }
                     } }
                     div.who {
-                        span.proj { code { (Plain(self.project)) } }
+                        span.proj { code { (VisibleText(self.project)) } }
                         span.at { "as of " (clock(self.now)) " UTC" }
-                        span { (Plain(&session.who)) }
+                        span { (VisibleText(&session.who)) }
                         form method="post" action="/logout" {
                             (csrf(session))
                             button.plain { "Sign out" }
@@ -133,7 +133,7 @@ pub(crate) fn csrf(session: &Session) -> Markup {
 
 /// A state as a mark and a word, so that colour is not needed to read it.
 pub(crate) fn state(kind: &str, word: &str) -> Markup {
-    html! { span class={ "st " (kind) } { (Plain(word)) } }
+    html! { span class={ "st " (kind) } { (VisibleText(word)) } }
 }
 
 /// A time, to the minute: `16 Nov 2026, 07:02 UTC`.
@@ -172,7 +172,7 @@ pub(crate) fn clock(at: Millis) -> String {
 pub(crate) fn copy(id: &str, text: &str) -> Markup {
     html! {
         div.copy {
-            code id=(id) { (Plain(text)) }
+            code id=(id) { (VisibleText(text)) }
             button type="button" data-copy=(id) hidden { "Copy" }
         }
     }
@@ -180,7 +180,7 @@ pub(crate) fn copy(id: &str, text: &str) -> Markup {
 
 /// The equivalent command on the command line.
 pub(crate) fn on_command_line(command: &str) -> Markup {
-    html! { p.cli { "The same on the command line: " code { (Plain(command)) } } }
+    html! { p.cli { "The same on the command line: " code { (VisibleText(command)) } } }
 }
 
 /// The error box shown after a form failed.

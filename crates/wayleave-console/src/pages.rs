@@ -23,11 +23,11 @@ use maud::html;
 
 use crate::{
     page::NavSection,
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
 };
 
 /// Dispatches a request to the page for its path.
-pub(crate) async fn route(visit: &Visit<'_>, path: &str, is_post: bool) -> PageAnswer {
+pub(crate) async fn route(visit: &SignedInRequest<'_>, path: &str, is_post: bool) -> PageAnswer {
     let segments: Vec<&str> = path.split('/').filter(|it| !it.is_empty()).collect();
     match (segments.as_slice(), is_post) {
         ([], false) => PageAnswer::SeeOther("/inbox".to_owned()),

@@ -70,7 +70,7 @@ impl PageAnswer {
 }
 
 /// A request of a signed-in person.
-pub(crate) struct Visit<'a> {
+pub(crate) struct SignedInRequest<'a> {
     pub(crate) console: &'a Console,
     pub(crate) session: &'a Session,
     pub(crate) state: &'a State,
@@ -171,7 +171,7 @@ impl Console {
                 return self.frame(Some(&session), answer).await;
             }
         };
-        let visit = Visit {
+        let visit = SignedInRequest {
             console: self,
             session: &session,
             state: &state,

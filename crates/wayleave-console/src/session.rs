@@ -13,7 +13,7 @@ use wayleave_model::digest::Digest;
 use crate::links::random_code;
 
 /// Lifetime of a session, in milliseconds.
-const SESSION_TIME: Millis = 12 * 3600 * 1000;
+const SESSION_LIFETIME: Millis = 12 * 3600 * 1000;
 /// Maximum number of sessions; the oldest ends when a further one begins.
 const MAX_SESSIONS: usize = 64;
 /// Maximum number of failed sign-ins in a minute.
@@ -95,5 +95,5 @@ impl SessionTable {
 }
 
 fn is_valid(session: &Session, now: Millis) -> bool {
-    now >= session.began && now.saturating_sub(session.began) < SESSION_TIME
+    now >= session.began && now.saturating_sub(session.began) < SESSION_LIFETIME
 }

@@ -8,7 +8,7 @@ use wayleave_ledger::{
 };
 use wayleave_project::{Explanation, Project};
 
-use crate::respond::Visit;
+use crate::respond::SignedInRequest;
 
 /// How decisions in the console are signed, set by the operator who started it.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +30,7 @@ pub(crate) enum DecisionKind {
     Access,
 }
 
-impl Visit<'_> {
+impl SignedInRequest<'_> {
     /// The project, prepared to sign and record a decision of this person.
     pub(crate) async fn deciding(&self, kind: DecisionKind) -> Result<Project, Explanation> {
         let (project, signing) = (&self.console.project, &self.console.signing);
@@ -67,7 +67,7 @@ pub fn unlock(
 }
 
 /// The passphrase field, if a decision needs it. `id` must be unique on the page.
-pub(crate) fn passphrase_field(visit: &Visit<'_>, id: &str) -> Markup {
+pub(crate) fn passphrase_field(visit: &SignedInRequest<'_>, id: &str) -> Markup {
     let is_asked = visit.state.first_owner().is_some() && visit.console.signing.key_file.is_some();
     html! { @if is_asked {
         div.field {

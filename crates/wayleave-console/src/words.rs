@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::names::{Plain, code};
+use crate::names::{VisibleText, code};
 
 /// A sentence with names in backticks, as markup.
 pub(crate) fn sentence(text: &str) -> Markup {
@@ -11,7 +11,7 @@ pub(crate) fn sentence(text: &str) -> Markup {
         let part = if at % 2 == 1 {
             code(part)
         } else {
-            html! { (Plain(part)) }
+            html! { (VisibleText(part)) }
         };
         out.push_str(&part.into_string());
     }
@@ -22,7 +22,7 @@ pub(crate) fn sentence(text: &str) -> Markup {
 /// The same, with the first word, the verb of a change, in bold.
 pub(crate) fn verb_first(text: &str) -> Markup {
     let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
-    html! { b { (Plain(verb)) } " " (sentence(rest)) }
+    html! { b { (VisibleText(verb)) } " " (sentence(rest)) }
 }
 
 /// `1 field`, `2 fields`.

@@ -21,9 +21,9 @@ pub(super) use call::show as show_call;
 use query::{ActivityQuery, SPANS};
 
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{NavSection, clock, csrf, day, failed, on_command_line, state},
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
 };
 
 /// Tools always offered as filters, even if never called.
@@ -42,21 +42,21 @@ const MAX_NAME_CHARS: usize = 40;
 /// Maximum number of listed views of rows by people.
 const MAX_LOOKS: usize = 10;
 
-pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
+pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
     page(visit, None).await
 }
 
 /// Verifies the record of calls, and shows whether it is complete.
-pub(super) async fn verify(visit: &Visit<'_>) -> PageAnswer {
+pub(super) async fn verify(visit: &SignedInRequest<'_>) -> PageAnswer {
     let told = match visit.console.backend.verify_calls().await {
         Ok(report) if !report.has_findings() => html! { div.box.ok role="status" {
             p { strong { "The record is whole and in order." } }
-            pre.out tabindex="0" aria-label="What was verified" { (Plain(&report.text())) }
+            pre.out tabindex="0" aria-label="What was verified" { (VisibleText(&report.text())) }
         } },
         Ok(report) => html! { div.box.bad role="alert" {
             p { strong { "The record of calls is not whole." } " What stands before the record that is \
                  named is as it was written." }
-            pre.out tabindex="0" aria-label="What was found" { (Plain(&report.text())) }
+            pre.out tabindex="0" aria-label="What was found" { (VisibleText(&report.text())) }
         } },
         Err(why) => failed("Not verified.", &why),
     };
@@ -64,7 +64,7 @@ pub(super) async fn verify(visit: &Visit<'_>) -> PageAnswer {
 }
 
 /// The listed calls as PROV-O.
-pub(super) async fn prov(visit: &Visit<'_>) -> PageAnswer {
+pub(super) async fn prov(visit: &SignedInRequest<'_>) -> PageAnswer {
     let query = ActivityQuery::new(visit).to_calls();
     match visit.console.backend.calls(query).await {
         Ok(found) => {
@@ -75,7 +75,7 @@ pub(super) async fn prov(visit: &Visit<'_>) -> PageAnswer {
     }
 }
 
-async fn page(visit: &Visit<'_>, told: Option<Markup>) -> PageAnswer {
+async fn page(visit: &SignedInRequest<'_>, told: Option<Markup>) -> PageAnswer {
     let asked = ActivityQuery::new(visit);
     let found = match visit.console.backend.calls(asked.to_calls()).await {
         Ok(found) => found,
@@ -116,7 +116,7 @@ async fn page(visit: &Visit<'_>, told: Option<Markup>) -> PageAnswer {
     answer
 }
 
-fn filters(visit: &Visit<'_>, asked: &ActivityQuery, found: &CallSummary) -> Markup {
+fn filters(visit: &SignedInRequest<'_>, asked: &ActivityQuery, found: &CallSummary) -> Markup {
     let tokens = visit.state.tokens().values();
     let tokens: Vec<_> = tokens.filter(|it| it.kind == TokenKind::Client).collect();
     let mut tools: Vec<&str> = TOOLS.to_vec();
@@ -142,12 +142,12 @@ fn filters(visit: &Visit<'_>, asked: &ActivityQuery, found: &CallSummary) -> Mar
         } }
         div.field { label for="tool" { "Tool" } select id="tool" name="tool" {
             option value="" { "any" }
-            @for tool in tools { option value=(tool) selected[asked.tool == tool] { (Plain(tool)) } }
+            @for tool in tools { option value=(tool) selected[asked.tool == tool] { (VisibleText(tool)) } }
         } }
         div.field { label for="ds" { "Dataset" } select id="ds" name="dataset" {
             option value="" { "any" }
             @for name in visit.state.datasets().keys() {
-                option value=(name) selected[asked.dataset == *name] { (Plain(name)) }
+                option value=(name) selected[asked.dataset == *name] { (VisibleText(name)) }
             }
         } }
         div.field { label for="out" { "Outcome" } select id="out" name="outcome" {
@@ -164,10 +164,10 @@ fn filters(visit: &Visit<'_>, asked: &ActivityQuery, found: &CallSummary) -> Mar
 
 /// A token by its label.
 fn label(token: &TokenEntry) -> Markup {
-    html! { @if token.label.is_empty() { (Plain(&token.id)) } @else { (Plain(&token.label)) } }
+    html! { @if token.label.is_empty() { (VisibleText(&token.id)) } @else { (VisibleText(&token.label)) } }
 }
 
-fn sentence(visit: &Visit<'_>, asked: &ActivityQuery, found: &CallSummary) -> Markup {
+fn sentence(visit: &SignedInRequest<'_>, asked: &ActivityQuery, found: &CallSummary) -> Markup {
     let since = started_at(asked.since_ms);
     html! { p.by {
         "Calls since " (day(since)) ", " (clock(since)) " UTC by " (asked.who_words(visit))
@@ -202,7 +202,7 @@ fn nothing(asked: &ActivityQuery) -> Markup {
     } }
 }
 
-fn table(visit: &Visit<'_>, calls: &[Activity]) -> Markup {
+fn table(visit: &SignedInRequest<'_>, calls: &[Activity]) -> Markup {
     const HEADS: [&str; 6] = ["Who", "Tool", "Of", "Outcome", "Result", "Took"];
     let today = day(visit.console.now());
     html! { table.cards.two.bare role="table" {
@@ -228,12 +228,12 @@ fn table(visit: &Visit<'_>, calls: &[Activity]) -> Markup {
     } }
 }
 
-fn cells(visit: &Visit<'_>, call: &Activity) -> [Markup; 6] {
+fn cells(visit: &SignedInRequest<'_>, call: &Activity) -> [Markup; 6] {
     let client = call.agent.client.as_deref();
     [
         html! {
             (who(visit, &call.agent.token))
-            @if let Some(client) = client { span.soft { (Plain(&cut(client))) } }
+            @if let Some(client) = client { span.soft { (VisibleText(&cut(client))) } }
         },
         tool(call),
         used_streams(call),
@@ -244,7 +244,7 @@ fn cells(visit: &Visit<'_>, call: &Activity) -> [Markup; 6] {
 }
 
 /// The caller, by the label of their token.
-fn who(visit: &Visit<'_>, subject: &str) -> Markup {
+fn who(visit: &SignedInRequest<'_>, subject: &str) -> Markup {
     html! { @match subject {
         "" => span.soft { "nobody known" },
         "local" => "this machine",
@@ -308,7 +308,7 @@ fn result(call: &Activity) -> Markup {
     }
 }
 
-fn looks_of_people(visit: &Visit<'_>) -> Markup {
+fn looks_of_people(visit: &SignedInRequest<'_>) -> Markup {
     let looks = looks::latest(&visit.console.project, MAX_LOOKS).unwrap_or_default();
     html! { @if !looks.is_empty() { section aria-labelledby="p" {
         h2 id="p" { "People who looked at rows" }
@@ -319,8 +319,8 @@ fn looks_of_people(visit: &Visit<'_>) -> Markup {
                 @for head in ["When", "Who", "How", "Of"] { th role="columnheader" scope="col" { (head) } }
             } }
             tbody role="rowgroup" { @for look in &looks { tr role="row" {
-                th role="rowheader" scope="row" { (Plain(&look.at.replace('T', " ").replace('Z', " UTC"))) }
-                td role="cell" data-l="Who" { div { (Plain(&look.who)) } }
+                th role="rowheader" scope="row" { (VisibleText(&look.at.replace('T', " ").replace('Z', " UTC"))) }
+                td role="cell" data-l="Who" { div { (VisibleText(&look.who)) } }
                 td role="cell" data-l="How" { div {
                     @match (look.proposal, look.token.as_deref()) {
                         (Some(id), _) => { "rows of proposal " a href={ "/inbox/" (id) } { (id) } },

@@ -3,9 +3,9 @@
 use maud::html;
 
 use crate::{
-    names::Plain,
+    names::VisibleText,
     page::{NavSection, copy, on_command_line, state},
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
     words::count,
 };
 
@@ -44,7 +44,7 @@ const CLIENTS: [(&str, &str, &str); 6] = [
     ),
 ];
 
-pub(super) fn show(visit: &Visit<'_>) -> PageAnswer {
+pub(super) fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
     let url = visit.console.backend.agents_url();
     let listening = visit.console.backend.listening();
     let body = html! {
@@ -89,7 +89,7 @@ pub(super) fn show(visit: &Visit<'_>) -> PageAnswer {
                     p { (state("off", "none")) " is listening here yet. A client that runs the server itself, \
                          over stdio, is not seen from here." }
                 }
-                @if let Some(url) = &url { p.small { "Agents: " code { (Plain(url)) } } }
+                @if let Some(url) = &url { p.small { "Agents: " code { (VisibleText(url)) } } }
             } }
         }
         (on_command_line("wayleave client print CLIENT"))

@@ -11,9 +11,9 @@ use wayleave_project::{
 
 use super::datasets::{as_of, size, status};
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{CardTable, NavSection, csrf, failed, moment, on_command_line, state},
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
     signing::{DecisionKind, passphrase_field},
     words::{count, sentence},
 };
@@ -21,11 +21,11 @@ use crate::{
 /// Maximum number of streams in the table.
 const MAX_STREAMS: usize = 60;
 
-pub(super) async fn show(visit: &Visit<'_>, name: &str) -> PageAnswer {
+pub(super) async fn show(visit: &SignedInRequest<'_>, name: &str) -> PageAnswer {
     page(visit, name, None).await
 }
 
-pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> PageAnswer {
+pub(super) async fn act(visit: &SignedInRequest<'_>, name: &str, act: &str) -> PageAnswer {
     let (backend, who) = (&visit.console.backend, &visit.session.who);
     let done = match act {
         "connect" => backend.connect(name, who).await.map(drop),
@@ -46,14 +46,14 @@ pub(super) async fn act(visit: &Visit<'_>, name: &str, act: &str) -> PageAnswer 
     }
 }
 
-async fn retire(visit: &Visit<'_>, name: &str) -> Result<(), Explanation> {
+async fn retire(visit: &SignedInRequest<'_>, name: &str) -> Result<(), Explanation> {
     let project = visit.deciding(DecisionKind::Mapping).await?;
     let (who, note) = (&visit.session.who, visit.form.get("note"));
     project.governance().retire(name, who, note).await?;
     Ok(())
 }
 
-async fn page(visit: &Visit<'_>, name: &str, alert: Option<Markup>) -> PageAnswer {
+async fn page(visit: &SignedInRequest<'_>, name: &str, alert: Option<Markup>) -> PageAnswer {
     let Some(known) = visit.state.datasets().get(name) else {
         let what =
             html! { "There is no dataset " (code(name)) ". " a href="/datasets" { "Datasets" } };
@@ -89,7 +89,7 @@ async fn page(visit: &Visit<'_>, name: &str, alert: Option<Markup>) -> PageAnswe
 }
 
 async fn served(
-    visit: &Visit<'_>,
+    visit: &SignedInRequest<'_>,
     name: &str,
     known: &Dataset,
     mapping: &Ratified<Mapping>,
@@ -103,7 +103,7 @@ async fn served(
     let used = visit.console.backend.recent_use().await;
     let calls = used.datasets.get(name).copied().unwrap_or(0);
     html! {
-        @if let Some(about) = &mapping.dataset.description { p.by.agree { (Plain(about)) } }
+        @if let Some(about) = &mapping.dataset.description { p.by.agree { (VisibleText(about)) } }
         (drift(visit, name, &compared))
         dl.facts.big.gap {
             div { dt { "Version" } dd { code { (mapping.digest().short()) } } }
@@ -138,7 +138,7 @@ async fn served(
     }
 }
 
-fn drift(visit: &Visit<'_>, name: &str, compared: &[ConnectionDrift]) -> Markup {
+fn drift(visit: &SignedInRequest<'_>, name: &str, compared: &[ConnectionDrift]) -> Markup {
     let broken: Vec<_> = compared.iter().filter(|it| it.is_broken()).collect();
     html! { @if !broken.is_empty() {
         div.box.weigh {
@@ -163,11 +163,11 @@ fn streams(mapping: &Mapping, indexes: &[IndexStatus]) -> Markup {
         let index = indexes.iter().find(|it| it.stream == *stream.name);
         vec![
             html! { a href={ "/try?stream=" (stream.name.value) } { (code(&stream.name)) } },
-            html! { (Plain(&stream.type_name)) },
+            html! { (VisibleText(&stream.type_name)) },
             html! { (code(&stream.table)) },
             html! { (stream.fields.len()) },
             html! { @match index {
-                Some(index) => { (Plain(index.state)) span.soft { (size(index.bytes))
+                Some(index) => { (VisibleText(index.state)) span.soft { (size(index.bytes))
                     @if let Some(many) = index.documents { ", " (many) " records" } } },
                 None => "not searched",
             } },
@@ -184,7 +184,11 @@ fn streams(mapping: &Mapping, indexes: &[IndexStatus]) -> Markup {
     }
 }
 
-fn connections(visit: &Visit<'_>, mapping: &Mapping, compared: &[ConnectionDrift]) -> Markup {
+fn connections(
+    visit: &SignedInRequest<'_>,
+    mapping: &Mapping,
+    compared: &[ConnectionDrift],
+) -> Markup {
     let rows = mapping.connections.iter().map(|connection| {
         let source = visit.state.sources().get(connection.source.as_str());
         let drift = compared.iter().find(|it| it.connection == *connection.id);
@@ -210,7 +214,7 @@ fn connections(visit: &Visit<'_>, mapping: &Mapping, compared: &[ConnectionDrift
     .render()
 }
 
-fn versions(visit: &Visit<'_>, name: &str, known: &Dataset) -> Markup {
+fn versions(visit: &SignedInRequest<'_>, name: &str, known: &Dataset) -> Markup {
     let live = known.active.as_ref().map(|it| it.digest);
     let mut entries = Vec::new();
     if let Some(ratified) = &known.ratified {
@@ -231,8 +235,8 @@ fn versions(visit: &Visit<'_>, name: &str, known: &Dataset) -> Markup {
             html! {
                 @if is_live { (state("on", "live")) } @else { (state("half", "ratified")) }
             },
-            html! { (Plain(&entry.act.who)) },
-            html! { @if !entry.act.note.is_empty() { span.agree { "“" (Plain(&entry.act.note)) "”" } } },
+            html! { (VisibleText(&entry.act.who)) },
+            html! { @if !entry.act.note.is_empty() { span.agree { "“" (VisibleText(&entry.act.note)) "”" } } },
             html! {
                 (moment(entry.at))
                 @if !is_live { form method="post" action={ "/datasets/" (name) "/connect" } {
@@ -249,7 +253,7 @@ fn versions(visit: &Visit<'_>, name: &str, known: &Dataset) -> Markup {
     .render()
 }
 
-fn readers(visit: &Visit<'_>, name: &str) -> Markup {
+fn readers(visit: &SignedInRequest<'_>, name: &str) -> Markup {
     let now = visit.state.now(visit.console.now());
     let grants = visit.state.grants().values();
     let live: Vec<_> = grants
@@ -265,20 +269,20 @@ fn readers(visit: &Visit<'_>, name: &str) -> Markup {
     } }
 }
 
-fn out_of_service(visit: &Visit<'_>, name: &str, known: &Dataset) -> Markup {
+fn out_of_service(visit: &SignedInRequest<'_>, name: &str, known: &Dataset) -> Markup {
     html! { div.split.half {
         @if known.active.is_some() {
             form.box method="post" action={ "/datasets/" (name) "/disconnect" } {
                 (csrf(visit.session))
                 p { strong { "Disconnect" } " takes it out of service for everyone. It stays ratified and \
                      can be connected again." }
-                button { "Disconnect " (Plain(name)) }
+                button { "Disconnect " (VisibleText(name)) }
             }
         } @else {
             form.box method="post" action={ "/datasets/" (name) "/connect" } {
                 (csrf(visit.session))
                 p { strong { "Connect" } " serves it to every client that may read it." }
-                button.primary { "Connect " (Plain(name)) }
+                button.primary { "Connect " (VisibleText(name)) }
             }
         }
         form.box.bad method="post" action={ "/datasets/" (name) "/retire" } {
@@ -293,7 +297,7 @@ fn out_of_service(visit: &Visit<'_>, name: &str, known: &Dataset) -> Markup {
             }
             div.field { label for="rw" { "Why" } input id="rw" name="note" autocomplete="off" required; }
             (passphrase_field(visit, "rp"))
-            button.danger { "Retire " (Plain(name)) }
+            button.danger { "Retire " (VisibleText(name)) }
         }
     } }
 }

@@ -8,13 +8,13 @@ use wayleave_project::{
 
 use crate::{
     comparisons::ComparedState,
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{CardTable, NavSection, clock, copy, csrf, on_command_line, state},
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
     words::sentence,
 };
 
-pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
+pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
     let lines = match overview::overview(&visit.console.project).await {
         Ok(lines) => lines,
         Err(error) => return PageAnswer::failed(NavSection::Datasets, &error.into()),
@@ -90,13 +90,13 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
 }
 
 /// Compares every live dataset with its sources.
-pub(super) async fn compare(visit: &Visit<'_>) -> PageAnswer {
+pub(super) async fn compare(visit: &SignedInRequest<'_>) -> PageAnswer {
     visit.console.compare_live().await;
     PageAnswer::SeeOther("/datasets".to_owned())
 }
 
 /// The last comparison of a live dataset with its sources, and its time.
-fn compared(visit: &Visit<'_>, line: &DatasetLine) -> Markup {
+fn compared(visit: &SignedInRequest<'_>, line: &DatasetLine) -> Markup {
     let last = line
         .name
         .as_ref()
@@ -135,7 +135,7 @@ fn name(line: &DatasetLine) -> Markup {
     html! { @match (&line.name, line.state) {
         (Some(name), DatasetStatus::Draft) => (code(name)),
         (Some(name), _) => a href={ "/datasets/" (name) } { (code(name)) },
-        (None, _) => span.soft { (Plain(&line.drafts.join(", "))) },
+        (None, _) => span.soft { (VisibleText(&line.drafts.join(", "))) },
     } }
 }
 
@@ -149,7 +149,7 @@ pub(super) fn status(status: DatasetStatus) -> Markup {
     }
 }
 
-fn needs(visit: &Visit<'_>, line: &DatasetLine) -> Option<Vec<Markup>> {
+fn needs(visit: &SignedInRequest<'_>, line: &DatasetLine) -> Option<Vec<Markup>> {
     let compared = line
         .name
         .as_ref()

@@ -4,15 +4,15 @@ use maud::html;
 use wayleave_project::render::audit;
 
 use crate::{
-    names::Plain,
+    names::VisibleText,
     page::{CardTable, NavSection, moment, on_command_line},
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
 };
 
 /// Entries on one page.
 const PAGE_ENTRIES: u32 = 50;
 
-pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
+pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
     let ledger = visit.console.project.governance().ledger();
     let last = match ledger.epoch().await {
         Ok(last) => last,
@@ -31,9 +31,9 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
         let (what, who, note) = audit::words(&entry.event);
         vec![
             html! { (entry.seq) },
-            html! { (Plain(&what)) },
-            html! { (Plain(who)) },
-            html! { @if !note.is_empty() { span.agree { "“" (Plain(note)) "”" } } },
+            html! { (VisibleText(&what)) },
+            html! { (VisibleText(who)) },
+            html! { @if !note.is_empty() { span.agree { "“" (VisibleText(note)) "”" } } },
             moment(entry.at),
         ]
     });

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use similar::{DiffOp, TextDiff};
 
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     words::count,
 };
 
@@ -115,17 +115,17 @@ fn one(row: &Row) -> Markup {
 /// A line with its differing part marked.
 fn side(text: &str, common: Option<(usize, usize)>, is_old: bool) -> Markup {
     let Some((head, tail)) = common else {
-        return html! { (Plain(text)) };
+        return html! { (VisibleText(text)) };
     };
     let cut = text.len().saturating_sub(tail).max(head);
     let (before, rest) = text.split_at_checked(head).unwrap_or(("", text));
     let (middle, after) = rest.split_at_checked(cut - head).unwrap_or((rest, ""));
     html! {
-        (Plain(before))
+        (VisibleText(before))
         @if !middle.is_empty() {
-            @if is_old { del { (Plain(middle)) } } @else { ins { (Plain(middle)) } }
+            @if is_old { del { (VisibleText(middle)) } } @else { ins { (VisibleText(middle)) } }
         }
-        (Plain(after))
+        (VisibleText(after))
     }
 }
 

@@ -17,18 +17,18 @@ pub(super) use narrowing::narrow;
 
 use super::{grants::ends, masks};
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{CardTable, NavSection, csrf, failed, moment, on_command_line, state},
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
     signing::{DecisionKind, passphrase_field},
     words::count,
 };
 
-pub(super) async fn show(visit: &Visit<'_>, id: &str) -> PageAnswer {
+pub(super) async fn show(visit: &SignedInRequest<'_>, id: &str) -> PageAnswer {
     page(visit, id, None, None).await
 }
 
-pub(super) async fn revoke(visit: &Visit<'_>, id: &str) -> PageAnswer {
+pub(super) async fn revoke(visit: &SignedInRequest<'_>, id: &str) -> PageAnswer {
     match revoked(visit, id).await {
         Ok(()) => PageAnswer::SeeOther("/grants".to_owned()),
         Err(why) => {
@@ -39,7 +39,7 @@ pub(super) async fn revoke(visit: &Visit<'_>, id: &str) -> PageAnswer {
     }
 }
 
-async fn revoked(visit: &Visit<'_>, id: &str) -> Result<(), Explanation> {
+async fn revoked(visit: &SignedInRequest<'_>, id: &str) -> Result<(), Explanation> {
     let project = visit.deciding(DecisionKind::Access).await?;
     let (who, note) = (&visit.session.who, visit.form.get("note"));
     project.governance().revoke_grant(id, who, note).await?;
@@ -48,7 +48,7 @@ async fn revoked(visit: &Visit<'_>, id: &str) -> Result<(), Explanation> {
 
 /// The page, with the outcome of a form, and a preview of what narrowing would remove.
 async fn page(
-    visit: &Visit<'_>,
+    visit: &SignedInRequest<'_>,
     id: &str,
     alert: Option<Markup>,
     lost: Option<&[String]>,
@@ -79,9 +79,9 @@ async fn page(
         p.crumb { a href="/grants" { "Grants and tokens" } }
         div.title { h1 { "Grant " (code(id)) } (standing) }
         p.by {
-            "Reading of connection " (code(&grant.terms.connection)) ". Made by " (Plain(&grant.who)) ", "
+            "Reading of connection " (code(&grant.terms.connection)) ". Made by " (VisibleText(&grant.who)) ", "
             (moment(grant.at))
-            @if !grant.purpose.is_empty() { ", " span.agree { "“" (Plain(&grant.purpose)) "”" } }
+            @if !grant.purpose.is_empty() { ", " span.agree { "“" (VisibleText(&grant.purpose)) "”" } }
             ". Ends " (ends(grant.expires)) ". Held by " (count(held, "token")) ". "
             a href={ "/activity?dataset=" (crate::form::encode(&grant.terms.dataset)) } { "Calls" }
         }
@@ -120,7 +120,7 @@ async fn page(
                         div.field { label for="rw" { "Why" }
                             input id="rw" name="note" required autocomplete="off"; }
                         (passphrase_field(visit, "rp"))
-                        button.danger { "Revoke " (Plain(id)) }
+                        button.danger { "Revoke " (VisibleText(id)) }
                     }
                 }
             }
@@ -174,7 +174,7 @@ fn rows(mapping: Option<&Ratified<Mapping>>, grant: &GrantEntry) -> Vec<Vec<Mark
                 @if at > 0 { ", " } (code(field)) (masks::note(shown_as(stream, terms, field)))
             } },
             html! { @if others.is_empty() { span.soft { "nothing" } } @else {
-                span.soft { (Plain(&others.join(", "))) }
+                span.soft { (VisibleText(&others.join(", "))) }
             } },
             html! { @match &terms.rows {
                 Some(filter) => { "only where " (code(filter.as_str())) },

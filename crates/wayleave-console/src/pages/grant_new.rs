@@ -6,16 +6,16 @@ use http::StatusCode;
 use maud::{Markup, html};
 use wayleave_ledger::{GrantRequest, Millis};
 use wayleave_model::{grant::RowFilter, mapping::Mapping, ratify::Ratified, sensitive};
-use wayleave_plan::package::{GrantSelection, Unfit};
+use wayleave_plan::package::{GrantSelection, SelectionError};
 use wayleave_project::Explanation;
 
 use super::masks;
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{NavSection, csrf, failed, on_command_line, state},
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
+    risk_notes,
     signing::{DecisionKind, passphrase_field},
-    weigh,
 };
 
 /// The selectable durations: form value, label, milliseconds.
@@ -43,7 +43,7 @@ pub(super) fn terms(chosen: &str) -> Markup {
     } }
 }
 
-pub(super) async fn show(visit: &Visit<'_>, alert: Option<Markup>) -> PageAnswer {
+pub(super) async fn show(visit: &SignedInRequest<'_>, alert: Option<Markup>) -> PageAnswer {
     let like = visit.state.grant(visit.query.get("like"));
     let chosen = like.map_or(visit.query.get("dataset"), |it| it.terms.dataset.as_str());
     let chosen = if visit.form.has("dataset") {
@@ -90,7 +90,7 @@ pub(super) async fn show(visit: &Visit<'_>, alert: Option<Markup>) -> PageAnswer
             form.row.gap method="get" action="/grants/new" {
                 div.field { label for="dataset" { "Dataset" }
                     select id="dataset" name="dataset" { @for it in &datasets {
-                        option value=(it) selected[it == name] { (Plain(it)) }
+                        option value=(it) selected[it == name] { (VisibleText(it)) }
                     } }
                 }
                 button { "Show" }
@@ -103,7 +103,7 @@ pub(super) async fn show(visit: &Visit<'_>, alert: Option<Markup>) -> PageAnswer
 }
 
 fn form(
-    visit: &Visit<'_>,
+    visit: &SignedInRequest<'_>,
     mapping: &Ratified<Mapping>,
     only: Option<&BTreeMap<String, BTreeSet<String>>>,
 ) -> Markup {
@@ -118,7 +118,7 @@ fn form(
         div.row {
             div.field { label for="co" { "Connection" } select id="co" name="connection" {
                 @for connection in &mapping.connections {
-                    option value=(connection.id.value) { (Plain(&connection.id)) }
+                    option value=(connection.id.value) { (VisibleText(&connection.id)) }
                 }
             } }
             div.field { label for="pu" { "What it is for" } span.hint id="pu-h" { "Kept for ever" }
@@ -162,11 +162,11 @@ fn form(
 pub(super) fn risk(name: &str) -> Markup {
     html! {
         @if sensitive::looks_secret(name).is_some() { " " (state("bad", "looks secret")) }
-        @else if weigh::personal(name).is_some() { " " (state("weigh", "personal data")) }
+        @else if risk_notes::personal(name).is_some() { " " (state("weigh", "personal data")) }
     }
 }
 
-pub(super) async fn create(visit: &Visit<'_>) -> PageAnswer {
+pub(super) async fn create(visit: &SignedInRequest<'_>) -> PageAnswer {
     match grant(visit).await {
         Ok(id) => PageAnswer::SeeOther(format!("/tokens/new?grant={id}")),
         Err(why) => {
@@ -176,7 +176,7 @@ pub(super) async fn create(visit: &Visit<'_>) -> PageAnswer {
     }
 }
 
-async fn grant(visit: &Visit<'_>) -> Result<String, Explanation> {
+async fn grant(visit: &SignedInRequest<'_>) -> Result<String, Explanation> {
     let form = &visit.form;
     let governance = visit.console.project.governance();
     let mapping = governance.load(form.get("dataset")).await?;
@@ -215,7 +215,7 @@ async fn grant(visit: &Visit<'_>) -> Result<String, Explanation> {
     let terms = wish.terms(&mapping).map_err(|unfit| {
         let mut why = Explanation::new("the grant does not fit the mapping");
         why.causes = unfit.iter().map(ToString::to_string).collect();
-        why.maybe_hint(unfit.first().and_then(Unfit::hint))
+        why.maybe_hint(unfit.first().and_then(SelectionError::hint))
     })?;
     let now = visit.state.now(visit.console.now());
     let request = GrantRequest {

@@ -4,13 +4,13 @@ use maud::{Markup, html};
 use wayleave_ledger::{GrantEntry, Millis, TokenEntry, Validity};
 
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{CardTable, NavSection, moment, on_command_line, state},
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
     words::count,
 };
 
-pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
+pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
     let used = visit.console.backend.recent_use().await;
     let now = visit.state.now(visit.console.now());
     let grants: Vec<Vec<Markup>> = visit
@@ -72,7 +72,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     PageAnswer::page(NavSection::Grants, "Grants and tokens", body)
 }
 
-fn grant_row(visit: &Visit<'_>, grant: &GrantEntry, now: Millis) -> Vec<Markup> {
+fn grant_row(visit: &SignedInRequest<'_>, grant: &GrantEntry, now: Millis) -> Vec<Markup> {
     let tokens = visit.state.tokens().values();
     let held = tokens
         .filter(|it| it.validity(now) == Validity::Live && it.grants.contains(&grant.id))
@@ -82,7 +82,7 @@ fn grant_row(visit: &Visit<'_>, grant: &GrantEntry, now: Millis) -> Vec<Markup> 
     vec![
         html! {
             a href={ "/grants/" (grant.id) } { (code(&grant.id)) }
-            @if !grant.purpose.is_empty() { span.soft.agree { "“" (Plain(&grant.purpose)) "”" } }
+            @if !grant.purpose.is_empty() { span.soft.agree { "“" (VisibleText(&grant.purpose)) "”" } }
         },
         html! {
             (code(&grant.terms.connection)) ": "
@@ -102,7 +102,7 @@ fn token_row(token: &TokenEntry) -> Vec<Markup> {
     vec![
         html! {
             a href={ "/tokens/" (token.id) } { (code(&token.id)) }
-            @if !token.label.is_empty() { span.soft { (Plain(&token.label)) } }
+            @if !token.label.is_empty() { span.soft { (VisibleText(&token.label)) } }
         },
         html! { (token.kind) },
         html! { (scopes.join(", ")) },
@@ -112,7 +112,7 @@ fn token_row(token: &TokenEntry) -> Vec<Markup> {
             }
         } },
         ends(token.expires),
-        html! { (moment(token.at)) span.soft { "by " (Plain(&token.who)) } },
+        html! { (moment(token.at)) span.soft { "by " (VisibleText(&token.who)) } },
     ]
 }
 

@@ -8,10 +8,10 @@ use wayleave_project::{
 };
 
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{CardTable, NavSection, copy, day, moment, on_command_line, state},
-    respond::{PageAnswer, Visit},
-    weigh::weights,
+    respond::{PageAnswer, SignedInRequest},
+    risk_notes::risk_notes,
     words::count,
 };
 
@@ -20,7 +20,7 @@ const MAX_REVIEWED: usize = 30;
 /// Maximum length of a reason in the list, in characters.
 const MAX_REASON_CHARS: usize = 140;
 
-pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
+pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
     let console = visit.console;
     let now = console.now();
     let all = match ProposalInbox::new(&console.project).list() {
@@ -83,12 +83,12 @@ fn waiting_row(proposal: &InboxProposal, words: &Markup, standing: Markup) -> Ve
     let is_cut = reason.len() < proposal.reason.len();
     vec![
         html! {
-            a href={ "/inbox/" (proposal.id) } { (proposal.id) " · " (Plain(&proposal.dataset)) }
+            a href={ "/inbox/" (proposal.id) } { (proposal.id) " · " (VisibleText(&proposal.dataset)) }
             span.soft { (words) }
         },
         from(proposal),
         html! { @if !reason.is_empty() {
-            span.agree { "“" (Plain(&reason)) @if is_cut { "…" } "”" }
+            span.agree { "“" (VisibleText(&reason)) @if is_cut { "…" } "”" }
         } },
         standing,
         html! {
@@ -102,17 +102,17 @@ pub(super) fn from(proposal: &InboxProposal) -> Markup {
     let token = proposal.proposer.token.as_deref();
     let token = token.filter(|it| *it != proposal.proposer.name);
     html! {
-        (Plain(&proposal.proposer.name))
+        (VisibleText(&proposal.proposer.name))
         @if let Some(token) = token { " " span.soft { (code(token)) } }
     }
 }
 
 /// The changes of a proposal in one line, and its status.
-async fn standing(visit: &Visit<'_>, proposal: &InboxProposal) -> (Markup, Markup) {
+async fn standing(visit: &SignedInRequest<'_>, proposal: &InboxProposal) -> (Markup, Markup) {
     match inbox::review(&visit.console.project, proposal).await {
         Ok(review) => {
-            let weights = weights(&review.changes, review.proposed.mapping());
-            let standing = match weights.len() {
+            let notes = risk_notes(&review.changes, review.proposed.mapping());
+            let standing = match notes.len() {
                 0 => state("ok", "nothing to weigh"),
                 many => state("weigh", &format!("{many} to weigh")),
             };
@@ -183,14 +183,14 @@ fn decided_row(proposal: &InboxProposal, now: wayleave_ledger::Millis) -> Vec<Ma
     let decision = proposal.decision.as_ref();
     let (kind, word) = outcome(proposal.status(now));
     vec![
-        html! { a href={ "/inbox/" (proposal.id) } { (proposal.id) " · " (Plain(&proposal.dataset)) } },
+        html! { a href={ "/inbox/" (proposal.id) } { (proposal.id) " · " (VisibleText(&proposal.dataset)) } },
         from(proposal),
         html! { (state(kind, word)) " " code { (proposal.digest.short()) } },
         html! {
             @if let Some(decision) = decision {
-                (Plain(&decision.who))
+                (VisibleText(&decision.who))
                 @if !decision.comment.is_empty() {
-                    " " span.soft.agree { "“" (Plain(&decision.comment)) "”" }
+                    " " span.soft.agree { "“" (VisibleText(&decision.comment)) "”" }
                 }
             } @else { span.soft { "nobody" } }
         },

@@ -6,7 +6,7 @@ use maud::html;
 use crate::{
     console::Console,
     form::FormFields,
-    names::Plain,
+    names::VisibleText,
     page::{NavSection, clock, copy},
     respond::PageAnswer,
 };
@@ -19,18 +19,18 @@ pub(crate) fn show(console: &Console, query: &FormFields) -> PageAnswer {
     };
     let project = &console.project.settings().name;
     let body = html! { div.narrow {
-        h1 { "Sign in to " span.nowrap { (Plain(project)) } }
+        h1 { "Sign in to " span.nowrap { (VisibleText(project)) } }
         p.by {
             "This link was printed on the terminal of whoever runs this project. It works once, \
              until " (clock(link.expires)) " UTC, in this browser."
         }
         form.decide.gap method="post" action="/login" {
             p.agree {
-                "You sign in as " strong { (Plain(&link.who)) } ", an owner of this project. You can \
+                "You sign in as " strong { (VisibleText(&link.who)) } ", an owner of this project. You can \
                  read proposals, ratify, grant and revoke. What you do is recorded under your name."
             }
             input type="hidden" name="code" value=(code);
-            button.primary { "Sign in as " (Plain(&link.who)) }
+            button.primary { "Sign in as " (VisibleText(&link.who)) }
         }
         (another())
     } };

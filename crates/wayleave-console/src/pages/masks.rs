@@ -10,10 +10,10 @@ use wayleave_model::{
 };
 use wayleave_project::Explanation;
 
-use crate::{form::FormFields, names::code, page::state, weigh};
+use crate::{form::FormFields, names::code, page::state, risk_notes};
 
 /// The selectable masks. Masks with a width are set on the command line.
-const OFFERED: [Mask; 4] = [
+const SELECTABLE_MASKS: [Mask; 4] = [
     Mask::Redact,
     Mask::Last4,
     Mask::Year,
@@ -35,7 +35,7 @@ pub(super) fn choices(stream: &Stream, form: &FormFields) -> Markup {
             label for=(name) { "Show " (code(&field.name)) }
             select id=(name) name=(name) {
                 option value="" { "as it is" }
-                @for mask in OFFERED { @if mask.fits(field.datatype.value) {
+                @for mask in SELECTABLE_MASKS { @if mask.fits(field.datatype.value) {
                     @let word = mask.to_string();
                     option value=(word) selected[word == chosen] { (mask.words()) }
                 } }
@@ -71,8 +71,8 @@ pub(super) fn chosen(
 /// Whether to offer a mask: the field looks like personal data or a secret, its mapping does not
 /// mask it for everyone, and it does not identify a record.
 fn asks(stream: &Stream, field: &Field) -> bool {
-    let tells =
-        weigh::personal(&field.name).is_some() || sensitive::looks_secret(&field.name).is_some();
+    let tells = risk_notes::personal(&field.name).is_some()
+        || sensitive::looks_secret(&field.name).is_some();
     let is_key = stream.key.iter().any(|it| it.value == field.name.value);
     tells && !is_key && field.mask.is_none()
 }

@@ -26,17 +26,17 @@ use super::{
     ratified, readers, sample,
 };
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{NavSection, day, failed, moment, on_command_line, state},
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
+    risk_notes::{RiskNote, risk_notes},
     signing::DecisionKind,
-    weigh::{Weight, weights},
     words::{count, sentence},
 };
 
 /// The outcome of a submitted form, shown on the page.
 #[derive(Default)]
-struct Attempt {
+struct FormOutcome {
     /// Why nothing was done.
     alert: Option<Markup>,
     /// The invalid field, and why it is invalid.
@@ -45,16 +45,17 @@ struct Attempt {
     status: StatusCode,
 }
 
-pub(super) async fn show(visit: &Visit<'_>, id: &str) -> PageAnswer {
+pub(super) async fn show(visit: &SignedInRequest<'_>, id: &str) -> PageAnswer {
     match find(visit, id) {
-        Ok(proposal) => page(visit, &proposal, Attempt::default()).await,
+        Ok(proposal) => page(visit, &proposal, FormOutcome::default()).await,
         Err(answer) => answer,
     }
 }
 
-fn find(visit: &Visit<'_>, id: &str) -> Result<InboxProposal, PageAnswer> {
+fn find(visit: &SignedInRequest<'_>, id: &str) -> Result<InboxProposal, PageAnswer> {
     let missing = || {
-        let what = html! { "There is no proposal " (Plain(id)) ". " a href="/inbox" { "Inbox" } };
+        let what =
+            html! { "There is no proposal " (VisibleText(id)) ". " a href="/inbox" { "Inbox" } };
         PageAnswer::missing(NavSection::Inbox, &what)
     };
     let id = id.parse().map_err(|_| missing())?;
@@ -66,14 +67,14 @@ fn find(visit: &Visit<'_>, id: &str) -> Result<InboxProposal, PageAnswer> {
 }
 
 /// The whole mapping, as text.
-pub(super) fn text(visit: &Visit<'_>, id: &str) -> PageAnswer {
+pub(super) fn text(visit: &SignedInRequest<'_>, id: &str) -> PageAnswer {
     match find(visit, id) {
         Ok(proposal) => PageAnswer::Text(proposal.text),
         Err(answer) => answer,
     }
 }
 
-pub(super) async fn act(visit: &Visit<'_>, id: &str, act: &str) -> PageAnswer {
+pub(super) async fn act(visit: &SignedInRequest<'_>, id: &str, act: &str) -> PageAnswer {
     let proposal = match find(visit, id) {
         Ok(proposal) => proposal,
         Err(answer) => return answer,
@@ -90,17 +91,17 @@ pub(super) async fn act(visit: &Visit<'_>, id: &str, act: &str) -> PageAnswer {
     }
 }
 
-async fn rows(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
+async fn rows(visit: &SignedInRequest<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
     if proposal.digest != read {
         return page(visit, proposal, changed(proposal, read)).await;
     }
     let shown = match inbox::review(&visit.console.project, proposal).await {
         Ok(review) => sample::look(visit, proposal, &review.proposed).await,
-        Err(_) => return page(visit, proposal, Attempt::default()).await,
+        Err(_) => return page(visit, proposal, FormOutcome::default()).await,
     };
-    let attempt = Attempt {
+    let attempt = FormOutcome {
         shown: Some(shown),
-        ..Attempt::default()
+        ..FormOutcome::default()
     };
     match find(visit, &proposal.id.to_string()) {
         Ok(proposal) => page(visit, &proposal, attempt).await,
@@ -109,7 +110,7 @@ async fn rows(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Page
 }
 
 /// The proposal was replaced since the person read it.
-fn changed(proposal: &InboxProposal, read: Digest) -> Attempt {
+fn changed(proposal: &InboxProposal, read: Digest) -> FormOutcome {
     let alert = html! { div.box.weigh role="alert" {
         p {
             strong { "Nothing was done: it is not what you read." }
@@ -117,22 +118,22 @@ fn changed(proposal: &InboxProposal, read: Digest) -> Attempt {
             code { (proposal.digest.short()) } ". The agent replaced it. Below is what it is now."
         }
     } };
-    Attempt {
+    FormOutcome {
         alert: Some(alert),
         status: StatusCode::CONFLICT,
-        ..Attempt::default()
+        ..FormOutcome::default()
     }
 }
 
-fn refused(what: &str, why: &Explanation, status: StatusCode) -> Attempt {
-    Attempt {
+fn refused(what: &str, why: &Explanation, status: StatusCode) -> FormOutcome {
+    FormOutcome {
         alert: Some(failed(what, why)),
         status,
-        ..Attempt::default()
+        ..FormOutcome::default()
     }
 }
 
-async fn ratify(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
+async fn ratify(visit: &SignedInRequest<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
     let form = &visit.form;
     if proposal.digest != read {
         return page(visit, proposal, changed(proposal, read)).await;
@@ -144,9 +145,9 @@ async fn ratify(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Pa
         return page(visit, proposal, unfilled("name", link, why)).await;
     }
     let Ok(review) = inbox::review(&visit.console.project, proposal).await else {
-        return page(visit, proposal, Attempt::default()).await;
+        return page(visit, proposal, FormOutcome::default()).await;
     };
-    let all = weights(&review.changes, review.proposed.mapping());
+    let all = risk_notes(&review.changes, review.proposed.mapping());
     let groups = grouped(&all);
     let unweighed = (0..groups.len()).any(|at| !form.has(&format!("w{at}")));
     if unweighed {
@@ -208,20 +209,24 @@ async fn ratify(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Pa
 }
 
 /// A form with a missing value: a summary, and a message at the field.
-fn unfilled(field: &'static str, link: &str, why: String) -> Attempt {
+fn unfilled(field: &'static str, link: &str, why: String) -> FormOutcome {
     let alert = html! { div.box.bad role="alert" {
         p { strong { "Not ratified: 1 thing to fix." } }
         ul { li { a href={ "#" (field) } { (link) } } }
     } };
-    Attempt {
+    FormOutcome {
         alert: Some(alert),
         wrong: Some((field, why)),
         status: StatusCode::UNPROCESSABLE_ENTITY,
-        ..Attempt::default()
+        ..FormOutcome::default()
     }
 }
 
-async fn send_back(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
+async fn send_back(
+    visit: &SignedInRequest<'_>,
+    proposal: &InboxProposal,
+    read: Digest,
+) -> PageAnswer {
     let (console, who) = (visit.console, &visit.session.who);
     let comment = visit.form.get("comment").trim();
     let (id, now) = (proposal.id, console.now());
@@ -235,7 +240,7 @@ async fn send_back(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) ->
     }
 }
 
-async fn accept(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
+async fn accept(visit: &SignedInRequest<'_>, proposal: &InboxProposal, read: Digest) -> PageAnswer {
     let (console, who) = (visit.console, &visit.session.who);
     let overwrite = visit.form.has("overwrite");
     let (id, now) = (proposal.id, console.now());
@@ -253,7 +258,11 @@ async fn accept(visit: &Visit<'_>, proposal: &InboxProposal, read: Digest) -> Pa
 }
 
 /// The page in its current state, with the outcome of a submitted form.
-async fn page(visit: &Visit<'_>, proposal: &InboxProposal, attempt: Attempt) -> PageAnswer {
+async fn page(
+    visit: &SignedInRequest<'_>,
+    proposal: &InboxProposal,
+    attempt: FormOutcome,
+) -> PageAnswer {
     let console = visit.console;
     let status = attempt.status;
     let title = format!("Proposal {}: {}", proposal.id, proposal.dataset);
@@ -269,7 +278,7 @@ async fn page(visit: &Visit<'_>, proposal: &InboxProposal, attempt: Attempt) -> 
     PageAnswer::page(NavSection::Inbox, title, body).with_status(status)
 }
 
-fn head(proposal: &InboxProposal, standing: &Markup, attempt: &Attempt) -> Markup {
+fn head(proposal: &InboxProposal, standing: &Markup, attempt: &FormOutcome) -> Markup {
     html! {
         p.crumb { a href="/inbox" { "Inbox" } }
         div.title { h1 { "Proposal " (proposal.id) ": " (code(&proposal.dataset)) } (standing) }
@@ -289,21 +298,21 @@ fn head(proposal: &InboxProposal, standing: &Markup, attempt: &Attempt) -> Marku
 fn reason(proposal: &InboxProposal) -> Markup {
     html! { @if !proposal.reason.is_empty() {
         figure.box {
-            blockquote.agree.prose { (Plain(&proposal.reason)) }
+            blockquote.agree.prose { (VisibleText(&proposal.reason)) }
             figcaption.small.soft { "The agent’s own words. Wayleave has not checked them." }
         }
     } }
 }
 
 async fn readable(
-    visit: &Visit<'_>,
+    visit: &SignedInRequest<'_>,
     proposal: &InboxProposal,
     review: &Review,
-    attempt: &Attempt,
+    attempt: &FormOutcome,
 ) -> Markup {
     let now = visit.console.now();
     let status = proposal.status(now);
-    let all = weights(&review.changes, review.proposed.mapping());
+    let all = risk_notes(&review.changes, review.proposed.mapping());
     let standing = match (status, review.is_live(), all.len()) {
         (InboxStatus::Waiting, false, _) => state("bad", "does not fit its source"),
         (InboxStatus::Waiting, true, 0) => state("ok", "nothing to weigh"),
@@ -435,11 +444,11 @@ fn side_by_side(proposal: &InboxProposal, review: &Review) -> Markup {
 }
 
 async fn decide(
-    visit: &Visit<'_>,
+    visit: &SignedInRequest<'_>,
     proposal: &InboxProposal,
     review: &Review,
-    weights: &[Weight],
-    attempt: &Attempt,
+    weights: &[RiskNote],
+    attempt: &FormOutcome,
 ) -> Markup {
     let console = visit.console;
     let loses_edits = inbox::would_overwrite(&console.project, proposal, console.now()).await;
@@ -476,9 +485,9 @@ fn decided(proposal: &InboxProposal) -> Markup {
         h2 id="s4" { span.n { "4" } "Decided" }
         @match &proposal.decision {
             Some(decision) => {
-                p { (Plain(&decision.who)) ", " (moment(decision.at)) "." }
+                p { (VisibleText(&decision.who)) ", " (moment(decision.at)) "." }
                 @if !decision.comment.is_empty() {
-                    blockquote.agree.prose { (Plain(&decision.comment)) }
+                    blockquote.agree.prose { (VisibleText(&decision.comment)) }
                 }
             },
             None => p { "Nobody decided in time. The agent can propose it again." },

@@ -4,14 +4,14 @@ use maud::html;
 use wayleave_project::{Explanation, Rendering, inbox::InboxProposal, review::RatifyOutcome};
 
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{CardTable, NavSection, failed, moment, on_command_line, state},
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
     words::count,
 };
 
 pub(super) async fn show(
-    visit: &Visit<'_>,
+    visit: &SignedInRequest<'_>,
     proposal: &InboxProposal,
     outcome: &RatifyOutcome,
     connected: Option<Result<Rendering, Explanation>>,
@@ -58,7 +58,7 @@ pub(super) async fn show(
             p.agree {
                 "You agreed to " code { (act.digest.short()) }
                 @if let Some(at) = outcome.at { " at " (moment(at)) }
-                ": “" (Plain(act.note.lines().next().unwrap_or_default())) "”."
+                ": “" (VisibleText(act.note.lines().next().unwrap_or_default())) "”."
                 @if let Some(revision) = revision { " It is served now, as revision " (revision) "." }
             }
             dl.facts {

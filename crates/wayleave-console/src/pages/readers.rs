@@ -7,7 +7,7 @@ use wayleave_ledger::{GrantEntry, State, Validity};
 use wayleave_model::mapping::Mapping;
 
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{CardTable, state},
     words::count,
 };
@@ -79,7 +79,7 @@ fn reader(
             @match holders.as_slice() {
                 [] => "nobody yet",
                 [only] if only.label.is_empty() => (code(&only.id)),
-                [only] => (Plain(&only.label)),
+                [only] => (VisibleText(&only.label)),
                 many => (count(many.len(), "token")),
             }
             span.soft { "grant " a href={ "/grants/" (grant.id) } { (code(&grant.id)) } }

@@ -11,9 +11,9 @@ use wayleave_project::{
 
 use crate::{
     backend::SampleRows,
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{csrf, failed, moment},
-    respond::Visit,
+    respond::SignedInRequest,
 };
 
 /// Maximum length of a value in a cell, in characters.
@@ -29,7 +29,7 @@ pub(super) struct LookResult {
 
 /// The sample section of a proposal's page.
 pub(super) fn section(
-    visit: &Visit<'_>,
+    visit: &SignedInRequest<'_>,
     proposal: &InboxProposal,
     mapping: &Mapping,
     shown: Option<&LookResult>,
@@ -41,7 +41,7 @@ pub(super) fn section(
         }
         @if let Some(look) = proposal.looks.last() {
             div.box { p {
-                "Shown to " (Plain(&look.who)) " at " (moment(look.at)) ", " (code(&look.stream))
+                "Shown to " (VisibleText(&look.who)) " at " (moment(look.at)) ", " (code(&look.stream))
                 ". The rows are not kept, and no agent has seen them."
             } }
         }
@@ -69,7 +69,7 @@ pub(super) fn section(
 
 /// Records who views the rows, then reads them. Unrecorded views read nothing.
 pub(super) async fn look(
-    visit: &Visit<'_>,
+    visit: &SignedInRequest<'_>,
     proposal: &InboxProposal,
     proposed: &wayleave_model::ratify::Proposed,
 ) -> LookResult {
@@ -125,5 +125,5 @@ fn cell(value: &Value) -> Markup {
     };
     let short: String = text.chars().take(MAX_CELL_CHARS).collect();
     let is_cut = short.len() < text.len();
-    html! { (Plain(&short)) @if is_cut { "…" } }
+    html! { (VisibleText(&short)) @if is_cut { "…" } }
 }

@@ -8,14 +8,14 @@ use wayleave_project::Explanation;
 
 use super::{grant_new, grants::ends};
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{NavSection, csrf, failed, moment, on_command_line, state},
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
     signing::{DecisionKind, passphrase_field},
 };
 
 /// The form for a new token.
-pub(super) fn new(visit: &Visit<'_>, alert: Option<Markup>) -> PageAnswer {
+pub(super) fn new(visit: &SignedInRequest<'_>, alert: Option<Markup>) -> PageAnswer {
     let now = visit.state.now(visit.console.now());
     let asked = visit.query.get("grant");
     let wants_builder = visit.query.get("scope") == "builder" || visit.form.has("builder");
@@ -41,7 +41,7 @@ pub(super) fn new(visit: &Visit<'_>, alert: Option<Markup>) -> PageAnswer {
                     label.tick {
                         input type="checkbox" name="grant" value=(grant.id) checked[grant.id == asked];
                         span { (code(&grant.id)) " of " (code(&grant.terms.connection))
-                            @if !grant.purpose.is_empty() { " " span.soft.agree { "“" (Plain(&grant.purpose)) "”" } } }
+                            @if !grant.purpose.is_empty() { " " span.soft.agree { "“" (VisibleText(&grant.purpose)) "”" } } }
                     }
                 }
             }
@@ -57,7 +57,7 @@ pub(super) fn new(visit: &Visit<'_>, alert: Option<Markup>) -> PageAnswer {
     PageAnswer::page(NavSection::Grants, "New token", body)
 }
 
-pub(super) async fn issue(visit: &Visit<'_>) -> PageAnswer {
+pub(super) async fn issue(visit: &SignedInRequest<'_>) -> PageAnswer {
     let form = &visit.form;
     let now = visit.state.now(visit.console.now());
     let mut scopes = vec![Scope::Runtime];
@@ -75,7 +75,7 @@ pub(super) async fn issue(visit: &Visit<'_>) -> PageAnswer {
     match issued(visit, request).await {
         Ok(issued) => match visit.console.project.governance().ledger().state().await {
             Ok(state) => {
-                let after = Visit {
+                let after = SignedInRequest {
                     console: visit.console,
                     session: visit.session,
                     state: &state,
@@ -93,14 +93,21 @@ pub(super) async fn issue(visit: &Visit<'_>) -> PageAnswer {
     }
 }
 
-async fn issued(visit: &Visit<'_>, request: TokenRequest) -> Result<IssuedToken, Explanation> {
+async fn issued(
+    visit: &SignedInRequest<'_>,
+    request: TokenRequest,
+) -> Result<IssuedToken, Explanation> {
     let project = visit.deciding(DecisionKind::Access).await?;
     let issued = project.governance().issue(request, &visit.session.who);
     Ok(issued.await?)
 }
 
 /// The page of a token, with its text only right after it was issued.
-pub(super) fn show(visit: &Visit<'_>, id: &str, issued: Option<&IssuedToken>) -> PageAnswer {
+pub(super) fn show(
+    visit: &SignedInRequest<'_>,
+    id: &str,
+    issued: Option<&IssuedToken>,
+) -> PageAnswer {
     let Some(token) = visit.state.tokens().get(id) else {
         let what = html! { "There is no token " (code(id)) ". " a href="/grants" { "Grants" } };
         return PageAnswer::missing(NavSection::Grants, &what);
@@ -116,7 +123,7 @@ pub(super) fn show(visit: &Visit<'_>, id: &str, issued: Option<&IssuedToken>) ->
     let body = html! {
         p.crumb { a href="/grants" { "Grants and tokens" } }
         div.title {
-            h1 { "Token " (code(id)) @if !token.label.is_empty() { ", “" (Plain(&token.label)) "”" } }
+            h1 { "Token " (code(id)) @if !token.label.is_empty() { ", “" (VisibleText(&token.label)) "”" } }
             (standing)
         }
         p.by {
@@ -126,7 +133,7 @@ pub(super) fn show(visit: &Visit<'_>, id: &str, issued: Option<&IssuedToken>) ->
                 @if at > 0 { ", " } a href={ "/grants/" (grant) } { (code(grant)) }
             }
             ". Scopes " (scopes.join(", ")) ". Ends " (ends(token.expires)) ". Issued by "
-            (Plain(&token.who)) ", " (moment(token.at)) "."
+            (VisibleText(&token.who)) ", " (moment(token.at)) "."
         }
         @if let Some(issued) = issued { (secret(issued)) }
         @if is_live {
@@ -139,7 +146,7 @@ pub(super) fn show(visit: &Visit<'_>, id: &str, issued: Option<&IssuedToken>) ->
                         div.field { label for="rw" { "Why" }
                             input id="rw" name="note" required autocomplete="off"; }
                         (passphrase_field(visit, "rp"))
-                        button.danger { "Revoke " (Plain(id)) }
+                        button.danger { "Revoke " (VisibleText(id)) }
                     }
                 }
             }
@@ -172,7 +179,7 @@ fn secret(issued: &IssuedToken) -> Markup {
     }
 }
 
-pub(super) async fn revoke(visit: &Visit<'_>, id: &str) -> PageAnswer {
+pub(super) async fn revoke(visit: &SignedInRequest<'_>, id: &str) -> PageAnswer {
     match revoked(visit, id).await {
         Ok(()) => PageAnswer::SeeOther("/grants".to_owned()),
         Err(why) => {
@@ -183,7 +190,7 @@ pub(super) async fn revoke(visit: &Visit<'_>, id: &str) -> PageAnswer {
     }
 }
 
-async fn revoked(visit: &Visit<'_>, id: &str) -> Result<(), Explanation> {
+async fn revoked(visit: &SignedInRequest<'_>, id: &str) -> Result<(), Explanation> {
     let project = visit.deciding(DecisionKind::Access).await?;
     let (who, note) = (&visit.session.who, visit.form.get("note"));
     project.governance().revoke_token(id, who, note).await?;

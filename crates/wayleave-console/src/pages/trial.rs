@@ -1,6 +1,6 @@
 //! Tries a query with a chosen token's rights, through the path that serves agents, byte for byte.
 
-mod sight;
+mod visible_fields;
 
 use maud::{Markup, html};
 use serde_json::{Map, Value};
@@ -14,14 +14,14 @@ use wayleave_project::{
 use super::sample;
 use crate::{
     backend::{ReadTrial, SampleRows},
-    names::Plain,
+    names::VisibleText,
     page::{NavSection, failed, on_command_line, state},
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
 };
 
 const TOOLS: [&str; 5] = ["schema", "query_records", "aggregate", "search", "fetch"];
 
-pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
+pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
     let query = &visit.query;
     let now = visit.state.now(visit.console.now());
     let tokens: Vec<_> = visit
@@ -47,8 +47,8 @@ pub(super) async fn show(visit: &Visit<'_>) -> PageAnswer {
     } else {
         "{\"limit\": 5}"
     };
-    let streams = sight::streams(visit).await;
-    let sees = sight::sees(visit, token, query.get("stream").trim()).await;
+    let streams = visible_fields::streams(visit).await;
+    let sees = visible_fields::sees(visit, token, query.get("stream").trim()).await;
     let command = match query.get("stream").trim() {
         "" => "wayleave query STREAM --limit 5".to_owned(),
         stream => format!("wayleave query {stream} --limit 5"),
@@ -93,13 +93,17 @@ fn token_field(tokens: &[&std::sync::Arc<TokenEntry>], chosen: &str) -> Markup {
         option value="" selected[chosen.is_empty()] { "this machine, without a token" }
         @for token in tokens {
             option value=(token.id) selected[token.id == chosen] {
-                @if !token.label.is_empty() { (Plain(&token.label)) " · " } (Plain(&token.id))
+                @if !token.label.is_empty() { (VisibleText(&token.label)) " · " } (VisibleText(&token.id))
             }
         }
     } } }
 }
 
-async fn run(visit: &Visit<'_>, token: Option<&str>, tool: &str) -> Result<ReadTrial, Explanation> {
+async fn run(
+    visit: &SignedInRequest<'_>,
+    token: Option<&str>,
+    tool: &str,
+) -> Result<ReadTrial, Explanation> {
     let text = visit.query.get("args").trim();
     let text = if text.is_empty() { "{}" } else { text };
     let mut arguments: Map<String, Value> = serde_json::from_str(text)
@@ -133,14 +137,14 @@ fn shown(trial: &ReadTrial) -> Markup {
                 @if trial.is_error { (state("bad", "refused")) } @else { (state("ok", "answered")) }
                 " " (trial.text.len()) " bytes"
             }
-            pre.out.wrap.gap tabindex="0" aria-label="Text of the result" { (Plain(&trial.text)) }
+            pre.out.wrap.gap tabindex="0" aria-label="Text of the result" { (VisibleText(&trial.text)) }
             @if let Some(rows) = rows {
                 h3 { "The same as a table" }
                 (sample::table(&rows, "Rows"))
             }
             details.gap {
                 summary { "structuredContent, " (json.len()) " bytes" }
-                pre.out tabindex="0" aria-label="Structured content" { (Plain(&json)) }
+                pre.out tabindex="0" aria-label="Structured content" { (VisibleText(&json)) }
             }
             @if trial.is_error { p { "What is not granted and what is not there get the same answer." } }
         }

@@ -8,15 +8,19 @@ use wayleave_project::columns::thousands;
 use super::{exact, outcome, result, started, took, tool, used_streams, who};
 use crate::{
     form::encode,
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{CardTable, NavSection, moment, on_command_line},
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
 };
 
 /// Maximum number of records listed by id.
 const MAX_RECORDS: usize = 50;
 
-pub(in crate::pages) async fn show(visit: &Visit<'_>, id: &str, as_prov: bool) -> PageAnswer {
+pub(in crate::pages) async fn show(
+    visit: &SignedInRequest<'_>,
+    id: &str,
+    as_prov: bool,
+) -> PageAnswer {
     let found = match visit.console.backend.call(id).await {
         Ok(Some(found)) => found,
         Ok(None) => {
@@ -36,7 +40,7 @@ pub(in crate::pages) async fn show(visit: &Visit<'_>, id: &str, as_prov: bool) -
     )
 }
 
-fn page(visit: &Visit<'_>, call: &Activity) -> Markup {
+fn page(visit: &SignedInRequest<'_>, call: &Activity) -> Markup {
     let id = call.id.to_string();
     let carrier = if call.transport.http { "HTTP" } else { "stdio" };
     html! {
@@ -45,8 +49,8 @@ fn page(visit: &Visit<'_>, call: &Activity) -> Markup {
         p.by {
             "By " (who(visit, &call.agent.token))
             @if let Some(client) = &call.agent.client {
-                " with " (Plain(client))
-                @if let Some(version) = &call.agent.version { " " (Plain(version)) }
+                " with " (VisibleText(client))
+                @if let Some(version) = &call.agent.version { " " (VisibleText(version)) }
                 ", as it names itself"
             }
             ", over " (carrier) @if call.transport.session { ", in a session" }
@@ -77,7 +81,7 @@ fn page(visit: &Visit<'_>, call: &Activity) -> Markup {
             } @else {
                 p { "Names and types of its arguments. Their values are sealed, and open on the command \
                      line alone." }
-                pre.out.wrap tabindex="0" aria-label="Names and types of its arguments" { (Plain(&call.arguments.shape)) }
+                pre.out.wrap tabindex="0" aria-label="Names and types of its arguments" { (VisibleText(&call.arguments.shape)) }
             }
         }
         div.row.mid.gap {

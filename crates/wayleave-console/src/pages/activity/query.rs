@@ -6,7 +6,7 @@ use wayleave_ledger::rfc3339;
 use wayleave_project::call_summary::{CallQuery, CallVerdict};
 
 use super::{label, started_at};
-use crate::{form::encode, names::code, respond::Visit};
+use crate::{form::encode, names::code, respond::SignedInRequest};
 
 /// A period to look back over, and the bars of its chart.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +70,7 @@ pub(super) struct ActivityQuery {
 }
 
 impl ActivityQuery {
-    pub(super) fn new(visit: &Visit<'_>) -> Self {
+    pub(super) fn new(visit: &SignedInRequest<'_>) -> Self {
         let text = |name: &str| visit.query.get(name).trim().to_owned();
         let asked = text("since");
         let [first, ..] = SPANS;
@@ -170,7 +170,7 @@ impl ActivityQuery {
         self.pairs().len() > 1
     }
 
-    pub(super) fn who_words(&self, visit: &Visit<'_>) -> Markup {
+    pub(super) fn who_words(&self, visit: &SignedInRequest<'_>) -> Markup {
         html! { @match self.who.as_str() {
             "" => "anyone",
             "local" => "this machine",

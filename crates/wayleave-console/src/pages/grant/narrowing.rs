@@ -10,27 +10,31 @@ use wayleave_model::{
     mapping::Mapping,
     ratify::Ratified,
 };
-use wayleave_plan::package::{GrantNarrowing, Unfit};
+use wayleave_plan::package::{GrantNarrowing, SelectionError};
 use wayleave_project::{Explanation, render};
 
 use super::{page, shown_as};
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{csrf, failed, moment},
     pages::{
         grant_new::{TERMS, end_of, risk},
         masks,
     },
-    respond::{PageAnswer, Visit},
+    respond::{PageAnswer, SignedInRequest},
     signing::{DecisionKind, passphrase_field},
     words::sentence,
 };
 
 /// Form value that keeps the grant's expiry.
-const AS_BEFORE: &str = "same";
+const KEEP_EXPIRY: &str = "same";
 
 /// Narrows the grant; with `only_look`, only previews what would be lost.
-pub(in crate::pages) async fn narrow(visit: &Visit<'_>, id: &str, only_look: bool) -> PageAnswer {
+pub(in crate::pages) async fn narrow(
+    visit: &SignedInRequest<'_>,
+    id: &str,
+    only_look: bool,
+) -> PageAnswer {
     let Some(grant) = visit.state.grant(id) else {
         return page(visit, id, None, None).await;
     };
@@ -59,7 +63,7 @@ pub(in crate::pages) async fn narrow(visit: &Visit<'_>, id: &str, only_look: boo
 }
 
 async fn narrowed(
-    visit: &Visit<'_>,
+    visit: &SignedInRequest<'_>,
     id: &str,
     request: GrantRequest,
 ) -> Result<String, Explanation> {
@@ -80,7 +84,10 @@ fn losses(grant: &GrantEntry, request: &GrantRequest) -> Vec<String> {
     lost
 }
 
-async fn request(visit: &Visit<'_>, grant: &GrantEntry) -> Result<GrantRequest, Explanation> {
+async fn request(
+    visit: &SignedInRequest<'_>,
+    grant: &GrantEntry,
+) -> Result<GrantRequest, Explanation> {
     let form = &visit.form;
     let governance = visit.console.project.governance();
     let mapping = governance.load(&grant.terms.dataset).await?;
@@ -113,7 +120,7 @@ async fn request(visit: &Visit<'_>, grant: &GrantEntry) -> Result<GrantRequest, 
     let terms = wish.terms(&grant.terms, &mapping).map_err(|unfit| {
         let mut why = Explanation::new("that does not fit the grant");
         why.causes = unfit.iter().map(ToString::to_string).collect();
-        why.maybe_hint(unfit.first().and_then(Unfit::hint))
+        why.maybe_hint(unfit.first().and_then(SelectionError::hint))
     })?;
     Ok(GrantRequest {
         terms,
@@ -123,9 +130,9 @@ async fn request(visit: &Visit<'_>, grant: &GrantEntry) -> Result<GrantRequest, 
 }
 
 /// The requested expiry, never later than the current one.
-fn sooner(visit: &Visit<'_>, grant: &GrantEntry) -> Option<Millis> {
+fn sooner(visit: &SignedInRequest<'_>, grant: &GrantEntry) -> Option<Millis> {
     let word = visit.form.get("ends");
-    if word.is_empty() || word == AS_BEFORE {
+    if word.is_empty() || word == KEEP_EXPIRY {
         return grant.expires;
     }
     let now = visit.state.now(visit.console.now());
@@ -136,13 +143,13 @@ fn sooner(visit: &Visit<'_>, grant: &GrantEntry) -> Option<Millis> {
 }
 
 pub(super) fn form(
-    visit: &Visit<'_>,
+    visit: &SignedInRequest<'_>,
     grant: &GrantEntry,
     mapping: &Ratified<Mapping>,
     lost: Option<&[String]>,
 ) -> Markup {
     let id = &grant.id;
-    let asked = visit.form.has("s").then(|| Ticks::new(visit));
+    let asked = visit.form.has("s").then(|| NarrowingForm::new(visit));
     html! {
         p { "A narrower grant takes this one’s place for the tokens that hold it, from their next call. It \
              cannot be widened again. What is not granted is not offered here." }
@@ -175,22 +182,22 @@ pub(super) fn form(
             (passphrase_field(visit, "narrow-passphrase"))
             div.row {
                 button formaction={ "/grants/" (id) "/lost#narrow" } formnovalidate { "Show what is lost" }
-                button.primary { "Narrow " (Plain(id)) }
+                button.primary { "Narrow " (VisibleText(id)) }
             }
         }
     }
 }
 
 /// The selections of a submitted form.
-struct Ticks {
+struct NarrowingForm {
     streams: BTreeSet<String>,
     fields: BTreeSet<String>,
     capabilities: BTreeSet<String>,
     rows: BTreeMap<String, String>,
 }
 
-impl Ticks {
-    fn new(visit: &Visit<'_>) -> Self {
+impl NarrowingForm {
+    fn new(visit: &SignedInRequest<'_>) -> Self {
         let all = |name| visit.form.all(name).map(str::to_owned).collect();
         let streams: BTreeSet<String> = all("s");
         let text = |it: &String| visit.form.get(&format!("rows.{it}")).to_owned();
@@ -203,7 +210,12 @@ impl Ticks {
     }
 }
 
-fn stream(name: &str, terms: &StreamTerms, mapping: &Mapping, asked: Option<&Ticks>) -> Markup {
+fn stream(
+    name: &str,
+    terms: &StreamTerms,
+    mapping: &Mapping,
+    asked: Option<&NarrowingForm>,
+) -> Markup {
     let key = mapping.stream(name).map(|it| it.key.as_slice());
     let key = key.unwrap_or_default();
     let is_key = |field: &str| key.iter().any(|it| it == field);
@@ -242,7 +254,7 @@ fn stream(name: &str, terms: &StreamTerms, mapping: &Mapping, asked: Option<&Tic
     } }
 }
 
-fn ends(visit: &Visit<'_>, grant: &GrantEntry) -> Markup {
+fn ends(visit: &SignedInRequest<'_>, grant: &GrantEntry) -> Markup {
     let now = visit.state.now(visit.console.now());
     let chosen = visit.form.get("ends");
     let sooner = TERMS.iter().filter(|(_, _, time)| {
@@ -257,7 +269,7 @@ fn ends(visit: &Visit<'_>, grant: &GrantEntry) -> Markup {
         span.hint id="ends-h" { "At the latest "
             @match grant.expires { Some(at) => (moment(at)), None => "never" } }
         select id="ends" name="ends" aria-describedby="ends-h" {
-            option value=(AS_BEFORE) { "as before" }
+            option value=(KEEP_EXPIRY) { "as before" }
             @for (value, words, _) in sooner { option value=(value) selected[*value == chosen] { (words) } }
         }
     } }

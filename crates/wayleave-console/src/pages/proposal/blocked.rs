@@ -7,19 +7,19 @@ use wayleave_project::{
     review::ReviewError,
 };
 
-use super::{Attempt, decided, forms::send_back_form, head, reason};
+use super::{FormOutcome, decided, forms::send_back_form, head, reason};
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::{CardTable, state},
-    respond::Visit,
+    respond::SignedInRequest,
     words::{count, sentence},
 };
 
 pub(super) fn blocked(
-    visit: &Visit<'_>,
+    visit: &SignedInRequest<'_>,
     proposal: &InboxProposal,
     error: ReviewError,
-    attempt: &Attempt,
+    attempt: &FormOutcome,
 ) -> Markup {
     let standing = state("bad", "cannot be ratified");
     let (problems, told) = match error {
@@ -65,7 +65,7 @@ pub(super) fn blocked(
         }
         section aria-labelledby="x" {
             h2 id="x" { span.n { "2" } "As check tells it" }
-            pre.out tabindex="0" aria-label="What check prints" { (Plain(&told)) }
+            pre.out tabindex="0" aria-label="What check prints" { (VisibleText(&told)) }
         }
         @if is_waiting {
             section id="decide" aria-labelledby="dd" {

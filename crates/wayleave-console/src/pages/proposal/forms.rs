@@ -3,22 +3,22 @@
 use maud::{Markup, html};
 use wayleave_project::{inbox::InboxProposal, review::Review};
 
-use super::{Attempt, in_words::grouped};
+use super::{FormOutcome, in_words::grouped};
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     page::csrf,
-    respond::Visit,
+    respond::SignedInRequest,
+    risk_notes::RiskNote,
     signing::passphrase_field,
-    weigh::Weight,
     words::sentence,
 };
 
 pub(super) fn ratify_form(
-    visit: &Visit<'_>,
+    visit: &SignedInRequest<'_>,
     proposal: &InboxProposal,
     review: &Review,
-    weights: &[Weight],
-    attempt: &Attempt,
+    weights: &[RiskNote],
+    attempt: &FormOutcome,
 ) -> Markup {
     let wrong = |field| {
         let wrong = attempt.wrong.as_ref();
@@ -39,7 +39,7 @@ pub(super) fn ratify_form(
             input type="hidden" name="digest" value=(proposal.digest);
             input type="hidden" name="against" value=(against);
             h3 { "Ratify" }
-            p.agree { "I, " (Plain(&visit.session.who)) ", agree that agents may be served "
+            p.agree { "I, " (VisibleText(&visit.session.who)) ", agree that agents may be served "
                 (code(&proposal.dataset)) " as these exact bytes say:" }
             p { code { (proposal.digest) } }
             @if !groups.is_empty() {
@@ -74,12 +74,12 @@ pub(super) fn ratify_form(
                 input type="checkbox" name="connect" checked;
                 span { "Connect it at once, so that agents are served it." }
             }
-            button.primary { "Ratify " (Plain(&proposal.dataset)) }
+            button.primary { "Ratify " (VisibleText(&proposal.dataset)) }
         }
     }
 }
 
-fn weighed(all: &[&Weight]) -> Markup {
+fn weighed(all: &[&RiskNote]) -> Markup {
     const MAX_NAMED: usize = 8;
     html! {
         @for (at, weight) in all.iter().take(MAX_NAMED).enumerate() {
@@ -90,7 +90,7 @@ fn weighed(all: &[&Weight]) -> Markup {
 }
 
 pub(super) fn send_back_form(
-    visit: &Visit<'_>,
+    visit: &SignedInRequest<'_>,
     proposal: &InboxProposal,
     errors: &str,
     is_primary: bool,
@@ -113,7 +113,7 @@ pub(super) fn send_back_form(
 }
 
 pub(super) fn accept_form(
-    visit: &Visit<'_>,
+    visit: &SignedInRequest<'_>,
     proposal: &InboxProposal,
     loses_edits: bool,
 ) -> Markup {

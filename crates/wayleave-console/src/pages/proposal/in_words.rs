@@ -7,8 +7,8 @@ use wayleave_model::diff::Change;
 use wayleave_project::inbox::InboxProposal;
 
 use crate::{
-    names::Plain,
-    weigh::Weight,
+    names::VisibleText,
+    risk_notes::RiskNote,
     words::{count, sentence, verb_first},
 };
 
@@ -37,7 +37,7 @@ fn group_of(path: &str) -> &str {
 pub(super) fn in_words(
     proposal: &InboxProposal,
     changes: &[Change],
-    weights: &[Weight],
+    weights: &[RiskNote],
     wants_all: bool,
 ) -> Markup {
     if changes.is_empty() {
@@ -62,7 +62,7 @@ pub(super) fn in_words(
         .collect();
     html! { ul.words {
         @for (at, change, group) in lines {
-            @if let Some(group) = group { li.sub { (Plain(group)) } }
+            @if let Some(group) = group { li.sub { (VisibleText(group)) } }
             @let (class, mark) = sign(change);
             li class=(class) {
                 span.sign aria-hidden="true" { (mark) }
@@ -84,8 +84,8 @@ pub(super) fn in_words(
 }
 
 /// Notes grouped by kind. The ratifier must tick each kind.
-pub(super) fn grouped(weights: &[Weight]) -> Vec<(&'static str, Vec<&Weight>)> {
-    let mut groups: BTreeMap<&'static str, Vec<&Weight>> = BTreeMap::new();
+pub(super) fn grouped(weights: &[RiskNote]) -> Vec<(&'static str, Vec<&RiskNote>)> {
+    let mut groups: BTreeMap<&'static str, Vec<&RiskNote>> = BTreeMap::new();
     for weight in weights {
         groups.entry(weight.title).or_default().push(weight);
     }

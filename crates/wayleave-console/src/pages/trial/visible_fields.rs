@@ -7,16 +7,16 @@ use wayleave_ledger::Validity;
 use wayleave_model::{mapping::Mapping, ratify::Ratified};
 
 use crate::{
-    names::{Plain, code},
+    names::{VisibleText, code},
     pages::{grant::shown_as, masks},
-    respond::Visit,
+    respond::SignedInRequest,
     words::count,
 };
 
 /// Maximum number of streams listed by name.
 const MAX_STREAMS: usize = 200;
 
-async fn live(visit: &Visit<'_>) -> Vec<Ratified<Mapping>> {
+async fn live(visit: &SignedInRequest<'_>) -> Vec<Ratified<Mapping>> {
     let governance = visit.console.project.governance();
     let mut live = Vec::new();
     for (_, active) in visit.state.active() {
@@ -26,7 +26,7 @@ async fn live(visit: &Visit<'_>) -> Vec<Ratified<Mapping>> {
 }
 
 /// The names of the streams of live datasets.
-pub(super) async fn streams(visit: &Visit<'_>) -> BTreeSet<String> {
+pub(super) async fn streams(visit: &SignedInRequest<'_>) -> BTreeSet<String> {
     let live = live(visit).await;
     let streams = live.iter().flat_map(|it| &it.streams);
     let names = streams.map(|it| it.name.value.clone());
@@ -34,7 +34,11 @@ pub(super) async fn streams(visit: &Visit<'_>) -> BTreeSet<String> {
 }
 
 /// What a token sees of a stream; `None` if no live dataset has the stream.
-pub(super) async fn sees(visit: &Visit<'_>, token: Option<&str>, stream: &str) -> Option<Markup> {
+pub(super) async fn sees(
+    visit: &SignedInRequest<'_>,
+    token: Option<&str>,
+    stream: &str,
+) -> Option<Markup> {
     let now = visit.state.now(visit.console.now());
     let live = live(visit).await;
     let mapping = live.iter().find(|it| it.stream(stream).is_some())?;
@@ -64,17 +68,17 @@ pub(super) async fn sees(visit: &Visit<'_>, token: Option<&str>, stream: &str) -
         .collect();
     Some(html! { div.box {
         @if granted.is_empty() {
-            p { strong { (Plain(name)) } " sees nothing of " (code(stream)) ": to it, it does not exist." }
+            p { strong { (VisibleText(name)) } " sees nothing of " (code(stream)) ": to it, it does not exist." }
         }
         @for grant in granted { @if let Some(terms) = grant.terms.streams.get(stream) {
             @let (shown, hidden): (Vec<&str>, Vec<&str>) = all.iter().copied().partition(|it| terms.fields.contains(*it));
-            p { strong { (Plain(name)) } " sees " (shown.len()) " of " (count(all.len(), "field")) " of "
+            p { strong { (VisibleText(name)) } " sees " (shown.len()) " of " (count(all.len(), "field")) " of "
                 (code(stream)) ", under " a href={ "/grants/" (grant.id) } { (code(&grant.id)) } "." }
             dl.facts {
                 div { dt { "Sees" } dd { @for field in &shown {
                     (code(field)) (masks::note(shown_as(mapping.stream(stream), terms, field))) " "
                 } } }
-                @if !hidden.is_empty() { div { dt { "Does not see" } dd.soft { (Plain(&hidden.join(", "))) } } }
+                @if !hidden.is_empty() { div { dt { "Does not see" } dd.soft { (VisibleText(&hidden.join(", "))) } } }
                 div { dt { "Rows" } dd { @match &terms.rows {
                     Some(rows) => { "only where " (code(rows.as_str())) },
                     None => "all",

@@ -10,7 +10,7 @@ use crate::names;
 
 /// A risk note on one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Weight {
+pub struct RiskNote {
     /// The index of the change in the difference.
     pub change: usize,
     /// The kind of risk.
@@ -86,12 +86,12 @@ const PERSONAL: &[(&[&str], &str)] = &[
 ];
 
 /// All risk notes on a difference, in its order.
-pub fn weights(changes: &[Change], mapping: &Mapping) -> Vec<Weight> {
-    let mut weights = Vec::new();
+pub fn risk_notes(changes: &[Change], mapping: &Mapping) -> Vec<RiskNote> {
+    let mut notes = Vec::new();
     for (at, change) in changes.iter().enumerate() {
         let about = about(&change.path);
         let mut note = |title, text: String| {
-            weights.push(Weight {
+            notes.push(RiskNote {
                 change: at,
                 title,
                 text,
@@ -121,7 +121,7 @@ pub fn weights(changes: &[Change], mapping: &Mapping) -> Vec<Weight> {
             note("A name made to look like another", text.to_owned());
         }
     }
-    weights
+    notes
 }
 
 fn told(risk: &Risk) -> (&'static str, String) {

@@ -97,7 +97,7 @@ struct Writer<'a> {
 }
 
 /// The part of the reply after the groups.
-struct Tail {
+struct ReplyTail {
     text: String,
     next_cursor: Option<String>,
     is_tied: bool,
@@ -203,7 +203,7 @@ impl Writer<'_> {
         )
     }
 
-    fn tail(&self, call: &CallContext<'_>, shown: usize) -> Tail {
+    fn tail(&self, call: &CallContext<'_>, shown: usize) -> ReplyTail {
         let mut text = String::new();
         if let Some(totals) = &self.totals {
             text.push_str("total ");
@@ -239,7 +239,7 @@ impl Writer<'_> {
             }
             None => {}
         }
-        Tail {
+        ReplyTail {
             text,
             next_cursor,
             is_tied,

@@ -190,7 +190,7 @@ impl<'a> CallContext<'a> {
 
 async fn gather(mut from: Rows, least: usize, most: usize) -> Result<RowBatch, StoreError> {
     // Rows take more bytes in memory than as text, and most answers are one small batch.
-    let mut rows = from.come_within(most);
+    let mut rows = from.take_batch_within(most);
     let mut weighed = None;
     while let Some(row) = from.next().await {
         let row = row?;

@@ -2,7 +2,7 @@
 //! programs.
 
 use serde_json::Value as Json;
-use wayleave_plan::value::{Simple, Value};
+use wayleave_plan::value::{JsonForm, Value};
 
 use crate::escape;
 
@@ -18,8 +18,8 @@ pub(crate) fn of_value(text: &mut String, json: &mut String, value: &Value) {
             };
             let (_, shown) = text.split_at(before);
             match simple {
-                Simple::Bare => json.push_str(shown),
-                Simple::Quoted => quoted(json, shown),
+                JsonForm::Bare => json.push_str(shown),
+                JsonForm::Quoted => quoted(json, shown),
             }
         }
     }

@@ -16,11 +16,11 @@ use crate::{prompts, resources};
 /// Maximum number of values: a client shows a hundred, and learns whether there are more.
 const MAX_VALUES: usize = 101;
 /// Maximum number of records inspected in one stream where the store cannot narrow them.
-const LOOKED_AT: u32 = 1_000;
+const MAX_INSPECTED_RECORDS: u32 = 1_000;
 /// Maximum number of streams searched for records.
-const STREAMS: usize = 4;
+const MAX_SEARCHED_STREAMS: usize = 4;
 /// Maximum size of the rows read, in bytes.
-const BYTES: usize = 256 * 1024;
+const MAX_READ_BYTES: usize = 256 * 1024;
 
 /// Completions of a prompt: `dataset` and `entity`.
 pub(crate) fn of_prompt(service: &ReadService, name: &str) -> Completion {
@@ -61,7 +61,7 @@ async fn complete(
     type_name: Option<&str>,
 ) -> Vec<String> {
     let package = &Access::from_caller(typed.context.caller()).package;
-    let call = service.call(package, BYTES);
+    let call = service.call(package, MAX_READ_BYTES);
     let connections = call.view.connections().iter();
     let found = match (typed.argument.as_str(), type_name) {
         ("dataset", _) => {
@@ -134,7 +134,7 @@ async fn entities(call: &CallContext<'_>, typed: &Completing) -> Result<Vec<Stri
         return Ok(Vec::new());
     };
     let mut found = Vec::new();
-    let mut left = STREAMS;
+    let mut left = MAX_SEARCHED_STREAMS;
     for connection in call.view.connections() {
         if connection.connector_key != *dataset {
             continue;
@@ -163,7 +163,7 @@ async fn ids(call: &CallContext<'_>, type_name: &str, typed: &str) -> Result<Vec
         let prefix = format!("{}/{}:", connection.connection_id, stream.name());
         prefix.starts_with(typed) || typed.starts_with(&prefix)
     });
-    for (connection, stream) in holders.take(STREAMS) {
+    for (connection, stream) in holders.take(MAX_SEARCHED_STREAMS) {
         let prefix = format!("{}/{}:", connection.connection_id, stream.name());
         let key = typed.strip_prefix(&prefix).unwrap_or_default();
         // The store can narrow a key of a single text field; for any other key the first records
@@ -172,7 +172,8 @@ async fn ids(call: &CallContext<'_>, type_name: &str, typed: &str) -> Result<Vec
             [only] if can_begin(only) => begins(only.name(), key),
             _ => None,
         };
-        let labelled = resources::labelled(call, connection, stream, narrowed, LOOKED_AT).await?;
+        let labelled =
+            resources::labelled(call, connection, stream, narrowed, MAX_INSPECTED_RECORDS).await?;
         let fit = labelled.records.into_iter().map(|(id, _)| id);
         found.extend(fit.filter(|id| id.starts_with(typed)));
         if found.len() >= MAX_VALUES {

@@ -12,11 +12,11 @@ use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::{Datatype, Relation};
 use wayleave_plan::filter;
 use wayleave_plan::request::{
-    DEFAULT_ROWS, EXPANDED_ROWS, MAX_EXPANDED, MAX_GROUP_FIELDS, MAX_METRICS, MAX_ROWS,
+    DEFAULT_ROWS, MAX_EXPANDED, MAX_EXPANDED_RECORDS, MAX_GROUP_FIELDS, MAX_METRICS, MAX_ROWS,
     MAX_SORT_KEYS,
 };
 use wayleave_plan::view::{
-    ConnectionView, Discovery, FieldView, MeasureView, StreamView, Tracking,
+    ConnectionView, FieldView, MeasureView, SchemaSubject, StreamView, Tracking,
 };
 
 use crate::call_context::CallContext;
@@ -42,32 +42,32 @@ const LEGEND: &str = "A field can be filtered, sorted and aggregated as its type
     some and none in filters. All can be expanded.";
 
 /// Levels of detail, from most to least.
-const ROOMS: [Room; 5] = [
-    Room {
+const DETAIL_LEVELS: [DetailLimits; 5] = [
+    DetailLimits {
         description: 120,
         values: 24,
         notes: true,
         members: usize::MAX,
     },
-    Room {
+    DetailLimits {
         description: 60,
         values: 12,
         notes: true,
         members: usize::MAX,
     },
-    Room {
+    DetailLimits {
         description: 30,
         values: 8,
         notes: true,
         members: usize::MAX,
     },
-    Room {
+    DetailLimits {
         description: 0,
         values: 6,
         notes: false,
         members: usize::MAX,
     },
-    Room {
+    DetailLimits {
         description: 0,
         values: 0,
         notes: false,
@@ -76,7 +76,7 @@ const ROOMS: [Room; 5] = [
 ];
 
 /// The level of detail of a full description.
-const FULL: Room = Room {
+const FULL_DETAIL: DetailLimits = DetailLimits {
     description: 1_000,
     values: usize::MAX,
     notes: true,
@@ -84,10 +84,10 @@ const FULL: Room = Room {
 };
 
 /// Numbers of fields, relations and measures per stream to try where not all fit.
-const CUT_MEMBERS: [usize; 6] = [4_000, 2_000, 1_000, 500, 250, 100];
+const MEMBER_LIMITS: [usize; 6] = [4_000, 2_000, 1_000, 500, 250, 100];
 
 #[derive(Clone, Copy)]
-struct Room {
+struct DetailLimits {
     /// Maximum length of a description, in characters.
     description: usize,
     /// Maximum number of values of a closed list.
@@ -99,7 +99,7 @@ struct Room {
     members: usize,
 }
 
-impl Room {
+impl DetailLimits {
     fn lists_fields_in_text(self) -> bool {
         self.members < usize::MAX
     }
@@ -114,11 +114,11 @@ struct Source<'a> {
 }
 
 /// Answers a `schema` call.
-pub(crate) fn answer(call: &CallContext<'_>, discovery: Discovery<'_>) -> Reply {
+pub(crate) fn answer(call: &CallContext<'_>, discovery: SchemaSubject<'_>) -> Reply {
     match discovery {
-        Discovery::Index(connections) => stream_index::index(&connections),
-        Discovery::Streams(holders) => compact(&sources(call, holders)),
-        Discovery::Full(connection, stream) => full(&Source {
+        SchemaSubject::Index(connections) => stream_index::index(&connections),
+        SchemaSubject::Streams(holders) => compact(&sources(call, holders)),
+        SchemaSubject::Full(connection, stream) => full(&Source {
             connections: vec![connection],
             stream,
             notes: notes(call, stream, |_| true),
@@ -192,8 +192,8 @@ fn fitted(sources: &[Source<'_>], others: &[Source<'_>]) -> Reply {
 }
 
 /// The most detailed reply within `bytes`, or the least detailed one if none fits.
-fn within(bytes: usize, written: impl Fn(Room) -> Reply) -> Reply {
-    let [most, less @ ..] = &ROOMS;
+fn within(bytes: usize, written: impl Fn(DetailLimits) -> Reply) -> Reply {
+    let [most, less @ ..] = &DETAIL_LEVELS;
     let mut reply = written(*most);
     for room in less {
         if reply.bytes() <= bytes {
@@ -207,7 +207,7 @@ fn within(bytes: usize, written: impl Fn(Room) -> Reply) -> Reply {
 /// Everything about one stream of one connection, with JSON Schema.
 fn full(source: &Source<'_>) -> Reply {
     let full = Some(source.stream);
-    let reply = written(std::slice::from_ref(source), &[], full, FULL);
+    let reply = written(std::slice::from_ref(source), &[], full, FULL_DETAIL);
     if reply.bytes() <= MAX_BYTES {
         return reply;
     }
@@ -221,14 +221,14 @@ fn full(source: &Source<'_>) -> Reply {
 }
 
 /// Names as many fields as fit.
-fn cut(written: impl Fn(Room) -> Reply) -> Reply {
-    let room = |members: usize| Room {
+fn cut(written: impl Fn(DetailLimits) -> Reply) -> Reply {
+    let room = |members: usize| DetailLimits {
         description: 0,
         values: 0,
         notes: false,
         members,
     };
-    let [most, less @ ..] = CUT_MEMBERS;
+    let [most, less @ ..] = MEMBER_LIMITS;
     let mut reply = written(room(most));
     for members in less {
         if reply.bytes() <= MAX_BYTES {
@@ -245,7 +245,7 @@ fn written(
     sources: &[Source<'_>],
     others: &[Source<'_>],
     full: Option<&StreamView>,
-    room: Room,
+    room: DetailLimits,
 ) -> Reply {
     let types = types(sources);
     let detail = if full.is_some() { "full" } else { "compact" };
@@ -314,13 +314,13 @@ fn types_structure(types: &[Datatype]) -> Json {
 fn limits() -> Json {
     json!({
         "limit": MAX_ROWS, "default_limit": DEFAULT_ROWS, "sort": MAX_SORT_KEYS,
-        "expand": MAX_EXPANDED, "expanded": EXPANDED_ROWS, "metrics": MAX_METRICS,
+        "expand": MAX_EXPANDED, "expanded": MAX_EXPANDED_RECORDS, "metrics": MAX_METRICS,
         "group_by": MAX_GROUP_FIELDS, "filter_depth": filter::MAX_DEPTH,
         "filter_leaves": filter::MAX_LEAVES,
     })
 }
 
-fn structure(source: &Source<'_>, full: Option<&StreamView>, room: Room) -> Json {
+fn structure(source: &Source<'_>, full: Option<&StreamView>, room: DetailLimits) -> Json {
     let stream = source.stream;
     let connections: Vec<Json> = source
         .connections

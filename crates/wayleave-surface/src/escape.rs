@@ -12,7 +12,7 @@ pub(crate) fn cell(out: &mut String, value: &Json) {
     match value {
         Json::Null => {}
         Json::String(text) => text_cell(out, text),
-        Json::Array(_) | Json::Object(_) => escaped(out, &value.to_string(), Breaks::Escaped),
+        Json::Array(_) | Json::Object(_) => escaped(out, &value.to_string(), LineBreaks::Escaped),
         // Numbers and booleans need no escaping.
         Json::Bool(true) => out.push_str("true"),
         Json::Bool(false) => out.push_str("false"),
@@ -33,7 +33,7 @@ pub(crate) fn text_cell(out: &mut String, text: &str) {
         "" => out.push_str("\"\""),
         // Otherwise text of two quotation marks would read as empty text.
         "\"\"" => out.push_str("\\\"\""),
-        text => escaped(out, text, Breaks::Escaped),
+        text => escaped(out, text, LineBreaks::Escaped),
     }
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn inline(text: &str, most: usize) -> String {
 /// Appends text of several lines under a heading of ours: every line but the first is indented, so
 /// that none of them can be mistaken for a heading.
 pub(crate) fn block(out: &mut String, text: &str) {
-    escaped(out, text, Breaks::Indented);
+    escaped(out, text, LineBreaks::Indented);
 }
 
 /// Writes JSON as text that shows every character it holds: characters that break or reverse a
@@ -77,7 +77,7 @@ pub(crate) fn json(value: &Json) -> String {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Breaks {
+enum LineBreaks {
     Escaped,
     Indented,
 }
@@ -135,15 +135,15 @@ fn all(text: &str, wanted: u8) -> bool {
     text.bytes().fold(wanted, |all, byte| all & kind(byte)) == wanted
 }
 
-fn escaped(out: &mut String, text: &str, breaks: Breaks) {
+fn escaped(out: &mut String, text: &str, breaks: LineBreaks) {
     let plain = match breaks {
-        Breaks::Escaped => is_plain_cell(text),
-        Breaks::Indented => is_plain(text),
+        LineBreaks::Escaped => is_plain_cell(text),
+        LineBreaks::Indented => is_plain(text),
     };
     if plain {
         return out.push_str(text);
     }
-    let in_cell = breaks == Breaks::Escaped;
+    let in_cell = breaks == LineBreaks::Escaped;
     let means_something = |c: char| (in_cell && matches!(c, '\\' | '|')) || is_unsafe(c);
     let mut rest = text;
     while let Some(at) = rest.find(means_something) {

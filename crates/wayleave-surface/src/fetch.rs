@@ -15,11 +15,11 @@ use crate::call_context::CallContext;
 use crate::query::small_fields;
 use crate::related::{self, Relations};
 use crate::reply::Reply;
-use crate::truncate::{self, Piece};
+use crate::truncate::{self, TextPiece};
 use crate::{escape, ids, url};
 
 /// Maximum length of a title, in characters.
-const TITLE: usize = 200;
+const MAX_TITLE_CHARS: usize = 200;
 
 /// Answers a fetch.
 pub(crate) async fn answer(
@@ -60,18 +60,18 @@ fn title(plan: &FetchPlan, record: &Record) -> String {
         .title()
         .and_then(|field| record.value(field.name()))
         .and_then(Value::to_text)
-        .map(|title| escape::inline(&title, TITLE))
+        .map(|title| escape::inline(&title, MAX_TITLE_CHARS))
         .filter(|title| !title.trim().is_empty());
     named.unwrap_or_else(|| {
         let class = plan.view().type_name();
         format!(
             "{class} {}",
-            escape::inline(&ids::readable_key(record), TITLE)
+            escape::inline(&ids::readable_key(record), MAX_TITLE_CHARS)
         )
     })
 }
 
-fn metadata(plan: &FetchPlan, record: &Record, type_name: &str, piece: &Piece<'_>) -> Json {
+fn metadata(plan: &FetchPlan, record: &Record, type_name: &str, piece: &TextPiece<'_>) -> Json {
     let mut metadata = json!({
         "connection_id": plan.connection_id(),
         "connector_key": plan.connector_key(),

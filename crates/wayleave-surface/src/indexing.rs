@@ -16,7 +16,7 @@ use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::{CountKind, QueryRequest, SortKey};
 use wayleave_plan::seal::Seal;
-use wayleave_plan::search::{self, Indexed};
+use wayleave_plan::search::{self, IndexDefinition};
 use wayleave_plan::value::Value;
 use wayleave_plan::view::{FieldView, StreamView, View};
 use wayleave_plan::{AuthorizedPlan, active_datasets::ActiveDatasets};
@@ -32,15 +32,15 @@ const READ_TIMEOUT: Duration = Duration::from_hours(24);
 const INDEXER: &str = "full-text indexes";
 
 /// Maximum number of records read by one statement: a store limits how long a statement may take.
-const A_STATEMENT: u32 = 10_000;
+const MAX_STATEMENT_RECORDS: u32 = 10_000;
 /// Number of records sent to the index at a time.
-const A_PORTION: usize = 256;
+const BATCH_RECORDS: usize = 256;
 /// Maximum number of portions in the queue.
-const PORTIONS_UNDER_WAY: usize = 4;
+const MAX_QUEUED_BATCHES: usize = 4;
 
 /// A stream that can be searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Searchable {
+pub struct IndexableStream {
     /// Its dataset.
     pub connector_key: String,
     /// Its connection.
@@ -64,7 +64,7 @@ pub enum Extent {
 
 /// A stream that could not be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub enum UnreadableStream {
     /// It is no longer served, or its changes cannot be followed from that point.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -73,19 +73,19 @@ pub enum Unreadable {
     Store(#[from] StoreError),
     /// Too many records in a row have a malformed key, so that none gives a position to continue
     /// from.
-    #[error("{A_STATEMENT} records in a row have a key that is not of its datatype")]
+    #[error("{MAX_STATEMENT_RECORDS} records in a row have a key that is not of its datatype")]
     NoReadableKey,
     /// No value of `updated` tells how far the changes go.
-    #[error("the latest {A_STATEMENT} values of `updated` are not of its datatype")]
+    #[error("the latest {MAX_STATEMENT_RECORDS} values of `updated` are not of its datatype")]
     NoReadableUpdate,
 }
 
 /// The content of this stream's index.
 pub(crate) fn spec(stream: &StreamView) -> Spec {
-    from_indexed(Indexed::new(stream))
+    from_indexed(IndexDefinition::new(stream))
 }
 
-fn from_indexed(indexed: Indexed) -> Spec {
+fn from_indexed(indexed: IndexDefinition) -> Spec {
     Spec {
         digest: indexed.digest.hex(),
         fields: indexed.fields,
@@ -94,10 +94,10 @@ fn from_indexed(indexed: Indexed) -> Spec {
 }
 
 /// Every searchable stream of the active datasets.
-pub fn searchable(world: &ActiveDatasets) -> Vec<Searchable> {
+pub fn searchable(world: &ActiveDatasets) -> Vec<IndexableStream> {
     let streams = search::searchable(world).into_iter();
     streams
-        .map(|it| Searchable {
+        .map(|it| IndexableStream {
             connector_key: it.connector_key,
             connection_id: it.connection_id,
             stream: it.stream,
@@ -119,7 +119,7 @@ impl Indexing<'_> {
     /// Builds the index of a stream, or brings it up to date.
     pub(crate) async fn run(
         &self,
-        what: &Searchable,
+        what: &IndexableStream,
         place: &IndexDir,
         extent: Extent,
         since: Option<String>,
@@ -134,7 +134,7 @@ impl Indexing<'_> {
             as_of: self.seal.now,
             bookmark,
         };
-        let (sender, receiver) = mpsc::channel(PORTIONS_UNDER_WAY);
+        let (sender, receiver) = mpsc::channel(MAX_QUEUED_BATCHES);
         let feed = FeedReceiver {
             portions: receiver,
             at_hand: Vec::new().into_iter(),
@@ -164,7 +164,7 @@ impl Indexing<'_> {
     }
 
     /// Sends every record of a walk, then whether it was complete.
-    async fn feed(&self, what: &Searchable, walk: Walk, sender: mpsc::Sender<FeedMessage>) {
+    async fn feed(&self, what: &IndexableStream, walk: Walk, sender: mpsc::Sender<FeedMessage>) {
         let last = match self.portions(what, walk, &sender).await {
             Ok(()) => FeedMessage::End,
             Err(error) => FeedMessage::Failed(error),
@@ -176,19 +176,19 @@ impl Indexing<'_> {
     /// Reads a walk statement by statement: a store limits how long each may take.
     async fn portions(
         &self,
-        what: &Searchable,
+        what: &IndexableStream,
         mut walk: Walk,
         sender: &mpsc::Sender<FeedMessage>,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), UnreadableStream> {
         loop {
             let plan = &walk.plan;
             let mut rows = self.rows(plan.rows()).await?;
             let (mut count, mut portion, mut last, mut next) = (0, Vec::new(), None, None);
             while let Some(row) = rows.next().await {
                 let row = row?;
-                if count == A_STATEMENT {
+                if count == MAX_STATEMENT_RECORDS {
                     // The extra row shows that there are more; the next statement begins with it.
-                    let pair = [last.take().ok_or(Unreadable::NoReadableKey)?, row];
+                    let pair = [last.take().ok_or(UnreadableStream::NoReadableKey)?, row];
                     next = plan.page(&pair).next_cursor(1, self.seal);
                     break;
                 }
@@ -205,7 +205,7 @@ impl Indexing<'_> {
                 if plan.can_resume_after(&row) {
                     last = Some(row);
                 }
-                if portion.len() >= A_PORTION
+                if portion.len() >= BATCH_RECORDS
                     && sender
                         .send(FeedMessage::Changes(std::mem::take(&mut portion)))
                         .await
@@ -225,12 +225,15 @@ impl Indexing<'_> {
 
     /// Reads all live records, by key. Where changes can be tracked, the bookmark is taken before
     /// the records are read, so that changes made meanwhile are read again.
-    async fn whole(&self, what: &Searchable) -> Result<(Walk, Option<String>), Unreadable> {
+    async fn whole(
+        &self,
+        what: &IndexableStream,
+    ) -> Result<(Walk, Option<String>), UnreadableStream> {
         let bookmark = if what.is_tracked {
             match self.walk(what, "beginning".to_owned()).await {
                 Ok((_, bookmark)) => Some(bookmark),
                 // Its changes cannot be tracked, but it can be read.
-                Err(Unreadable::NoReadableUpdate) => None,
+                Err(UnreadableStream::NoReadableUpdate) => None,
                 Err(error) => return Err(error),
             }
         } else {
@@ -259,15 +262,19 @@ impl Indexing<'_> {
 
     async fn changes(
         &self,
-        what: &Searchable,
+        what: &IndexableStream,
         since: String,
-    ) -> Result<(Walk, Option<String>), Unreadable> {
+    ) -> Result<(Walk, Option<String>), UnreadableStream> {
         let (walk, bookmark) = self.walk(what, since).await?;
         Ok((walk, Some(bookmark)))
     }
 
     /// A walk of changes, and the bookmark at its end.
-    async fn walk(&self, what: &Searchable, since: String) -> Result<(Walk, String), Unreadable> {
+    async fn walk(
+        &self,
+        what: &IndexableStream,
+        since: String,
+    ) -> Result<(Walk, String), UnreadableStream> {
         let mut request = request(what);
         request.changes_since = Some(since);
         let mut plan = QueryPlan::new(&self.view, &request, self.seal)?;
@@ -279,16 +286,19 @@ impl Indexing<'_> {
             plan = plan.within(value);
         }
         let bookmark = plan.page(&[]).next_changes_since(0, self.seal);
-        let bookmark = bookmark.ok_or(Unreadable::NoReadableUpdate)?;
+        let bookmark = bookmark.ok_or(UnreadableStream::NoReadableUpdate)?;
         Ok((Walk { plan, request }, bookmark))
     }
 
     /// The greatest valid value of `updated`. A store may sort malformed ones after it: PostgreSQL
     /// sorts `infinity` after every time, SQLite texts after every number.
-    async fn latest(&self, what: &Searchable) -> Result<Value, Unreadable> {
+    async fn latest(&self, what: &IndexableStream) -> Result<Value, UnreadableStream> {
         let mut request = request(what);
         let plan = QueryPlan::new(&self.view, &request, self.seal)?;
-        let updated = plan.view().updated().ok_or(Unreadable::NoReadableUpdate)?;
+        let updated = plan
+            .view()
+            .updated()
+            .ok_or(UnreadableStream::NoReadableUpdate)?;
         let updated = updated.name().to_owned();
         request.fields = Some(vec![updated.clone()]);
         request.sort = vec![SortKey {
@@ -296,7 +306,7 @@ impl Indexing<'_> {
             descending: true,
         }];
         let plan = QueryPlan::new(&self.view, &request, self.seal)
-            .map_err(|_| Unreadable::NoReadableUpdate)?;
+            .map_err(|_| UnreadableStream::NoReadableUpdate)?;
         let mut rows = self.rows(plan.rows()).await?;
         while let Some(row) = rows.next().await {
             let page = plan.page_of(vec![row?]);
@@ -306,10 +316,10 @@ impl Indexing<'_> {
                 Some(value) => return Ok(value.clone()),
             }
         }
-        Err(Unreadable::NoReadableUpdate)
+        Err(UnreadableStream::NoReadableUpdate)
     }
 
-    async fn rows(&self, plan: &AuthorizedPlan) -> Result<Rows, Unreadable> {
+    async fn rows(&self, plan: &AuthorizedPlan) -> Result<Rows, UnreadableStream> {
         let context = ReadContext {
             cancel: self.stop.clone(),
             on_malformed: OnMalformed::Mark,
@@ -324,7 +334,7 @@ impl Indexing<'_> {
     }
 }
 
-fn request(what: &Searchable) -> QueryRequest {
+fn request(what: &IndexableStream) -> QueryRequest {
     QueryRequest {
         stream: what.stream.clone(),
         connection_id: Some(what.connection_id.clone()),
@@ -332,14 +342,14 @@ fn request(what: &Searchable) -> QueryRequest {
         sort: Vec::new(),
         fields: Some(what.spec.fields.clone()),
         expand: Vec::new(),
-        limit: A_STATEMENT,
+        limit: MAX_STATEMENT_RECORDS,
         cursor: None,
         count: CountKind::None,
         changes_since: None,
     }
 }
 
-fn unreadable(cause: Unreadable) -> IndexError {
+fn unreadable(cause: UnreadableStream) -> IndexError {
     IndexError::Feed {
         cause: Box::new(cause),
     }
@@ -356,7 +366,7 @@ enum FeedMessage {
     Changes(Vec<Change>),
     /// The feed is complete.
     End,
-    Failed(Unreadable),
+    Failed(UnreadableStream),
 }
 
 /// Receives changes on a thread that may block.
@@ -366,9 +376,9 @@ struct FeedReceiver {
 }
 
 impl Feed for FeedReceiver {
-    type Error = Unreadable;
+    type Error = UnreadableStream;
 
-    fn next(&mut self) -> Result<Option<Change>, Unreadable> {
+    fn next(&mut self) -> Result<Option<Change>, UnreadableStream> {
         loop {
             if let Some(change) = Iterator::next(&mut self.at_hand) {
                 return Ok(Some(change));

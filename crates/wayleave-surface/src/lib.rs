@@ -49,9 +49,9 @@ pub mod workup;
 mod write;
 
 pub use call_context::Stores;
-pub use indexing::{Extent, Searchable, Unreadable, searchable};
+pub use indexing::{Extent, IndexableStream, UnreadableStream, searchable};
 pub use reply::{MAX_ERROR_BYTES, Reply};
-pub use search::{Indexed, Indexes};
+pub use search::{Indexes, SearchIndexState};
 pub use service::{ReadLimits, ReadService, WrittenStream};
 pub use tools::{NAMES, instructions, tools};
 pub use write::{POLICY, WriteService, Writers};

@@ -36,8 +36,8 @@ use crate::resources;
 use crate::service::{ReadService, WrittenStream};
 use crate::url;
 use reader::StreamReader;
-use subscriber::Subscribed;
-use watcher::{Interest, Joining, Watcher};
+use subscriber::ClientSubscription;
+use watcher::{Interest, JoinRequest, Watcher};
 
 /// Polling interval and limits of the change feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ struct FeedState {
     /// Number of subscriptions per subject.
     subjects: Mutex<HashMap<String, u32>>,
     /// Subscriptions to types. The streams of a type may change while they last.
-    types: Mutex<Vec<std::sync::Weak<Subscribed>>>,
+    types: Mutex<Vec<std::sync::Weak<ClientSubscription>>>,
     /// Changes detected by the watchers.
     seen: watch::Sender<SeenCounts>,
     stop: CancellationToken,
@@ -115,7 +115,7 @@ struct FeedState {
 pub type SeenCounts = BTreeMap<(String, String), u64>;
 
 struct WatcherHandle {
-    joining: UnboundedSender<Joining>,
+    joining: UnboundedSender<JoinRequest>,
     left: Arc<Notify>,
 }
 
@@ -124,7 +124,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The target of a subscription URI.
-enum Watched {
+enum WatchTarget {
     Type(String, Vec<StreamKey>),
     Record(StreamKey, WatchedKey),
 }
@@ -177,7 +177,7 @@ impl ChangeFeed {
                 () = tokio::time::sleep(self.options().interval) => {}
             }
             worlds.borrow_and_update();
-            let types: Vec<Arc<Subscribed>> = {
+            let types: Vec<Arc<ClientSubscription>> = {
                 let mut types = locked(&self.0.types);
                 types.retain(|it| it.strong_count() > 0);
                 types.iter().filter_map(std::sync::Weak::upgrade).collect()
@@ -189,7 +189,7 @@ impl ChangeFeed {
     }
 
     /// Watches the streams of the type that became visible to the caller since it subscribed.
-    fn extend(&self, subscribed: &Arc<Subscribed>) {
+    fn extend(&self, subscribed: &Arc<ClientSubscription>) {
         use watcher::Subscriber as _;
         let Some((type_name, package)) = subscribed.type_name().zip(subscribed.package()) else {
             return;
@@ -218,11 +218,11 @@ impl ChangeFeed {
     }
 
     /// Resolves a URI in a package's view. A record need not exist.
-    fn find(&self, package: &Package, uri: &str) -> Option<Watched> {
+    fn find(&self, package: &Package, uri: &str) -> Option<WatchTarget> {
         let path = uri.strip_prefix("wayleave://kg/")?;
         let Some((type_name, _)) = path.split_once('/') else {
             let streams = self.streams_of(package, path);
-            return (!streams.is_empty()).then(|| Watched::Type(path.to_owned(), streams));
+            return (!streams.is_empty()).then(|| WatchTarget::Type(path.to_owned(), streams));
         };
         let request = FetchRequest {
             id: url::id(uri)?,
@@ -237,7 +237,7 @@ impl ChangeFeed {
                 connection_id: plan.connection_id().to_owned(),
                 stream: plan.stream().to_owned(),
             };
-            Watched::Record(key, watched_key(&plan))
+            WatchTarget::Record(key, watched_key(&plan))
         })
     }
 
@@ -245,11 +245,11 @@ impl ChangeFeed {
     fn watch(
         &self,
         key: StreamKey,
-        subscribed: &Arc<Subscribed>,
+        subscribed: &Arc<ClientSubscription>,
         interest: Interest,
     ) -> oneshot::Receiver<Result<(), RpcError>> {
         let (done, answered) = oneshot::channel();
-        let joining = Joining {
+        let joining = JoinRequest {
             subscriber: subscribed.clone(),
             interest,
             is_over: subscribed.over(),
@@ -260,7 +260,7 @@ impl ChangeFeed {
     }
 
     /// Adds an interest. The returned `Notify` wakes the watcher when the interest has ended.
-    fn join(&self, key: StreamKey, joining: Joining) -> Arc<Notify> {
+    fn join(&self, key: StreamKey, joining: JoinRequest) -> Arc<Notify> {
         let mut watchers = locked(&self.0.watchers);
         let handle = watchers
             .entry(key.clone())
@@ -320,10 +320,10 @@ impl ChangeFeed {
         let watched = watched.ok_or_else(|| RpcError::resource_not_found(&uri))?;
         let counted = self.admit(caller.subject())?;
         let (type_name, streams, interest) = match watched {
-            Watched::Type(name, streams) => (Some(name), streams, Interest::Records),
-            Watched::Record(key, at) => (None, vec![key], Interest::Record(at)),
+            WatchTarget::Type(name, streams) => (Some(name), streams, Interest::Records),
+            WatchTarget::Record(key, at) => (None, vec![key], Interest::Record(at)),
         };
-        let subscribed = Arc::new(Subscribed::new(subscription, type_name));
+        let subscribed = Arc::new(ClientSubscription::new(subscription, type_name));
         // Ends the interests begun so far if a later one is refused.
         let guard = subscriber::InterestGuard::new(subscribed.clone(), counted);
         let mut answers = Vec::with_capacity(streams.len());

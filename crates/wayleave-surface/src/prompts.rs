@@ -17,11 +17,11 @@ pub(crate) const EXPLORE: &str = "explore-dataset";
 pub(crate) const WORKUP: &str = "workup-entity";
 
 /// Maximum number of streams that a prompt names.
-const STREAMS: usize = 40;
+const MAX_STREAMS: usize = 40;
 /// Maximum length of a stream's description, in characters.
-const ABOUT: usize = 160;
+const MAX_DESCRIPTION_CHARS: usize = 160;
 /// Maximum length of an entity, in characters.
-const ENTITY: usize = 200;
+const MAX_ENTITY_CHARS: usize = 200;
 
 pub(crate) fn explore(service: &ReadService, who: Visibility) -> Prompt {
     let service = service.clone();
@@ -55,7 +55,7 @@ pub(crate) fn workup(service: &ReadService, who: Visibility) -> Prompt {
         async move {
             let dataset = call.text("dataset");
             streams(&service, &call, dataset)?;
-            let entity = escape::inline(call.text("entity"), ENTITY);
+            let entity = escape::inline(call.text("entity"), MAX_ENTITY_CHARS);
             let tool = workup_tool(dataset);
             Ok(PromptMessage::user(format!(
                 "Work up the entity \"{entity}\" of the dataset `{dataset}`.\n\
@@ -87,8 +87,8 @@ fn streams(service: &ReadService, prompt: &PromptCall, dataset: &str) -> Result<
         let message = format!("there is no dataset {}", quoted(dataset));
         return Err(RpcError::invalid_params(message));
     }
-    let left_out = lines.len().saturating_sub(STREAMS);
-    let mut text: String = lines.into_iter().take(STREAMS).collect();
+    let left_out = lines.len().saturating_sub(MAX_STREAMS);
+    let mut text: String = lines.into_iter().take(MAX_STREAMS).collect();
     if left_out > 0 {
         say!(text, "- and {left_out} more, which schema lists\n");
     }
@@ -97,7 +97,7 @@ fn streams(service: &ReadService, prompt: &PromptCall, dataset: &str) -> Result<
 
 fn line(stream: &StreamView) -> String {
     let about = stream.description().unwrap_or_default();
-    let about = escape::inline(about, ABOUT);
+    let about = escape::inline(about, MAX_DESCRIPTION_CHARS);
     let colon = if about.is_empty() { "" } else { ": " };
     let (name, of) = (stream.name(), stream.type_name());
     let connection_id = stream.connection_id();

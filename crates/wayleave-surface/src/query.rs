@@ -17,7 +17,7 @@ use crate::ids;
 use crate::related::{self, Relations};
 use crate::reply::Reply;
 use crate::table::Table;
-use crate::truncate::{self, Cut};
+use crate::truncate::{self, TruncatedValue};
 
 /// Maximum size of a cursor, in bytes. Longer sort values make cursors no client should carry.
 pub(crate) const MAX_CURSOR_BYTES: usize = 2_048;
@@ -138,7 +138,7 @@ struct Writer<'a> {
     /// The case hint of an empty page.
     hint: Option<CaseHint>,
     /// The cuts in the first record, if it alone exceeds a page.
-    cuts: Vec<Cut>,
+    cuts: Vec<TruncatedValue>,
 }
 
 impl Writer<'_> {
@@ -227,7 +227,7 @@ impl Writer<'_> {
         };
         let may_cut =
             |column: usize| (self.plan.header().get(column)).is_some_and(|name| !is_key(name));
-        let room = |cuts: &[Cut]| {
+        let room = |cuts: &[TruncatedValue]| {
             let tail = self.tail(&handles, related, 1, cuts);
             call.max_bytes.saturating_sub(before + tail.len())
         };
@@ -262,8 +262,14 @@ impl Writer<'_> {
     }
 
     /// The text after the rows.
-    fn tail(&self, handles: &Handles, related: &Relations, shown: usize, cuts: &[Cut]) -> String {
-        let mut tail = Cut::text(cuts, self.plan.header());
+    fn tail(
+        &self,
+        handles: &Handles,
+        related: &Relations,
+        shown: usize,
+        cuts: &[TruncatedValue],
+    ) -> String {
+        let mut tail = TruncatedValue::text(cuts, self.plan.header());
         tail.push_str(&handles.text());
         tail.push_str(&related.text(self.plan.expansions(), shown));
         if let Some(hint) = &self.hint {
@@ -325,7 +331,7 @@ impl Writer<'_> {
             meta.insert("case".to_owned(), hint.structure());
         }
         if !self.cuts.is_empty() {
-            let cuts = Cut::structure(&self.cuts, self.plan.header());
+            let cuts = TruncatedValue::structure(&self.cuts, self.plan.header());
             meta.insert("cut".to_owned(), cuts);
         }
         Reply::row_set(text, &data, &Json::Object(meta))

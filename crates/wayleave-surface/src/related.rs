@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_plan::Record;
-use wayleave_plan::expand::{Expansion, Related};
+use wayleave_plan::expand::{Expansion, RelatedRecords};
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::value::Value;
 
@@ -11,7 +11,7 @@ use crate::call_context::CallContext;
 /// The related records, by expansion and then by record.
 #[derive(Default)]
 pub(crate) struct Relations {
-    found: Vec<Vec<Related>>,
+    found: Vec<Vec<RelatedRecords>>,
     /// Number of records whose relations are known.
     pub(crate) parents: usize,
 }
@@ -45,7 +45,7 @@ pub(crate) async fn follow(
             found.push(expansion.attach(from, &rows));
         }
         let related = found.iter().flatten();
-        call.note_records(related.flat_map(|one: &Related| &one.records));
+        call.note_records(related.flat_map(|one: &RelatedRecords| &one.records));
         return Ok(Relations { found, parents });
     }
 }
@@ -68,7 +68,7 @@ impl Relations {
         clippy::expect_used,
         reason = "what was not read must not pass for what is not related"
     )]
-    pub(crate) fn for_record(&self, index: usize) -> impl Iterator<Item = &Related> {
+    pub(crate) fn for_record(&self, index: usize) -> impl Iterator<Item = &RelatedRecords> {
         self.found.iter().map(move |all| {
             let related = all.get(index);
             related.expect("a record that relations were followed from")
@@ -92,7 +92,7 @@ impl Relations {
     }
 
     /// The rows with more related records than are shown, counted from 0.
-    fn more(all: &[Related], shown: usize) -> Vec<usize> {
+    fn more(all: &[RelatedRecords], shown: usize) -> Vec<usize> {
         let counted = all.iter().take(shown).enumerate();
         counted
             .filter(|(_, it)| it.more)

@@ -43,7 +43,7 @@ const WINDOW: u32 = 10_000;
 /// Maximum number of characters of a window.
 const MAX_WINDOW: u32 = 100_000;
 /// Maximum length of a label, in characters.
-const LABEL: usize = 200;
+const MAX_LABEL_CHARS: usize = 200;
 
 /// The URI template of a page of any type.
 pub(crate) const PAGE: &str = "wayleave://kg/{type}{?where,limit,offset}";
@@ -250,11 +250,15 @@ pub(crate) async fn labelled(
         let title = title.as_ref().and_then(|title| record.value(title));
         let label = title
             .and_then(Value::to_text)
-            .map(|text| escape::inline(&text, LABEL))
+            .map(|text| escape::inline(&text, MAX_LABEL_CHARS))
             .filter(|text| !text.trim().is_empty());
         let label = label.unwrap_or_else(|| {
             let key = ids::readable_key(record);
-            format!("{} {}", stream.type_name(), escape::inline(&key, LABEL))
+            format!(
+                "{} {}",
+                stream.type_name(),
+                escape::inline(&key, MAX_LABEL_CHARS)
+            )
         });
         (record.id(), label)
     });

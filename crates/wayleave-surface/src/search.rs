@@ -21,7 +21,7 @@ use wayleave_search::{Index, Query, Spec};
 use crate::call_context::CallContext;
 use crate::reply::Reply;
 use find::Search;
-pub(crate) use sources::Missing;
+pub(crate) use sources::MissingStream;
 use sources::Sources;
 
 // An accepted query is parsed to its end: no character takes more than four bytes.
@@ -30,7 +30,7 @@ const _: () = assert!(MAX_QUERY * 4 <= wayleave_search::MAX_QUERY_BYTES);
 /// The full-text indexes of a deployment.
 pub trait Indexes: Send + Sync {
     /// The index of a stream, if one with exactly this spec exists.
-    fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> Indexed;
+    fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> SearchIndexState;
 
     /// Earlier versions of the indexes that are still open, the latest first: a walk continues in
     /// the version it began in.
@@ -47,7 +47,7 @@ pub trait Indexes: Send + Sync {
 
 /// The state of a stream's index.
 #[derive(Debug, Clone)]
-pub enum Indexed {
+pub enum SearchIndexState {
     /// An index that can be searched.
     Ready(Arc<Index>),
     /// No index yet: it is being built.
@@ -60,8 +60,8 @@ pub enum Indexed {
 pub(crate) struct NoIndexes;
 
 impl Indexes for NoIndexes {
-    fn index(&self, _: &str, _: &str, _: &Spec) -> Indexed {
-        Indexed::Failed
+    fn index(&self, _: &str, _: &str, _: &Spec) -> SearchIndexState {
+        SearchIndexState::Failed
     }
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct BestMatches {
     pub(crate) ids: Vec<String>,
     /// Whether there are more.
     pub(crate) more: bool,
-    pub(crate) missing: Vec<(String, Missing)>,
+    pub(crate) missing: Vec<(String, MissingStream)>,
 }
 
 /// Finds records without writing them out; only those that also match each of `required`.
@@ -136,12 +136,12 @@ pub(crate) async fn best(
 fn nothing_ready(making: bool) -> Refusal {
     let (why, message) = if making {
         (
-            Missing::Indexing,
+            MissingStream::Indexing,
             "the text of these streams is still being indexed; try again in a moment, or use `query_records` with `contains`",
         )
     } else {
         (
-            Missing::NotIndexed,
+            MissingStream::NotIndexed,
             "the text of these streams could not be indexed, which is tried again; until then use `query_records` with `contains`",
         )
     };

@@ -18,7 +18,7 @@ use wayleave_plan::view::View;
 use wayleave_search::{Index, IndexDir, IndexError};
 
 use crate::call_context::{CallContext, ReadBackends, Stores};
-use crate::indexing::{self, Extent, Indexing, Searchable};
+use crate::indexing::{self, Extent, IndexableStream, Indexing};
 use crate::reply::Reply;
 use crate::search::{self, Indexes, NoIndexes};
 use crate::views::Views;
@@ -133,7 +133,7 @@ impl ReadService {
     }
 
     /// Serves other datasets from now on. Calls in flight finish with the ones they began with.
-    pub fn replace_world(&self, world: ActiveDatasets) {
+    pub fn replace_datasets(&self, world: ActiveDatasets) {
         self.0.snapshot.store(Arc::new(Snapshot::new(world)));
         self.0.worlds.send_modify(|count| *count += 1);
     }
@@ -175,14 +175,14 @@ impl ReadService {
     }
 
     /// Every served stream that can be searched.
-    pub fn searchable(&self) -> Vec<Searchable> {
+    pub fn searchable(&self) -> Vec<IndexableStream> {
         indexing::searchable(&self.0.snapshot.load().world)
     }
 
     /// Builds the index of a stream in its folder, or adds what changed `since` a bookmark.
     pub async fn index(
         &self,
-        what: &Searchable,
+        what: &IndexableStream,
         place: &IndexDir,
         extent: Extent,
         since: Option<String>,

@@ -18,7 +18,7 @@ use crate::reply::Reply;
 /// Maximum size of an index, in bytes, however many streams it has.
 const MAX_BYTES: usize = 64 * 1024;
 /// Maximum size of an overview, which shows the fields of every stream, in bytes.
-const OVERVIEW_BYTES: usize = 8_000;
+const MAX_OVERVIEW_BYTES: usize = 8_000;
 /// Budget of an index without streams, in bytes.
 const BASE_BYTES: usize = 4_000;
 /// Additional budget per stream, in bytes.
@@ -27,23 +27,23 @@ const STREAM_BYTES: usize = 166;
 const MAX_NAMED: usize = 250;
 
 /// Levels of detail of an overview, from most to least.
-const OVERVIEW_ROOMS: [Room; 4] = [
-    Room {
+const OVERVIEW_LEVELS: [DetailLimits; 4] = [
+    DetailLimits {
         description: 80,
         label: 48,
         listed: ListDetail::Overview { values: 12 },
     },
-    Room {
+    DetailLimits {
         description: 0,
         label: 32,
         listed: ListDetail::Overview { values: 12 },
     },
-    Room {
+    DetailLimits {
         description: 0,
         label: 32,
         listed: ListDetail::Overview { values: 0 },
     },
-    Room {
+    DetailLimits {
         description: 0,
         label: 32,
         listed: ListDetail::OverviewInText,
@@ -51,38 +51,38 @@ const OVERVIEW_ROOMS: [Room; 4] = [
 ];
 
 /// Levels of detail of an index, from most to least.
-const ROOMS: [Room; 7] = [
-    Room {
+const DETAIL_LEVELS: [DetailLimits; 7] = [
+    DetailLimits {
         description: 160,
         label: 48,
         listed: ListDetail::Described,
     },
-    Room {
+    DetailLimits {
         description: 80,
         label: 48,
         listed: ListDetail::Described,
     },
-    Room {
+    DetailLimits {
         description: 40,
         label: 32,
         listed: ListDetail::Described,
     },
-    Room {
+    DetailLimits {
         description: 0,
         label: 32,
         listed: ListDetail::Described,
     },
-    Room {
+    DetailLimits {
         description: 0,
         label: 32,
         listed: ListDetail::Named,
     },
-    Room {
+    DetailLimits {
         description: 0,
         label: 0,
         listed: ListDetail::Named,
     },
-    Room {
+    DetailLimits {
         description: 0,
         label: 0,
         listed: ListDetail::InTextOnly,
@@ -90,14 +90,14 @@ const ROOMS: [Room; 7] = [
 ];
 
 /// The lowest level of detail: names of connections and their numbers of streams.
-const COUNTED: Room = Room {
+const COUNTS_ONLY: DetailLimits = DetailLimits {
     description: 0,
     label: 0,
     listed: ListDetail::Counted,
 };
 
 #[derive(Clone, Copy)]
-struct Room {
+struct DetailLimits {
     /// Maximum length of a description, in characters.
     description: usize,
     /// Maximum length of a connection's label, in characters.
@@ -141,16 +141,16 @@ pub(crate) fn index(shown: &[&ConnectionView]) -> Reply {
     let connectors = connectors(shown);
     let whole = Listing::new(&connectors, shown.len(), connectors.len());
     // Each field takes at least its name: skip the overview where there are very many.
-    if whole.fields <= OVERVIEW_BYTES / 4 {
-        for room in OVERVIEW_ROOMS {
+    if whole.fields <= MAX_OVERVIEW_BYTES / 4 {
+        for room in OVERVIEW_LEVELS {
             let reply = whole.written(room);
-            if reply.bytes() <= OVERVIEW_BYTES {
+            if reply.bytes() <= MAX_OVERVIEW_BYTES {
                 return reply;
             }
         }
     }
     let budget = (BASE_BYTES + STREAM_BYTES * whole.streams).min(MAX_BYTES);
-    let [most, less @ ..] = ROOMS;
+    let [most, less @ ..] = DETAIL_LEVELS;
     let mut reply = whole.written(most);
     for room in less {
         if reply.bytes() <= budget {
@@ -161,7 +161,7 @@ pub(crate) fn index(shown: &[&ConnectionView]) -> Reply {
     // If not all names fit, count the streams of as many connectors as fit.
     let mut listed = connectors.len();
     while reply.bytes() > MAX_BYTES && listed > 0 {
-        reply = Listing::new(&connectors, shown.len(), listed).written(COUNTED);
+        reply = Listing::new(&connectors, shown.len(), listed).written(COUNTS_ONLY);
         listed = listed * 3 / 4;
     }
     reply
@@ -255,7 +255,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    fn written(&self, room: Room) -> Reply {
+    fn written(&self, room: DetailLimits) -> Reply {
         Reply::done(text(self, room), json!({ "data": structure(self, room) }))
     }
 
@@ -264,7 +264,7 @@ impl<'a> Listing<'a> {
     }
 }
 
-fn text(listing: &Listing<'_>, room: Room) -> String {
+fn text(listing: &Listing<'_>, room: DetailLimits) -> String {
     let mut text = format!(
         "{}, {}, {}, {}. ",
         counted(listing.streams, "stream"),
@@ -316,7 +316,7 @@ fn first_streams(text: &mut String, connector: &Connector<'_>) {
     text.push('\n');
 }
 
-fn connector_text(text: &mut String, connector: &Connector<'_>, room: Room) {
+fn connector_text(text: &mut String, connector: &Connector<'_>, room: DetailLimits) {
     text.push_str(connector.key);
     for said in [connector.title, connector.description]
         .into_iter()
@@ -352,7 +352,7 @@ fn counted(many: usize, noun: &str) -> String {
     format!("{many} {noun}{}", if many == 1 { "" } else { "s" })
 }
 
-fn listed(text: &mut String, group: &Group<'_>, room: Room) {
+fn listed(text: &mut String, group: &Group<'_>, room: DetailLimits) {
     if matches!(room.listed, ListDetail::Named | ListDetail::InTextOnly) {
         for stream in &group.streams {
             text.push(' ');
@@ -389,12 +389,12 @@ fn suspension(stream: &StreamView) -> &'static str {
     }
 }
 
-fn described(stream: &StreamView, room: Room) -> Option<String> {
+fn described(stream: &StreamView, room: DetailLimits) -> Option<String> {
     let description = stream.description().filter(|_| room.description > 0)?;
     Some(inline(description, room.description))
 }
 
-fn structure(listing: &Listing<'_>, room: Room) -> Json {
+fn structure(listing: &Listing<'_>, room: DetailLimits) -> Json {
     let totals = json!({
         "connectors": listing.connectors.len(), "connections": listing.connections,
         "streams": listing.streams, "fields": listing.fields,
@@ -413,7 +413,7 @@ fn structure(listing: &Listing<'_>, room: Room) -> Json {
     Json::Object(data)
 }
 
-fn connector(connector: &Connector<'_>, room: Room) -> Json {
+fn connector(connector: &Connector<'_>, room: DetailLimits) -> Json {
     let mut object = Map::new();
     object.insert("connector_key".to_owned(), connector.key.into());
     for (name, said) in [
@@ -457,7 +457,12 @@ fn connector(connector: &Connector<'_>, room: Room) -> Json {
     Json::Object(object)
 }
 
-fn stream(connector: &Connector<'_>, group: &Group<'_>, stream: &StreamView, room: Room) -> Json {
+fn stream(
+    connector: &Connector<'_>,
+    group: &Group<'_>,
+    stream: &StreamView,
+    room: DetailLimits,
+) -> Json {
     if room.listed == ListDetail::Named && !connector.is_mixed() && !stream.is_suspended() {
         return json!(stream.name());
     }

@@ -14,14 +14,14 @@ const SLACK: usize = 256;
 
 /// A value that is shown in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct TruncatedValue {
     column: usize,
     shown: usize,
     /// The whole length in characters.
     of: usize,
 }
 
-impl Cut {
+impl TruncatedValue {
     #[expect(
         clippy::expect_used,
         reason = "a cut that names no field cannot be undone"
@@ -61,13 +61,13 @@ pub(crate) fn cut(
     row: &mut [Json],
     previews: &[Option<usize>],
     may_cut: impl Fn(usize) -> bool,
-    room: impl Fn(&[Cut]) -> usize,
-) -> Option<Vec<Cut>> {
-    let mut cuts: Vec<Cut> = Vec::new();
+    room: impl Fn(&[TruncatedValue]) -> usize,
+) -> Option<Vec<TruncatedValue>> {
+    let mut cuts: Vec<TruncatedValue> = Vec::new();
     for (column, (value, characters)) in row.iter_mut().zip(previews).enumerate() {
         if let Some(of) = *characters {
             *value = beginning(value, SHOWN[0]).into();
-            cuts.push(Cut {
+            cuts.push(TruncatedValue {
                 column,
                 shown: SHOWN[0],
                 of,
@@ -98,7 +98,7 @@ pub(crate) fn cut(
             *value = beginning(value, most).into();
             match cuts.iter_mut().find(|cut| cut.column == column) {
                 Some(cut) => cut.shown = most,
-                None => cuts.push(Cut {
+                None => cuts.push(TruncatedValue {
                     column,
                     shown: most,
                     of: cell.characters,
@@ -152,7 +152,7 @@ fn beginning(value: &Json, most: usize) -> String {
 
 /// A part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct TextPiece<'a> {
     pub(crate) text: &'a str,
     /// Where the next piece begins, in characters of the whole; `None` for the last piece.
     pub(crate) next: Option<usize>,
@@ -160,7 +160,7 @@ pub(crate) struct Piece<'a> {
     pub(crate) of: usize,
 }
 
-impl Piece<'_> {
+impl TextPiece<'_> {
     pub(crate) fn is_whole(&self) -> bool {
         self.next.is_none() && self.text.chars().count() == self.of
     }
@@ -168,7 +168,7 @@ impl Piece<'_> {
 
 /// The piece of a text that begins after `offset` characters and takes at most `most` bytes; `None`
 /// where the text is not longer than the offset. All pieces in sequence are the text.
-pub(crate) fn piece(text: &str, offset: usize, most: usize) -> Option<Piece<'_>> {
+pub(crate) fn piece(text: &str, offset: usize, most: usize) -> Option<TextPiece<'_>> {
     let of = text.chars().count();
     if offset > 0 && offset >= of {
         return None;
@@ -176,7 +176,7 @@ pub(crate) fn piece(text: &str, offset: usize, most: usize) -> Option<Piece<'_>>
     let start = text.char_indices().nth(offset).map_or(0, |(at, _)| at);
     let rest = text.get(start..)?;
     if rest.len() <= most {
-        return Some(Piece {
+        return Some(TextPiece {
             text: rest,
             next: None,
             of,
@@ -189,7 +189,7 @@ pub(crate) fn piece(text: &str, offset: usize, most: usize) -> Option<Piece<'_>>
         .and_then(|tail| tail.rfind(char::is_whitespace).map(|at| (tail, at)))
         .and_then(|(tail, at)| Some(slack + at + tail.get(at..)?.chars().next()?.len_utf8()));
     let text = rest.get(..between_words.unwrap_or(end))?;
-    Some(Piece {
+    Some(TextPiece {
         text,
         next: Some(offset + text.chars().count()),
         of,
@@ -200,7 +200,7 @@ pub(crate) fn piece(text: &str, offset: usize, most: usize) -> Option<Piece<'_>>
 mod tests {
     use super::*;
 
-    fn fitted(row: &mut [Json], most: usize) -> Option<Vec<Cut>> {
+    fn fitted(row: &mut [Json], most: usize) -> Option<Vec<TruncatedValue>> {
         cut(row, &[], |column| column > 0, |_| most)
     }
 
@@ -214,7 +214,7 @@ mod tests {
             json!("x".repeat(1_500)),
         ];
         let cuts = fitted(&mut row, 4_000).unwrap();
-        let expected = Cut {
+        let expected = TruncatedValue {
             column: 2,
             shown: 1_000,
             of: 5_000,

@@ -38,7 +38,7 @@ pub enum OfferError {
 }
 
 /// Datasets that have a type, by name.
-type Holders = BTreeMap<String, Live>;
+type TypeHolders = BTreeMap<String, Live>;
 
 /// The items offered now.
 pub struct Offer {
@@ -51,7 +51,7 @@ pub struct Offer {
     /// `workup` takes the dataset's name.
     max_own_tools: Arc<AtomicUsize>,
     datasets: BTreeMap<String, Live>,
-    types: BTreeMap<String, Holders>,
+    types: BTreeMap<String, TypeHolders>,
 }
 
 impl Offer {
@@ -193,7 +193,7 @@ impl Offer {
         &self,
         batch: Batch,
         name: &str,
-        holders: Option<&Holders>,
+        holders: Option<&TypeHolders>,
     ) -> Result<Batch, OfferError> {
         let Some(holders) = holders else {
             let batch = batch.remove_resource(resources::type_uri(name));

@@ -10,9 +10,9 @@ use crate::escape;
 use crate::reply::{MAX_ERROR_BYTES, Reply};
 
 /// Maximum number of names in a refusal.
-const NAMES: usize = 12;
+const MAX_NAMES: usize = 12;
 /// Maximum size of a message, in bytes.
-const MESSAGE: usize = 400;
+const MAX_MESSAGE_BYTES: usize = 400;
 
 /// The kind of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl Refused {
 
     /// The refusal as the reply to a call.
     pub(super) fn reply(&self) -> Reply {
-        let mut names = NAMES;
+        let mut names = MAX_NAMES;
         loop {
             let error = Json::Object(self.members(names));
             let reply = Reply {
@@ -155,7 +155,10 @@ impl Refused {
         let mut error = Map::new();
         let mut put = |name: &str, value: Json| error.insert(name.to_owned(), value);
         put("code", self.code.as_str().into());
-        put("message", escape::inline(&self.message, MESSAGE).into());
+        put(
+            "message",
+            escape::inline(&self.message, MAX_MESSAGE_BYTES).into(),
+        );
         if let Some(reason) = self.reason {
             put("reason", reason.into());
         }

@@ -10,7 +10,7 @@ use crate::reply::Reply;
 use crate::table::Table;
 
 /// Maximum size of a list's text, in bytes.
-const TEXT: usize = 16 * 1024;
+const MAX_TEXT_BYTES: usize = 16 * 1024;
 
 const COLUMNS: [&str; 8] = [
     "name",
@@ -26,7 +26,7 @@ const COLUMNS: [&str; 8] = [
 /// Writes a page of datasets, which ends early where its text would grow too long.
 pub(super) fn list(listed: &DatasetPage, access: &Access) -> Reply {
     let same = |name: &&str| ((*name).to_owned(), (*name).to_owned());
-    let mut table = Table::new(COLUMNS.iter().map(same), TEXT);
+    let mut table = Table::new(COLUMNS.iter().map(same), MAX_TEXT_BYTES);
     for dataset in &listed.datasets {
         if !table.push(&[], &row(dataset, access)) {
             break;

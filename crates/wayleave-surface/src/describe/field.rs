@@ -6,7 +6,7 @@ use wayleave_model::mask::Mask;
 use wayleave_plan::filter::TOKEN_OPERATORS;
 use wayleave_plan::view::{FieldView, StreamView};
 
-use super::Room;
+use super::DetailLimits;
 use crate::escape::inline;
 
 /// Aggregates in words.
@@ -44,7 +44,7 @@ fn apart(field: &FieldView) -> FieldTraits {
 }
 
 /// A field's line: its name, type and exceptions.
-pub(super) fn line(field: &FieldView, full: Option<&StreamView>, room: Room) -> String {
+pub(super) fn line(field: &FieldView, full: Option<&StreamView>, room: DetailLimits) -> String {
     let mut line = format!("{} {}", field.name(), type_name(field));
     if field.is_required() {
         line.push_str(" required");
@@ -100,13 +100,13 @@ fn plain(value: &Json) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn description(field: &FieldView, room: Room) -> Option<String> {
+fn description(field: &FieldView, room: DetailLimits) -> Option<String> {
     let description = field.description().filter(|_| room.description > 0)?;
     Some(inline(description, room.description))
 }
 
 /// A field as structure; with its JSON Schema if the stream is given.
-pub(super) fn structure(field: &FieldView, full: Option<&StreamView>, room: Room) -> Json {
+pub(super) fn structure(field: &FieldView, full: Option<&StreamView>, room: DetailLimits) -> Json {
     let mut object = Map::new();
     let mut put = |name: &str, value: Json| object.insert(name.to_owned(), value);
     put("name", field.name().into());

@@ -4,12 +4,12 @@ use serde_json::Value as Json;
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::filter;
 use wayleave_plan::request::{
-    DEFAULT_ROWS, EXPANDED_ROWS, MAX_EXPANDED, MAX_GROUP_FIELDS, MAX_METRICS, MAX_ROWS,
+    DEFAULT_ROWS, MAX_EXPANDED, MAX_EXPANDED_RECORDS, MAX_GROUP_FIELDS, MAX_METRICS, MAX_ROWS,
     MAX_SORT_KEYS,
 };
 use wayleave_plan::view::{FieldView, StreamView};
 
-use super::{LEGEND, MAX_CONNECTIONS, Room, Source, changes, example, field, writes};
+use super::{DetailLimits, LEGEND, MAX_CONNECTIONS, Source, changes, example, field, writes};
 use crate::escape::inline;
 
 /// The whole text.
@@ -19,7 +19,7 @@ pub(super) fn text(
     types: &[Datatype],
     example: Option<&Json>,
     full: Option<&StreamView>,
-    room: Room,
+    room: DetailLimits,
 ) -> String {
     let mut text = String::new();
     for source in sources {
@@ -40,7 +40,7 @@ pub(super) fn text(
         text,
         "query_records: fields projects (key fields always come along); \
          sort up to {MAX_SORT_KEYS}; limit 1..{MAX_ROWS}, default {DEFAULT_ROWS}; count none, estimated, \
-         exact; expand up to {MAX_EXPANDED} relations, {EXPANDED_ROWS} records each\n\
+         exact; expand up to {MAX_EXPANDED} relations, {MAX_EXPANDED_RECORDS} records each\n\
          aggregate: up to {MAX_METRICS} metrics, {MAX_GROUP_FIELDS} group_by fields; count needs no field\n\
          legend: {LEGEND}\n"
     );
@@ -50,7 +50,7 @@ pub(super) fn text(
     text
 }
 
-fn fields(text: &mut String, stream: &StreamView, full: Option<&StreamView>, room: Room) {
+fn fields(text: &mut String, stream: &StreamView, full: Option<&StreamView>, room: DetailLimits) {
     if !room.lists_fields_in_text() {
         text.push_str("fields:\n");
         for it in stream.fields() {
@@ -75,7 +75,7 @@ fn fields(text: &mut String, stream: &StreamView, full: Option<&StreamView>, roo
     }
 }
 
-fn heading(text: &mut String, source: &Source<'_>, room: Room) {
+fn heading(text: &mut String, source: &Source<'_>, room: DetailLimits) {
     let stream = source.stream;
     say!(
         text,
@@ -118,7 +118,7 @@ fn heading(text: &mut String, source: &Source<'_>, room: Room) {
     text.push('\n');
 }
 
-fn footing(text: &mut String, source: &Source<'_>, room: Room) {
+fn footing(text: &mut String, source: &Source<'_>, room: DetailLimits) {
     let stream = source.stream;
     let relations: Vec<String> = stream
         .relations()

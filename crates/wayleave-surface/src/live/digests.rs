@@ -30,7 +30,7 @@ impl RecordChangeKind {
 }
 
 /// The digest of a record that is marked as deleted.
-const GONE: u64 = 0;
+const DELETED_DIGEST: u64 = 0;
 
 /// The records of a stream that a caller sees: the key of each, and a digest of its granted fields.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -43,7 +43,11 @@ impl RecordDigests {
     /// Adds a record. A record whose key is not of its datatype has no identity and is skipped.
     pub(super) fn insert(&mut self, record: &Record) {
         if !record.key().any(|value| *value == Value::Malformed) {
-            let digest = if record.deleted { GONE } else { digest(record) };
+            let digest = if record.deleted {
+                DELETED_DIGEST
+            } else {
+                digest(record)
+            };
             self.0.insert(record.key_text().into(), digest);
         }
     }
@@ -55,7 +59,7 @@ impl RecordDigests {
         news.filter(|(key, digest)| self.0.get(*key) != Some(digest))
             .map(|(key, digest)| {
                 let kind = match *digest {
-                    GONE => RecordChangeKind::Deleted,
+                    DELETED_DIGEST => RecordChangeKind::Deleted,
                     _ => RecordChangeKind::Updated,
                 };
                 (key.clone(), kind)

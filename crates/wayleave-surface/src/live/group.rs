@@ -19,19 +19,19 @@ pub(super) struct Group {
     pub(super) plan: QueryPlan,
     /// The package of one of the subscribers.
     package: Arc<Package>,
-    last: Option<Last>,
+    last: Option<WatchedState>,
 }
 
 /// The state a group saw last.
-enum Last {
+enum WatchedState {
     /// Digests of all records, to compare with.
     Compared(RecordDigests),
     /// The bookmark to follow changes from, and the individually watched records.
-    Followed(Followed),
+    Followed(FollowedStream),
 }
 
 #[derive(Default)]
-struct Followed {
+struct FollowedStream {
     bookmark: Option<String>,
     /// The records of the last walk.
     recent: RecordDigests,
@@ -41,7 +41,7 @@ struct Followed {
 
 /// The records watched by a group's members.
 #[derive(Default)]
-pub(super) struct Wanted {
+pub(super) struct WatchedRecords {
     /// Whether any member watches all records.
     pub(super) records: bool,
     pub(super) keys: Vec<WatchedKey>,
@@ -49,7 +49,7 @@ pub(super) struct Wanted {
 
 /// The changes that a group sees.
 #[derive(Default)]
-pub(super) struct News {
+pub(super) struct GroupChanges {
     /// For members that watch all records.
     pub(super) records: Changes,
     /// For members that watch one record.
@@ -90,43 +90,43 @@ impl Group {
 
     /// Whether the stream is too large to be read whole.
     pub(super) fn is_followed(&self) -> bool {
-        matches!(self.last, Some(Last::Followed(_)))
+        matches!(self.last, Some(WatchedState::Followed(_)))
     }
 
     /// Reads the stream and returns what changed since the last read.
     pub(super) async fn look(
         &mut self,
         reader: &StreamReader,
-        wanted: &Wanted,
-    ) -> Result<News, ReadFailure> {
-        if let Some(Last::Followed(followed)) = &mut self.last {
+        wanted: &WatchedRecords,
+    ) -> Result<GroupChanges, ReadFailure> {
+        if let Some(WatchedState::Followed(followed)) = &mut self.last {
             return followed.look(reader, &self.package, wanted).await;
         }
         match reader.digests(&self.plan).await {
             Ok(now) => {
-                let before = self.last.replace(Last::Compared(now));
-                let (Some(Last::Compared(before)), Some(Last::Compared(now))) =
+                let before = self.last.replace(WatchedState::Compared(now));
+                let (Some(WatchedState::Compared(before)), Some(WatchedState::Compared(now))) =
                     (before, &self.last)
                 else {
-                    return Ok(News::default());
+                    return Ok(GroupChanges::default());
                 };
                 let changes = before.changes_to(now);
-                Ok(News {
+                Ok(GroupChanges {
                     keyed: changes.clone(),
                     records: changes,
                     is_everything: false,
                 })
             }
             Err(ReadFailure::TooLarge) => {
-                let mut followed = Followed::default();
+                let mut followed = FollowedStream::default();
                 followed.look(reader, &self.package, wanted).await?;
                 // Subscribers that saw the whole stream are notified once of the switch to
                 // following.
                 let is_everything = self.last.is_some();
-                self.last = Some(Last::Followed(followed));
-                Ok(News {
+                self.last = Some(WatchedState::Followed(followed));
+                Ok(GroupChanges {
                     is_everything,
-                    ..News::default()
+                    ..GroupChanges::default()
                 })
             }
             Err(failure) => Err(failure),
@@ -134,14 +134,14 @@ impl Group {
     }
 }
 
-impl Followed {
+impl FollowedStream {
     async fn look(
         &mut self,
         reader: &StreamReader,
         package: &Package,
-        wanted: &Wanted,
-    ) -> Result<News, ReadFailure> {
-        let mut news = News::default();
+        wanted: &WatchedRecords,
+    ) -> Result<GroupChanges, ReadFailure> {
+        let mut news = GroupChanges::default();
         if wanted.records {
             self.walk(reader, package, &mut news).await?;
         }
@@ -156,7 +156,7 @@ impl Followed {
         &mut self,
         reader: &StreamReader,
         package: &Package,
-        news: &mut News,
+        news: &mut GroupChanges,
     ) -> Result<(), ReadFailure> {
         let known = match &self.bookmark {
             Some(bookmark) => match reader.walk(package, bookmark).await {

@@ -12,7 +12,7 @@ use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::FetchRequest;
 use wayleave_plan::view::Tool;
 
-use super::watcher::{Interest, Joining, RecordChange, Subscriber};
+use super::watcher::{Interest, JoinRequest, RecordChange, Subscriber};
 use super::{ChangeFeed, StreamKey, watched_key};
 
 /// Changes detected together. Empty where too much changed to list single records.
@@ -112,7 +112,7 @@ impl ChangeFeed {
         let (done, answered) = oneshot::channel();
         let left = self.join(
             key,
-            Joining {
+            JoinRequest {
                 subscriber,
                 interest,
                 is_over: is_over.clone(),

@@ -18,7 +18,7 @@ pub(super) fn package(caller: &Caller) -> Arc<Package> {
 }
 
 /// A client's subscription to a type or a record.
-pub(super) struct Subscribed {
+pub(super) struct ClientSubscription {
     subscription: Subscription,
     /// The type, where all its records are watched.
     type_name: Option<String>,
@@ -35,7 +35,7 @@ struct Streams {
     left: Vec<Arc<Notify>>,
 }
 
-impl Subscribed {
+impl ClientSubscription {
     pub(super) fn new(subscription: Subscription, type_name: Option<String>) -> Self {
         Self {
             subscription,
@@ -78,7 +78,7 @@ impl Subscribed {
     }
 }
 
-impl Subscriber for Subscribed {
+impl Subscriber for ClientSubscription {
     fn package(&self) -> Option<Arc<Package>> {
         let caller = self.subscription.caller();
         (!caller.is_over()).then(|| package(&caller))
@@ -105,12 +105,12 @@ impl Subscriber for Subscribed {
 
 /// Ends the interest of a subscription when it is dropped.
 pub(super) struct InterestGuard {
-    subscribed: Arc<Subscribed>,
+    subscribed: Arc<ClientSubscription>,
     _counted: SubjectGuard,
 }
 
 impl InterestGuard {
-    pub(super) fn new(subscribed: Arc<Subscribed>, counted: SubjectGuard) -> Self {
+    pub(super) fn new(subscribed: Arc<ClientSubscription>, counted: SubjectGuard) -> Self {
         Self {
             subscribed,
             _counted: counted,

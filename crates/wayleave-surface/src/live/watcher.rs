@@ -19,7 +19,7 @@ use wayleave_plan::query::QueryPlan;
 use wayleave_store::StoreError;
 
 use super::digests::{RecordChangeKind, RecordDigests};
-use super::group::{Group, News, Wanted};
+use super::group::{Group, GroupChanges, WatchedRecords};
 use super::reader::{ReadFailure, StreamReader};
 use super::{SeenCounts, StreamKey, WatchedKey, refusal};
 use crate::service::WrittenStream;
@@ -59,7 +59,7 @@ pub(super) enum Interest {
 }
 
 /// A request to join the watcher of a stream.
-pub(super) struct Joining {
+pub(super) struct JoinRequest {
     pub(super) subscriber: Arc<dyn Subscriber>,
     pub(super) interest: Interest,
     /// Whether the interest has ended.
@@ -80,7 +80,7 @@ struct Member {
 
 pub(super) struct Watcher {
     reader: StreamReader,
-    joining: UnboundedReceiver<Joining>,
+    joining: UnboundedReceiver<JoinRequest>,
     left: Arc<Notify>,
     worlds: watch::Receiver<u64>,
     writes: broadcast::Receiver<WrittenStream>,
@@ -109,7 +109,7 @@ enum Reason {
 impl Watcher {
     pub(super) fn new(
         reader: StreamReader,
-        joining: UnboundedReceiver<Joining>,
+        joining: UnboundedReceiver<JoinRequest>,
         left: Arc<Notify>,
         seen: watch::Sender<SeenCounts>,
     ) -> Self {
@@ -131,7 +131,7 @@ impl Watcher {
 
     /// Watches until the last subscriber has left. `retire` removes the watcher, so that nobody can
     /// join, unless somebody is joining.
-    pub(super) async fn run(mut self, retire: impl Fn(&UnboundedReceiver<Joining>) -> bool) {
+    pub(super) async fn run(mut self, retire: impl Fn(&UnboundedReceiver<JoinRequest>) -> bool) {
         let stop = self.reader.stop.clone();
         let mut next = Instant::now() + self.reader.options().interval;
         loop {
@@ -175,7 +175,7 @@ impl Watcher {
         }
     }
 
-    fn join(&mut self, joined: Option<Joining>) {
+    fn join(&mut self, joined: Option<JoinRequest>) {
         if let Some(joined) = joined {
             self.members.push(Member {
                 subscriber: joined.subscriber,
@@ -307,8 +307,8 @@ impl Watcher {
     }
 
     /// The records watched by the members of a group.
-    fn wanted(&self, group: u64) -> Wanted {
-        let mut wanted = Wanted::default();
+    fn wanted(&self, group: u64) -> WatchedRecords {
+        let mut wanted = WatchedRecords::default();
         for member in self.members.iter().filter(|it| it.group == Some(group)) {
             match &member.interest {
                 Interest::Records => wanted.records = true,
@@ -321,7 +321,7 @@ impl Watcher {
     }
 
     /// Signals a change to code that reads the stream itself.
-    fn count(&self, news: &News) {
+    fn count(&self, news: &GroupChanges) {
         if news.is_everything || !news.records.is_empty() || !news.keyed.is_empty() {
             let key = &self.reader.key;
             let stream = (key.connection_id.clone(), key.stream.clone());
@@ -330,7 +330,7 @@ impl Watcher {
         }
     }
 
-    async fn tell(&self, group: u64, news: &News) {
+    async fn tell(&self, group: u64, news: &GroupChanges) {
         let key = &self.reader.key;
         let change = |at: &str, kind: RecordChangeKind| RecordChange {
             id: format!("{}/{}:{at}", key.connection_id, key.stream),

@@ -64,7 +64,7 @@ fn from_text(names: &Names<'_>, text: &str) -> Json {
     }
     let (text, name) = aliased(text);
     let found = called(names, text)
-        .or_else(|| measure(measures, text).map(|name| Parsed::Measure(name.to_owned())))
+        .or_else(|| measure(measures, text).map(|name| ParsedMetric::Measure(name.to_owned())))
         .or_else(|| parted(names, text))
         .or_else(|| summed(names, text));
     match found {
@@ -74,12 +74,12 @@ fn from_text(names: &Names<'_>, text: &str) -> Json {
 }
 
 /// A metric parsed from text.
-enum Parsed {
+enum ParsedMetric {
     Measure(String),
     Aggregate { op: String, field: Option<String> },
 }
 
-impl Parsed {
+impl ParsedMetric {
     fn written(self, name: Option<&str>) -> Json {
         match (self, name) {
             (Self::Measure(measure), None) => measure.into(),
@@ -112,15 +112,15 @@ fn aliased(text: &str) -> (&str, Option<&str>) {
 }
 
 /// `SUM(x)`, `COUNT(*)`, `COUNT(DISTINCT x)`.
-fn called(names: &Names<'_>, text: &str) -> Option<Parsed> {
+fn called(names: &Names<'_>, text: &str) -> Option<ParsedMetric> {
     let (word, rest) = text.split_once('(')?;
     let argument = rest.strip_suffix(')')?.trim();
     aggregate(names, op(word)?, argument)
 }
 
-fn aggregate(names: &Names<'_>, op: &str, argument: &str) -> Option<Parsed> {
+fn aggregate(names: &Names<'_>, op: &str, argument: &str) -> Option<ParsedMetric> {
     if op == "count" && matches!(argument, "" | "*" | "1") {
-        return Some(Parsed::Aggregate {
+        return Some(ParsedMetric::Aggregate {
             op: op.to_owned(),
             field: None,
         });
@@ -130,7 +130,7 @@ fn aggregate(names: &Names<'_>, op: &str, argument: &str) -> Option<Parsed> {
         let field = argument.get("distinct".len()..)?.trim();
         return aggregate(names, "count_distinct", field.trim_matches(['(', ')']));
     }
-    Some(Parsed::Aggregate {
+    Some(ParsedMetric::Aggregate {
         op: op.to_owned(),
         field: Some(names.field(argument)?),
     })
@@ -144,7 +144,7 @@ fn measure<'a>(measures: &'a [MeasureView], text: &str) -> Option<&'a str> {
 }
 
 /// `sum:x`, `total x`, `x:sum`, `sum_x`.
-fn parted(names: &Names<'_>, text: &str) -> Option<Parsed> {
+fn parted(names: &Names<'_>, text: &str) -> Option<ParsedMetric> {
     if op(text) == Some("count") {
         return aggregate(names, "count", "");
     }
@@ -165,7 +165,7 @@ fn parted(names: &Names<'_>, text: &str) -> Option<Parsed> {
 }
 
 /// A bare field stands for its sum, if it is a number that can be summed.
-fn summed(names: &Names<'_>, text: &str) -> Option<Parsed> {
+fn summed(names: &Names<'_>, text: &str) -> Option<ParsedMetric> {
     let path = names.field(text)?;
     let field = names.view(&path)?;
     let is_amount = matches!(
@@ -173,7 +173,7 @@ fn summed(names: &Names<'_>, text: &str) -> Option<Parsed> {
         Datatype::Integer | Datatype::Decimal | Datatype::Number
     );
     let can = field.can_aggregate(AggregateOp::Sum);
-    (is_amount && can).then(|| Parsed::Aggregate {
+    (is_amount && can).then(|| ParsedMetric::Aggregate {
         op: "sum".to_owned(),
         field: Some(path),
     })

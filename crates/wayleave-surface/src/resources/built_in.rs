@@ -21,7 +21,7 @@ const MAX_COUNTED: usize = 64;
 /// Maximum time of one count. Beyond it, counting is not cheap, and the count is left out.
 const COUNT_TIMEOUT: Duration = Duration::from_millis(500);
 /// Maximum size of a body, in bytes.
-const BODY_BYTES: usize = 256 * 1024;
+const MAX_BODY_BYTES: usize = 256 * 1024;
 
 /// A resource that summarizes everything a caller may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl BuiltIn {
 
     async fn read(self, service: &ReadService, read: &Read) -> ReadReply {
         let package = &Access::from_caller(read.context.caller()).package;
-        let call = service.call(package, BODY_BYTES);
+        let call = service.call(package, MAX_BODY_BYTES);
         let body = match self {
             Self::Schema => schema::body(&call),
             Self::Types => types(&call).await,

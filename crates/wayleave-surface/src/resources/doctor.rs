@@ -16,7 +16,7 @@ use crate::escape;
 use crate::service::ReadService;
 
 const URI: &str = "wayleave://doctor";
-const BODY_BYTES: usize = 64 * 1024;
+const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// The state of one connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn resource(service: &ReadService, doctor: Arc<dyn Doctor>) -> Resource {
         async move {
             let package = &Access::from_caller(read.context.caller()).package;
             let connections: BTreeSet<String> = {
-                let call = service.call(package, BODY_BYTES);
+                let call = service.call(package, MAX_BODY_BYTES);
                 let connections = call.view.connections().iter();
                 connections.map(|it| it.connection_id.clone()).collect()
             };

@@ -14,7 +14,7 @@ use crate::service::ReadService;
 use crate::{escape, url};
 
 /// Maximum size of the rows read for a page, in bytes.
-const PAGE_BYTES: usize = 4 * 1024 * 1024;
+const MAX_PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Member of `_meta` that describes the page.
 const META: &str = "io.wayleave/page";
 
@@ -41,7 +41,7 @@ pub(super) async fn read(
     type_name: &str,
 ) -> Result<ReadReply, RpcError> {
     let package = &Access::from_caller(read.context.caller()).package;
-    let call = service.call(package, PAGE_BYTES);
+    let call = service.call(package, MAX_PAGE_BYTES);
     let holders: Vec<_> = holders(&call.view, type_name).collect();
     // Before any parameter is read: a type that is not granted does not exist.
     if holders.is_empty() {

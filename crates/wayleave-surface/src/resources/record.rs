@@ -20,9 +20,9 @@ use crate::service::ReadService;
 use crate::{escape, url};
 
 /// Maximum size of a record, in bytes.
-const RECORD_BYTES: usize = 1024 * 1024;
+const MAX_RECORD_BYTES: usize = 1024 * 1024;
 /// Maximum number of relations followed by one statement. Computed fields follow others beside them.
-const RELATIONS_PER_READ: usize = 20;
+const MAX_RELATIONS_PER_READ: usize = 20;
 /// Member of `_meta` that describes the window.
 const META: &str = "io.wayleave/window";
 
@@ -52,7 +52,7 @@ pub(super) async fn read(
         return Ok(ReadReply::Missing);
     };
     let package = &Access::from_caller(read.context.caller()).package;
-    let call = service.call(package, RECORD_BYTES);
+    let call = service.call(package, MAX_RECORD_BYTES);
     let document = document(&call, type_name, id).await;
     found(document, |document| {
         let text = escape::json(&document);
@@ -71,7 +71,7 @@ pub(super) async fn read_window(
         return Ok(ReadReply::Missing);
     };
     let package = &Access::from_caller(read.context.caller()).package;
-    let call = service.call(package, RECORD_BYTES);
+    let call = service.call(package, MAX_RECORD_BYTES);
     let text = match field_text(&call, type_name, id, field).await {
         Ok(Some(text)) => text,
         Ok(None) => return Ok(ReadReply::Missing),
@@ -143,12 +143,12 @@ async fn document(
         return Ok(None);
     };
     let relations: Vec<_> = to_one(connection, stream).collect();
-    let (first, rest) = relations.split_at(relations.len().min(RELATIONS_PER_READ));
+    let (first, rest) = relations.split_at(relations.len().min(MAX_RELATIONS_PER_READ));
     let mut fields: Vec<String> = stream.fields().map(|it| it.name().to_owned()).collect();
     fields.extend(keys(first));
     let record = fetched(call, id, fields).await?;
     let mut links: Vec<Link> = first.iter().map(|it| link(stream, it, &record)).collect();
-    for some in rest.chunks(RELATIONS_PER_READ) {
+    for some in rest.chunks(MAX_RELATIONS_PER_READ) {
         let record = fetched(call, id, keys(some).collect()).await?;
         links.extend(some.iter().map(|it| link(stream, it, &record)));
     }

@@ -10,7 +10,7 @@ use crate::call_context::CallContext;
 use crate::escape::inline;
 
 /// Maximum length of a description, in characters.
-const DESCRIPTION: usize = 240;
+const MAX_DESCRIPTION_CHARS: usize = 240;
 /// Maximum number of values of a closed list.
 const MAX_LISTED: usize = 100;
 
@@ -56,7 +56,10 @@ fn details(stream: &StreamView) -> Map<String, Json> {
     put("type_iri", stream.type_iri().into());
     put("uri", super::type_uri(stream.type_name()).into());
     if let Some(description) = stream.description() {
-        put("description", inline(description, DESCRIPTION).into());
+        put(
+            "description",
+            inline(description, MAX_DESCRIPTION_CHARS).into(),
+        );
     }
     let key = stream.key_fields().iter().map(FieldView::name);
     put("key", key.collect());
@@ -97,7 +100,10 @@ fn field(stream: &StreamView, field: &FieldView) -> Json {
         put("one_of", values.map(ToString::to_string).collect());
     }
     if let Some(description) = field.description() {
-        put("description", inline(description, DESCRIPTION).into());
+        put(
+            "description",
+            inline(description, MAX_DESCRIPTION_CHARS).into(),
+        );
     }
     Json::Object(members)
 }

@@ -9,14 +9,14 @@ use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::search::{HitPosition, MAX_CANDIDATES, SearchPlan, SearchStream};
 use wayleave_search::{Candidate, IndexError, Query, RankCursor, Ranking, Score, search};
 
-use super::sources::{Missing, Ready, Sources};
+use super::sources::{MissingStream, ReadyIndexes, Sources};
 use crate::call_context::CallContext;
 use crate::indexing::words_of;
 
 /// Maximum number of candidates in one round.
-const A_ROUND: usize = 1_000;
+const MAX_ROUND_CANDIDATES: usize = 1_000;
 /// Maximum size of one read's rows, in bytes; more are read in smaller portions.
-const PORTION: usize = 4 * 1024 * 1024;
+const MAX_READ_BYTES: usize = 4 * 1024 * 1024;
 
 /// A search in progress.
 pub(super) struct Search<'a> {
@@ -76,13 +76,13 @@ impl<'a> Search<'a> {
         while self.call.has_time() {
             let missing = wanted.saturating_sub(hits.len());
             // Where many candidates are hidden from the caller, each round requests more.
-            let most = (missing << round).clamp(1, A_ROUND);
+            let most = (missing << round).clamp(1, MAX_ROUND_CANDIDATES);
             round = (round + 1).min(10);
             let ranking = self.candidates(&ready, after.clone(), most).await?;
             for (source, error) in &ranking.failed {
                 tracing::warn!(%error, "an index cannot be searched");
                 if let Some(stream) = ready.stream(*source) {
-                    sources.fail(stream, Missing::NotIndexed);
+                    sources.fail(stream, MissingStream::NotIndexed);
                 }
             }
             let exhausted = ranking.candidates.len() < most;
@@ -108,7 +108,7 @@ impl<'a> Search<'a> {
 
     async fn candidates(
         &self,
-        ready: &Ready,
+        ready: &ReadyIndexes,
         after: Option<HitPosition>,
         most: usize,
     ) -> Result<Ranking, Refusal> {
@@ -138,7 +138,7 @@ impl<'a> Search<'a> {
     /// The candidates that the caller may see and that still match, in ranking order.
     async fn verified(
         &self,
-        ready: &Ready,
+        ready: &ReadyIndexes,
         candidates: Vec<Candidate>,
         sources: &mut Sources,
     ) -> Vec<Hit> {
@@ -158,7 +158,7 @@ impl<'a> Search<'a> {
                 Ok(read) => {
                     records.extend(read.into_iter().map(|it| (it.id(), (at, it))));
                 }
-                Err(refusal) => sources.fail(at, Missing::Unread(refusal)),
+                Err(refusal) => sources.fail(at, MissingStream::Unread(refusal)),
             }
         }
         candidates
@@ -181,7 +181,7 @@ impl<'a> Search<'a> {
             let Some(plan) = stream.rows(portion.iter().copied()) else {
                 continue;
             };
-            let read = self.call.rows(&plan, PORTION).await?;
+            let read = self.call.rows(&plan, MAX_READ_BYTES).await?;
             if read.cut && portion.len() > 1 {
                 let (first, second) = portion.split_at(portion.len() / 2);
                 portions.extend([second, first]);

@@ -11,7 +11,7 @@ use super::find::{Hit, texts};
 use crate::{escape, ids, url};
 
 /// Maximum length of a title, in characters.
-const TITLE: usize = 96;
+const MAX_TITLE_CHARS: usize = 96;
 
 /// A hit ready to be written.
 pub(super) struct WrittenHit {
@@ -69,13 +69,13 @@ fn value<'a>(hit: &'a Hit, field: Option<&FieldView>) -> Option<&'a Value> {
 fn title(hit: &Hit, stream: &SearchStream) -> String {
     let own = value(hit, stream.view.title())
         .and_then(Value::to_text)
-        .map(|title| escape::inline(&title, TITLE))
+        .map(|title| escape::inline(&title, MAX_TITLE_CHARS))
         .filter(|title| !title.trim().is_empty());
     own.unwrap_or_else(|| {
         let when = value(hit, stream.view.event_time()).and_then(Value::to_text);
         let which = when.unwrap_or_else(|| ids::readable_key(&hit.record));
         let title = format!("{}: {} {which}", stream.label, stream.view.name());
-        escape::inline(&title, TITLE)
+        escape::inline(&title, MAX_TITLE_CHARS)
     })
 }
 

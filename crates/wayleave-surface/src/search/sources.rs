@@ -8,11 +8,11 @@ use wayleave_plan::search::SearchPlan;
 use wayleave_plan::value::datetime_text;
 use wayleave_search::{Index, Query, Source};
 
-use super::{Indexed, Indexes};
+use super::{Indexes, SearchIndexState};
 use crate::{failure, indexing};
 
 /// Maximum number of connections listed individually.
-const LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 
 /// The streams of a search, in plan order.
 pub(super) struct Sources {
@@ -29,12 +29,12 @@ struct Stream {
 
 enum State {
     Ready(Arc<Index>),
-    Missing(Missing),
+    Missing(MissingStream),
 }
 
 /// Why a stream is missing from a search.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Missing {
+pub(crate) enum MissingStream {
     /// Its index is being built.
     Indexing,
     /// Its index could not be built or read; it will be rebuilt.
@@ -43,7 +43,7 @@ pub(crate) enum Missing {
     Unread(Refusal),
 }
 
-impl Missing {
+impl MissingStream {
     /// The reason in one word.
     pub(crate) fn as_str(&self) -> &'static str {
         match self {
@@ -67,11 +67,11 @@ impl Sources {
                 state: match index {
                     // The index was built from a source that the mapping no longer describes.
                     _ if it.view.is_suspended() => {
-                        State::Missing(Missing::Unread(failure::suspended(id, name)))
+                        State::Missing(MissingStream::Unread(failure::suspended(id, name)))
                     }
-                    Indexed::Ready(index) => State::Ready(index),
-                    Indexed::Making => State::Missing(Missing::Indexing),
-                    Indexed::Failed => State::Missing(Missing::NotIndexed),
+                    SearchIndexState::Ready(index) => State::Ready(index),
+                    SearchIndexState::Making => State::Missing(MissingStream::Indexing),
+                    SearchIndexState::Failed => State::Missing(MissingStream::NotIndexed),
                 },
             }
         };
@@ -95,7 +95,7 @@ impl Sources {
     /// Why a stream could not be read, other than a missing index.
     pub(super) fn unread(&self) -> Option<&Refusal> {
         self.streams.iter().find_map(|it| match &it.state {
-            State::Missing(Missing::Unread(refusal)) => Some(refusal),
+            State::Missing(MissingStream::Unread(refusal)) => Some(refusal),
             _ => None,
         })
     }
@@ -103,17 +103,17 @@ impl Sources {
     /// Whether an index is being built.
     pub(super) fn any_making(&self) -> bool {
         let mut streams = self.streams.iter();
-        streams.any(|it| matches!(it.state, State::Missing(Missing::Indexing)))
+        streams.any(|it| matches!(it.state, State::Missing(MissingStream::Indexing)))
     }
 
     /// The indexes to search, each with its stream's index in the plan.
-    pub(super) fn ready(&self) -> Ready {
-        Ready(
+    pub(super) fn ready(&self) -> ReadyIndexes {
+        ReadyIndexes(
             self.streams
                 .iter()
                 .enumerate()
                 .filter_map(|(at, it)| match &it.state {
-                    State::Ready(index) => Some(One {
+                    State::Ready(index) => Some(ReadyIndex {
                         stream: at,
                         index: Arc::clone(index),
                         fields: it.fields.clone(),
@@ -126,7 +126,7 @@ impl Sources {
     }
 
     /// Excludes a stream from now on, with the reason.
-    pub(super) fn fail(&mut self, stream: usize, why: Missing) {
+    pub(super) fn fail(&mut self, stream: usize, why: MissingStream) {
         if let Some(stream) = self.streams.get_mut(stream) {
             stream.state = State::Missing(why);
         }
@@ -138,8 +138,8 @@ impl Sources {
     }
 
     /// The connections with a missing stream, each once, with the reason.
-    pub(super) fn missing(&self) -> Vec<(String, Missing)> {
-        let mut missing: Vec<(String, Missing)> = Vec::new();
+    pub(super) fn missing(&self) -> Vec<(String, MissingStream)> {
+        let mut missing: Vec<(String, MissingStream)> = Vec::new();
         for stream in &self.streams {
             if let State::Missing(why) = &stream.state
                 && !missing.iter().any(|(id, _)| *id == stream.connection_id)
@@ -235,15 +235,15 @@ impl SearchedConnection<'_> {
 pub(super) fn text(listed: &[SearchedConnection<'_>]) -> String {
     let mut text: Vec<String> = listed
         .iter()
-        .take(LISTED)
+        .take(MAX_LISTED)
         .map(SearchedConnection::text)
         .collect();
-    if listed.len() > LISTED {
+    if listed.len() > MAX_LISTED {
         let oldest = listed.iter().filter_map(|it| it.as_of).min();
         let oldest = oldest.map(time).unwrap_or_default();
         text.push(format!(
             "{} more, none as_of before {oldest}",
-            listed.len() - LISTED
+            listed.len() - MAX_LISTED
         ));
     }
     text.join("; ")
@@ -251,7 +251,10 @@ pub(super) fn text(listed: &[SearchedConnection<'_>]) -> String {
 
 /// The connections as structure, and their number.
 pub(super) fn structure(listed: &[SearchedConnection<'_>]) -> (Json, usize) {
-    let shown = listed.iter().take(LISTED).map(SearchedConnection::to_json);
+    let shown = listed
+        .iter()
+        .take(MAX_LISTED)
+        .map(SearchedConnection::to_json);
     (shown.collect(), listed.len())
 }
 
@@ -261,19 +264,19 @@ fn time(seconds: i64) -> String {
 
 /// Indexes that can go to another thread.
 #[derive(Clone)]
-pub(super) struct Ready(Vec<One>);
+pub(super) struct ReadyIndexes(Vec<ReadyIndex>);
 
 #[derive(Clone)]
-struct One {
+struct ReadyIndex {
     stream: usize,
     index: Arc<Index>,
     fields: Vec<String>,
     counted: bool,
 }
 
-impl Ready {
+impl ReadyIndexes {
     pub(super) fn sources(&self) -> Vec<Source<'_>> {
-        self.0.iter().map(One::source).collect()
+        self.0.iter().map(ReadyIndex::source).collect()
     }
 
     /// Whether ranking is too short to be worth moving to another thread.
@@ -292,7 +295,7 @@ impl Ready {
     }
 }
 
-impl One {
+impl ReadyIndex {
     fn source(&self) -> Source<'_> {
         Source {
             index: &self.index,

@@ -12,9 +12,9 @@ use crate::reply::Reply;
 use crate::table::Table;
 
 /// Bytes of a result apart from its hits.
-const AROUND: usize = 2_000;
+const BASE_BYTES: usize = 2_000;
 /// Bytes for each hit; with the base, 8,000 for the usual ten.
-const A_HIT: usize = 600;
+const HIT_BYTES: usize = 600;
 /// Lengths of snippets to try, in characters, until the result fits.
 const SNIPPETS: [usize; 6] = [160, 120, 90, 60, 30, 12];
 
@@ -48,8 +48,8 @@ pub(super) fn written(
             ended_early: found.ended_at.is_some() && count == found.hits.len(),
         };
         let reply = page.reply(query, sources);
-        let fits =
-            reply.bytes() <= AROUND + A_HIT * count.max(1) && reply.text.len() <= call.max_bytes;
+        let fits = reply.bytes() <= BASE_BYTES + HIT_BYTES * count.max(1)
+            && reply.text.len() <= call.max_bytes;
         if fits || count <= 1 && snippets.len() == 0 {
             return reply;
         }

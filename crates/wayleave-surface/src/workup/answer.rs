@@ -10,8 +10,8 @@ use super::draft::{Draft, RecordUse};
 use super::gap::Gaps;
 use super::node::{Node, ReachedRecords, SUBJECT};
 use super::reader::WorkupReader;
-use super::resolve::{self, FoundBy, Meaning};
-use super::write::{Dossier, NumberedWorkup};
+use super::resolve::{self, EntityResolution, MatchKind};
+use super::write::{NumberedWorkup, WorkupContent};
 use super::{conflicts, refused, relations, sections};
 use crate::call_context::CallContext;
 use crate::evidence;
@@ -51,8 +51,8 @@ async fn worked_up(call: &CallContext<'_>, request: &WorkupRequest) -> Result<Re
     let reader = WorkupReader::new(call);
     let mut gaps = Gaps::default();
     let (node, by) = match resolve::resolve(&reader, &request.entity, &mut gaps).await? {
-        Meaning::One(node, by) => (node, by),
-        Meaning::Several(several) => return Ok(refused::ambiguous(dataset, &several)),
+        EntityResolution::One(node, by) => (node, by),
+        EntityResolution::Several(several) => return Ok(refused::ambiguous(dataset, &several)),
     };
     let about = |evidence: u32| Reference {
         dataset: dataset.to_owned(),
@@ -66,7 +66,7 @@ async fn worked_up(call: &CallContext<'_>, request: &WorkupRequest) -> Result<Re
     reached.add(node.clone());
     let drafts = gathered(&reader, request, &mut reached, &mut gaps).await;
     let is_partial = gaps.is_partial();
-    let written = Dossier {
+    let written = WorkupContent {
         reached: &reached,
         opening,
         drafts,
@@ -95,7 +95,7 @@ async fn worked_up(call: &CallContext<'_>, request: &WorkupRequest) -> Result<Re
 struct WorkupNotes {
     reference: Reference,
     sealed: String,
-    by: FoundBy,
+    by: MatchKind,
     is_partial: bool,
     /// Number of reads and of rows.
     tally: (usize, usize),
@@ -135,7 +135,7 @@ impl WorkupNotes {
 }
 
 /// The lines under the heading.
-fn opening(node: &Node<'_>, dataset: &str, by: FoundBy) -> Draft {
+fn opening(node: &Node<'_>, dataset: &str, by: MatchKind) -> Draft {
     let fields = node.key_names().chain(node.name_fields()).collect();
     let (id, by) = (node.id(), by.as_str());
     Draft {

@@ -14,9 +14,9 @@ use crate::reply::Reply;
 use crate::service::ReadService;
 
 /// Maximum number of entries shown in a list.
-const LISTED: usize = 64;
+const MAX_LISTED: usize = 64;
 /// Maximum length of a sentence, in characters.
-const SENTENCE: usize = 200;
+const MAX_SENTENCE_CHARS: usize = 200;
 
 impl ReadService {
     /// Checks that every citation of a note leads to evidence of a workup, and that every claim has
@@ -94,13 +94,13 @@ impl Report<'_> {
             ("dangling", &self.dangling),
             ("unused", &self.unused),
         ] {
-            let shown: Vec<&str> = ids.iter().take(LISTED).map(String::as_str).collect();
-            let more = if ids.len() > LISTED { " …" } else { "" };
+            let shown: Vec<&str> = ids.iter().take(MAX_LISTED).map(String::as_str).collect();
+            let more = if ids.len() > MAX_LISTED { " …" } else { "" };
             say!(text, "{name}={} {}{more}\n", ids.len(), shown.join(" "));
         }
         say!(text, "uncited={}\n", self.uncited.len());
-        for sentence in self.uncited.iter().take(LISTED) {
-            let shown = escape::inline(&sentence.text, SENTENCE);
+        for sentence in self.uncited.iter().take(MAX_LISTED) {
+            let shown = escape::inline(&sentence.text, MAX_SENTENCE_CHARS);
             say!(text, "- line {}: {shown}\n", sentence.line);
         }
         text
@@ -110,13 +110,13 @@ impl Report<'_> {
         let uncited: Vec<Json> = self
             .uncited
             .iter()
-            .take(LISTED)
-            .map(|it| json!({ "line": it.line, "text": escape::inline(&it.text, SENTENCE) }))
+            .take(MAX_LISTED)
+            .map(|it| json!({ "line": it.line, "text": escape::inline(&it.text, MAX_SENTENCE_CHARS) }))
             .collect();
         json!({
             "ok": self.ok,
             "cited": self.cited,
-            "dangling": self.dangling.iter().take(LISTED).collect::<Vec<_>>(),
+            "dangling": self.dangling.iter().take(MAX_LISTED).collect::<Vec<_>>(),
             "unused": self.unused,
             "uncited": uncited,
             "meta": {

@@ -18,9 +18,9 @@ use super::relations::Link;
 use super::resolve::same_entity;
 
 /// Maximum length of a disputed value, in characters.
-const VALUE: usize = 120;
+const MAX_VALUE_CHARS: usize = 120;
 /// Maximum number of records inspected for one title.
-const NAMESAKES: u32 = 5;
+const MAX_NAMESAKES: u32 = 5;
 
 /// The record of the same entity in another connection.
 pub(super) struct Counterpart {
@@ -66,7 +66,7 @@ async fn others<'a>(
     stream: &'a StreamView,
 ) -> Result<Vec<Node<'a>>, Refusal> {
     let mut found: Vec<Node<'a>> = match node.title() {
-        Some(title) => reader.by_title(stream, "eq", &title, NAMESAKES).await?,
+        Some(title) => reader.by_title(stream, "eq", &title, MAX_NAMESAKES).await?,
         None => Vec::new(),
     };
     if stream.connection_id() != node.stream.connection_id()
@@ -138,9 +138,9 @@ impl Counterpart {
                 let name = field.name().to_owned();
                 let text = format!(
                     "{name} is {} in {} and {} in {}, the same entity by {}",
-                    quote::value(value, VALUE),
+                    quote::value(value, MAX_VALUE_CHARS),
                     one.stream.connection_id(),
-                    quote::value(theirs, VALUE),
+                    quote::value(theirs, MAX_VALUE_CHARS),
                     other.stream.connection_id(),
                     self.by,
                 );
@@ -184,9 +184,9 @@ pub(super) fn between(links: &[Link], reached: &ReachedRecords<'_>) -> Vec<Draft
                 let text = format!(
                     "{our_name} of {} is {}, {their_name} of {} is {}",
                     one.name(),
-                    quote::value(value, VALUE),
+                    quote::value(value, MAX_VALUE_CHARS),
                     other.name(),
-                    quote::value(other_value, VALUE),
+                    quote::value(other_value, MAX_VALUE_CHARS),
                 );
                 let fields = |node: &Node<'_>, field: &str| {
                     let mut fields = node.name_fields();

@@ -3,7 +3,7 @@
 use wayleave_plan::refusal::{Code, Refusal};
 
 use super::draft::RecordUse;
-use super::reader::{MAX_READS, MAX_ROWS, Stop};
+use super::reader::{MAX_READS, MAX_ROWS, StopReason};
 
 /// One unknown.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,10 +41,10 @@ impl Gap {
     /// A gap for a place whose source did not answer.
     pub(super) fn unread(place: &str, refusal: &Refusal) -> Self {
         if refusal.code == Code::Timeout {
-            return Self::stopped(Stop::Deadline);
+            return Self::stopped(StopReason::Deadline);
         }
         if refusal.code == Code::ResultTooLarge {
-            return Self::stopped(Stop::Caps);
+            return Self::stopped(StopReason::Caps);
         }
         let why = refusal.reason.unwrap_or(refusal.code.as_str());
         Self::partial(
@@ -53,13 +53,13 @@ impl Gap {
         )
     }
 
-    pub(super) fn stopped(stop: Stop) -> Self {
+    pub(super) fn stopped(stop: StopReason) -> Self {
         match stop {
-            Stop::Deadline => Self::partial(
+            StopReason::Deadline => Self::partial(
                 "deadline",
                 "time ran out before everything was read".to_owned(),
             ),
-            Stop::Caps => Self::partial(
+            StopReason::Caps => Self::partial(
                 "caps",
                 format!("not everything was read: at most {MAX_READS} reads and {MAX_ROWS} rows"),
             ),

@@ -12,7 +12,7 @@ use super::quote;
 /// The index of the record that the workup is about.
 pub(super) const SUBJECT: usize = 0;
 /// Maximum length of a title, in characters.
-const TITLE: usize = 96;
+const MAX_TITLE_CHARS: usize = 96;
 /// Microseconds in a day.
 const DAY: i64 = 86_400_000_000;
 
@@ -60,7 +60,7 @@ impl<'a> Node<'a> {
     pub(super) fn name(&self) -> String {
         let class = self.stream.type_name();
         match self.title() {
-            Some(title) => format!("{class} {}", quote::quoted(&title, TITLE)),
+            Some(title) => format!("{class} {}", quote::quoted(&title, MAX_TITLE_CHARS)),
             None => format!("{class} {}", self.id()),
         }
     }

@@ -17,7 +17,7 @@ pub(super) struct Sentence {
 }
 
 /// Abbreviations whose full stop does not end a sentence.
-const SHORTENED: &[&str] = &[
+const ABBREVIATIONS: &[&str] = &[
     "mr", "mrs", "ms", "dr", "prof", "st", "no", "nr", "vs", "e.g", "i.e", "cf", "approx", "inc",
     "ltd", "co", "corp", "fig", "sec", "ca",
 ];
@@ -52,9 +52,9 @@ const LIMITS: &[&str] = &[
 ];
 
 /// Maximum distance from a full stop that is inspected, before and after it, in characters.
-const NEARBY: usize = 16;
+const MAX_BOUNDARY_CHARS: usize = 16;
 /// Maximum size of a citation, in bytes.
-const CITATION: usize = 256;
+const MAX_CITATION_BYTES: usize = 256;
 
 /// The sentences of a note, in order.
 pub(super) fn sentences(note: &str) -> Vec<Sentence> {
@@ -189,19 +189,19 @@ fn end_of_sentence(text: &str, at: usize) -> Option<usize> {
         .chars()
         .rev()
         .take_while(|c| !c.is_whitespace())
-        .take(NEARBY)
+        .take(MAX_BOUNDARY_CHARS)
         .collect();
     let word: String = word.into_iter().rev().collect();
     let word = word.trim_start_matches(['(', '"', '\'', '*', '_']);
     let is_mark = text.get(at..)?.starts_with('.');
     let is_initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
-    if is_mark && (is_initial || SHORTENED.contains(&word.to_lowercase().as_str())) {
+    if is_mark && (is_initial || ABBREVIATIONS.contains(&word.to_lowercase().as_str())) {
         return None;
     }
     let mut rest = text.get(at + 1..)?;
-    for _ in 0..NEARBY {
+    for _ in 0..MAX_BOUNDARY_CHARS {
         let closing = ['.', '!', '?', '"', '\'', ')', '*', '_', '”', '’'];
-        let marks = rest.char_indices().take(NEARBY);
+        let marks = rest.char_indices().take(MAX_BOUNDARY_CHARS);
         let marks = marks.take_while(|(_, c)| closing.contains(c));
         let length = marks.last().map_or(0, |(at, c)| at + c.len_utf8());
         let closed = rest.get(length..)?;
@@ -236,7 +236,7 @@ pub(super) fn cites(text: &str) -> Vec<String> {
 /// A citation at the start of a text, `[g1]`, `[g1, g2]` or `[cite:g1]`, and the text after it.
 fn citation(text: &str) -> Option<(Vec<String>, &str)> {
     let text = text.strip_prefix('[')?;
-    let near = text.get(..text.floor_char_boundary(CITATION))?;
+    let near = text.get(..text.floor_char_boundary(MAX_CITATION_BYTES))?;
     let inner = near.split_once(']')?.0;
     let after = text.get(inner.len() + 1..)?;
     let ids: Option<Vec<String>> = inner

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
 use serde_json::{Map, json};
-use wayleave_plan::neighbours::Around;
+use wayleave_plan::neighbours::NeighbourPlan;
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::request::{CountKind, QueryRequest, SearchRequest};
@@ -19,13 +19,13 @@ use crate::search::{self, BestMatches};
 /// Maximum number of reads from stores.
 pub(super) const MAX_READS: usize = 400;
 /// Maximum number of streams in which an entity is looked up, per lookup method.
-pub(super) const LOOKUPS: usize = 100;
+pub(super) const MAX_LOOKUP_STREAMS: usize = 100;
 /// Maximum number of rows.
 pub(super) const MAX_ROWS: usize = 2_000;
 /// Maximum size of one read's rows, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
 /// Maximum number of concurrent reads.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT_READS: usize = 4;
 
 /// Reads for one workup.
 pub(super) struct WorkupReader<'a> {
@@ -38,7 +38,7 @@ pub(super) struct WorkupReader<'a> {
 
 /// Why no further read may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum StopReason {
     /// Time is running out.
     Deadline,
     /// The limit of reads or rows is reached.
@@ -65,9 +65,9 @@ impl<'a> WorkupReader<'a> {
     }
 
     /// How the records of a stream are read, without what is around them.
-    pub(super) fn alone(&self, stream: &StreamView) -> Option<Around> {
+    pub(super) fn alone(&self, stream: &StreamView) -> Option<NeighbourPlan> {
         let connection = self.call.view.connection(stream.connection_id())?;
-        Some(Around::alone(connection, stream))
+        Some(NeighbourPlan::alone(connection, stream))
     }
 
     /// How many reads have begun, and how many rows they gave.
@@ -77,12 +77,12 @@ impl<'a> WorkupReader<'a> {
     }
 
     /// The reason why no further read may begin, if there is one.
-    pub(super) fn stop(&self) -> Option<Stop> {
+    pub(super) fn stop(&self) -> Option<StopReason> {
         let (reads, rows) = self.tally();
         if reads >= MAX_READS || rows >= MAX_ROWS {
-            return Some(Stop::Caps);
+            return Some(StopReason::Caps);
         }
-        (!self.call.has_time()).then_some(Stop::Deadline)
+        (!self.call.has_time()).then_some(StopReason::Deadline)
     }
 
     pub(super) async fn rows(&self, plan: &AuthorizedPlan) -> Result<RowBatch, Refusal> {
@@ -98,7 +98,7 @@ impl<'a> WorkupReader<'a> {
     /// The records of one stream with these ids.
     pub(super) async fn by_id(
         &self,
-        around: &Around,
+        around: &NeighbourPlan,
         ids: &[&str],
     ) -> Result<Vec<Record>, Refusal> {
         let Some(plan) = around.rows(ids.iter().copied()) else {
@@ -173,7 +173,7 @@ impl<'a> WorkupReader<'a> {
         limit: u32,
     ) -> Result<BestMatches, Refusal> {
         if !self.call.has_time() {
-            return Err(stopped(Stop::Deadline));
+            return Err(stopped(StopReason::Deadline));
         }
         self.reads.fetch_add(1, Ordering::Relaxed);
         let request = SearchRequest {
@@ -212,7 +212,7 @@ pub(super) async fn in_turn<F: Future>(reads: Vec<F>) -> Vec<F::Output> {
     let mut reads = reads.into_iter();
     let mut answers = Vec::new();
     loop {
-        let some: Vec<F> = reads.by_ref().take(AT_ONCE).collect();
+        let some: Vec<F> = reads.by_ref().take(MAX_CONCURRENT_READS).collect();
         if some.is_empty() {
             return answers;
         }
@@ -221,10 +221,10 @@ pub(super) async fn in_turn<F: Future>(reads: Vec<F>) -> Vec<F::Output> {
 }
 
 /// The refusal of a read that may not begin.
-pub(super) fn stopped(stop: Stop) -> Refusal {
+pub(super) fn stopped(stop: StopReason) -> Refusal {
     let (code, message) = match stop {
-        Stop::Deadline => (Code::Timeout, "time ran out before the entity was found"),
-        Stop::Caps => (
+        StopReason::Deadline => (Code::Timeout, "time ran out before the entity was found"),
+        StopReason::Caps => (
             Code::ResultTooLarge,
             "too much would have to be read to find the entity; give its record id",
         ),

@@ -8,13 +8,13 @@ use crate::escape;
 use crate::reply::{MAX_ERROR_BYTES, Reply};
 
 /// Maximum number of candidates listed.
-const LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 /// Maximum length of a title, in characters.
-const TITLE: usize = 60;
+const MAX_TITLE_CHARS: usize = 60;
 
 /// The reply to an ambiguous name.
 pub(super) fn ambiguous(dataset: &str, several: &[Node<'_>]) -> Reply {
-    let mut listed = several.len().min(LISTED);
+    let mut listed = several.len().min(MAX_LISTED);
     loop {
         let error = error(dataset, several, listed);
         let reply = Reply {
@@ -37,7 +37,7 @@ fn error(dataset: &str, several: &[Node<'_>], listed: usize) -> Json {
         .map(|node| {
             json!({
                 "id": node.id(),
-                "title": node.title().map(|title| escape::inline(&title, TITLE)),
+                "title": node.title().map(|title| escape::inline(&title, MAX_TITLE_CHARS)),
                 "stream": node.stream.name(),
                 "connection_id": node.stream.connection_id(),
             })

@@ -3,24 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wayleave_plan::Record;
-use wayleave_plan::expand::Related;
-use wayleave_plan::neighbours::{Around, Direction, Edge};
-use wayleave_plan::request::{EXPANDED_ROWS, Section};
+use wayleave_plan::expand::RelatedRecords;
+use wayleave_plan::neighbours::{Direction, Edge, NeighbourPlan};
+use wayleave_plan::request::{MAX_EXPANDED_RECORDS, Section};
 
 use super::draft::{Draft, RecordUse};
 use super::gap::{Gap, Gaps};
 use super::node::{Node, ReachedRecords, SUBJECT};
 use super::quote;
-use super::reader::{Stop, WorkupReader, in_turn};
+use super::reader::{StopReason, WorkupReader, in_turn};
 
 /// Maximum number of records one relation away whose own relations are followed.
-const FOLLOWED: usize = 60;
+const MAX_FOLLOWED: usize = 60;
 /// Maximum number of these from one stream.
-const FOLLOWED_OF_A_STREAM: usize = 20;
+const MAX_FOLLOWED_PER_STREAM: usize = 20;
 /// Number of fields of a related record shown beside its name.
 const DETAILS: usize = 4;
 /// Maximum length of each of these fields, in characters.
-const DETAIL: usize = 60;
+const MAX_DETAIL_CHARS: usize = 60;
 
 /// A relation that was followed from one record to another.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ pub(super) async fn first_hop<'a>(
     let Some(connection) = reader.call.view.connection(stream.connection_id()) else {
         return Vec::new();
     };
-    let around = Around::related(connection, stream);
+    let around = NeighbourPlan::related(connection, stream);
     let records = match reader.by_id(&around, &[&id]).await {
         Ok(records) => records,
         Err(refusal) => {
@@ -83,7 +83,7 @@ pub(super) async fn second_hop<'a>(
         else {
             continue;
         };
-        let around = Around::related(connection, stream);
+        let around = NeighbourPlan::related(connection, stream);
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         let records = match reader.by_id(&around, &ids).await {
             Ok(records) => records,
@@ -127,7 +127,7 @@ fn to_follow(
         if ids.iter().any(|id| id == node.id()) {
             continue;
         }
-        if ids.len() >= FOLLOWED_OF_A_STREAM || all >= FOLLOWED {
+        if ids.len() >= MAX_FOLLOWED_PER_STREAM || all >= MAX_FOLLOWED {
             left += 1;
             continue;
         }
@@ -147,10 +147,10 @@ fn to_follow(
 /// Follows each relation from each of the records; reports a relation that cannot be read.
 async fn followed<'e>(
     reader: &WorkupReader<'_>,
-    around: &'e Around,
+    around: &'e NeighbourPlan,
     records: &[Record],
     gaps: &mut Gaps,
-) -> Vec<(&'e Edge, Vec<Related>)> {
+) -> Vec<(&'e Edge, Vec<RelatedRecords>)> {
     let reads = around.edges().iter().map(|edge| async move {
         let read = match edge.expansion.plan(records) {
             None => Ok(None),
@@ -163,7 +163,7 @@ async fn followed<'e>(
         match read {
             Ok(read) => {
                 if read.as_ref().is_some_and(|read| read.cut) {
-                    gaps.add(Gap::stopped(Stop::Caps));
+                    gaps.add(Gap::stopped(StopReason::Caps));
                 }
                 let rows = read.map(|read| read.rows).unwrap_or_default();
                 found.push((edge, edge.expansion.attach(records, &rows)));
@@ -182,7 +182,7 @@ fn linked<'a>(
     reader: &WorkupReader<'a>,
     edge: &Edge,
     from: usize,
-    related: Related,
+    related: RelatedRecords,
     reached: &mut ReachedRecords<'a>,
 ) -> Vec<Link> {
     let target = edge.expansion.target();
@@ -215,7 +215,10 @@ fn empty(edge: &Edge, record: &Record) -> Gap {
 }
 
 fn many(edge: &Edge, from: usize) -> Gap {
-    let text = format!("{}: only the first {EXPANDED_ROWS} were read", called(edge));
+    let text = format!(
+        "{}: only the first {MAX_EXPANDED_RECORDS} were read",
+        called(edge)
+    );
     let mut gap = Gap::shown(
         "fan_out",
         text,
@@ -306,7 +309,12 @@ fn details(node: &Node<'_>, joined: &[String]) -> (String, Vec<String>) {
         if passing(field.name()) || !field.is_scalar() || value.to_text().is_none() {
             continue;
         }
-        say!(shown, ", {} {}", field.name(), quote::value(value, DETAIL));
+        say!(
+            shown,
+            ", {} {}",
+            field.name(),
+            quote::value(value, MAX_DETAIL_CHARS)
+        );
         fields.push(field.name().to_owned());
     }
     (shown, fields)

@@ -12,27 +12,27 @@ use wayleave_search::Query;
 
 use super::gap::{Gap, Gaps};
 use super::node::Node;
-use super::reader::{LOOKUPS, Stop, WorkupReader, in_turn, phrase, stopped};
-use crate::search::{BestMatches, Missing};
+use super::reader::{MAX_LOOKUP_STREAMS, StopReason, WorkupReader, in_turn, phrase, stopped};
+use crate::search::{BestMatches, MissingStream};
 use crate::url;
 
 /// Maximum number of hits inspected.
-const HITS: u32 = 25;
+const MAX_HITS: u32 = 25;
 /// Maximum number of records with one title inspected in each stream.
-const NAMESAKES: u32 = 13;
+const MAX_NAMESAKES: u32 = 13;
 /// Number of titles of each stream compared with a name that was not found.
-const NEAR: u32 = 50;
+const NEAR_TITLES: u32 = 50;
 
 /// How a record was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FoundBy {
+pub(super) enum MatchKind {
     Id,
     Key,
     Title,
     Words,
 }
 
-impl FoundBy {
+impl MatchKind {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Id => "id",
@@ -44,8 +44,8 @@ impl FoundBy {
 }
 
 /// What a name means.
-pub(super) enum Meaning<'a> {
-    One(Node<'a>, FoundBy),
+pub(super) enum EntityResolution<'a> {
+    One(Node<'a>, MatchKind),
     Several(Vec<Node<'a>>),
 }
 
@@ -54,15 +54,15 @@ pub(super) async fn resolve<'a>(
     reader: &WorkupReader<'a>,
     entity: &str,
     gaps: &mut Gaps,
-) -> Result<Meaning<'a>, Refusal> {
+) -> Result<EntityResolution<'a>, Refusal> {
     let entity = entity.trim();
     if let Some(node) = by_id(reader, entity).await? {
-        return Ok(Meaning::One(node, FoundBy::Id));
+        return Ok(EntityResolution::One(node, MatchKind::Id));
     }
     let mut lost = Vec::new();
-    let mut meaning = meant(by_key(reader, entity, &mut lost).await, FoundBy::Key);
+    let mut meaning = meant(by_key(reader, entity, &mut lost).await, MatchKind::Key);
     if meaning.is_none() {
-        meaning = meant(by_title(reader, entity, &mut lost).await, FoundBy::Title);
+        meaning = meant(by_title(reader, entity, &mut lost).await, MatchKind::Title);
     }
     if meaning.is_none() {
         meaning = by_words(reader, entity, &mut lost).await?;
@@ -79,11 +79,11 @@ pub(super) async fn resolve<'a>(
 }
 
 /// The connections that did not answer, and why.
-type Lost = Vec<(String, Refusal)>;
+type FailedConnections = Vec<(String, Refusal)>;
 /// The answer of one stream.
 type Read<'a> = (&'a StreamView, Result<Vec<Node<'a>>, Refusal>);
 
-fn tell(lost: &Lost, gaps: &mut Gaps) {
+fn tell(lost: &FailedConnections, gaps: &mut Gaps) {
     for (place, refusal) in lost {
         gaps.add(Gap::unread(place, refusal));
     }
@@ -107,7 +107,11 @@ async fn by_id<'a>(reader: &WorkupReader<'a>, entity: &str) -> Result<Option<Nod
     Ok(record.map(|record| Node::new(stream, record)))
 }
 
-async fn by_key<'a>(reader: &WorkupReader<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
+async fn by_key<'a>(
+    reader: &WorkupReader<'a>,
+    entity: &str,
+    lost: &mut FailedConnections,
+) -> Vec<Node<'a>> {
     let keyed = reader.streams().filter_map(|stream| {
         let around = reader.alone(stream)?;
         let id = around.id_of(entity)?;
@@ -126,27 +130,31 @@ async fn by_key<'a>(reader: &WorkupReader<'a>, entity: &str, lost: &mut Lost) ->
     gathered(in_turn(reads.collect()).await, lost)
 }
 
-async fn by_title<'a>(reader: &WorkupReader<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
+async fn by_title<'a>(
+    reader: &WorkupReader<'a>,
+    entity: &str,
+    lost: &mut FailedConnections,
+) -> Vec<Node<'a>> {
     let titled = reader.streams().filter(|stream| stream.title().is_some());
     let reads = few(titled, lost).into_iter().map(|stream| async move {
-        let read = reader.by_title(stream, "eq", entity, NAMESAKES).await;
+        let read = reader.by_title(stream, "eq", entity, MAX_NAMESAKES).await;
         (stream, read)
     });
     gathered(in_turn(reads.collect()).await, lost)
 }
 
 /// Limits how many streams are searched, and records in `lost` that there are more.
-fn few<T>(all: impl Iterator<Item = T>, lost: &mut Lost) -> Vec<T> {
-    let mut some: Vec<T> = all.take(LOOKUPS + 1).collect();
-    if some.len() > LOOKUPS {
-        some.truncate(LOOKUPS);
-        lost.push(("some streams".to_owned(), stopped(Stop::Caps)));
+fn few<T>(all: impl Iterator<Item = T>, lost: &mut FailedConnections) -> Vec<T> {
+    let mut some: Vec<T> = all.take(MAX_LOOKUP_STREAMS + 1).collect();
+    if some.len() > MAX_LOOKUP_STREAMS {
+        some.truncate(MAX_LOOKUP_STREAMS);
+        lost.push(("some streams".to_owned(), stopped(StopReason::Caps)));
     }
     some
 }
 
 /// Collects the records of several reads, and records in `lost` each source that did not answer.
-fn gathered<'a>(reads: Vec<Read<'a>>, lost: &mut Lost) -> Vec<Node<'a>> {
+fn gathered<'a>(reads: Vec<Read<'a>>, lost: &mut FailedConnections) -> Vec<Node<'a>> {
     let mut found = Vec::new();
     for (stream, read) in reads {
         match read {
@@ -166,8 +174,8 @@ fn gathered<'a>(reads: Vec<Read<'a>>, lost: &mut Lost) -> Vec<Node<'a>> {
 async fn by_words<'a>(
     reader: &WorkupReader<'a>,
     entity: &str,
-    lost: &mut Lost,
-) -> Result<Option<Meaning<'a>>, Refusal> {
+    lost: &mut FailedConnections,
+) -> Result<Option<EntityResolution<'a>>, Refusal> {
     let words: Vec<Query> = entity
         .split_whitespace()
         .map(|word| Query::parse(&phrase(word), |_| false))
@@ -182,13 +190,13 @@ async fn by_words<'a>(
     let mut is_searched = true;
     for title in few(searched_titles(reader).into_iter(), lost) {
         if is_searched {
-            let best = reader.best_in(title, q.clone(), &words, HITS).await;
+            let best = reader.best_in(title, q.clone(), &words, MAX_HITS).await;
             is_searched = found.take(reader, best, &words, lost).await?;
         }
     }
     if found.nodes.is_empty() && is_searched {
         // A title that is not searchable may belong to a record that another text leads to.
-        let best = reader.best(q, HITS).await;
+        let best = reader.best(q, MAX_HITS).await;
         found.take(reader, best, &words, lost).await?;
     }
     let TitleSearch { nodes, more } = found;
@@ -198,12 +206,12 @@ async fn by_words<'a>(
     };
     let exact: Vec<Node<'a>> = nodes.iter().filter(same).cloned().collect();
     if !exact.is_empty() {
-        return Ok(meant(exact, FoundBy::Words));
+        return Ok(meant(exact, MatchKind::Words));
     }
     if more && !nodes.is_empty() {
         return Ok(Some(several(nodes)));
     }
-    Ok(meant(nodes, FoundBy::Words))
+    Ok(meant(nodes, MatchKind::Words))
 }
 
 /// The names of the fields that are titles and searchable, each once.
@@ -231,7 +239,7 @@ impl<'a> TitleSearch<'a> {
         reader: &WorkupReader<'a>,
         best: Result<BestMatches, Refusal>,
         words: &[Query],
-        lost: &mut Lost,
+        lost: &mut FailedConnections,
     ) -> Result<bool, Refusal> {
         let best = match best {
             Ok(best) => best,
@@ -248,7 +256,7 @@ impl<'a> TitleSearch<'a> {
             }
         }
         if best.more && best.ids.is_empty() {
-            lost.push(("search".to_owned(), stopped(Stop::Deadline)));
+            lost.push(("search".to_owned(), stopped(StopReason::Deadline)));
         }
         self.more |= best.more;
         for node in reader.nodes(&best.ids).await? {
@@ -268,13 +276,13 @@ impl<'a> TitleSearch<'a> {
 }
 
 /// The refusal of a name that might occur in texts that could not be searched.
-fn unsearched(why: &Missing) -> Refusal {
+fn unsearched(why: &MissingStream) -> Refusal {
     let message = match why {
-        Missing::Unread(refusal) => return refusal.clone(),
-        Missing::Indexing => {
+        MissingStream::Unread(refusal) => return refusal.clone(),
+        MissingStream::Indexing => {
             "no id, key or title is this one, and not all texts can be searched for its words yet"
         }
-        Missing::NotIndexed => {
+        MissingStream::NotIndexed => {
             "no id, key or title is this one, and not all texts can be searched for its words: an index could not be made, which is tried again"
         }
     };
@@ -290,7 +298,7 @@ fn folded(text: &str) -> String {
 
 /// The single entity that was found: one record, or one in each of several connections that all
 /// denote the same entity.
-fn meant(found: Vec<Node<'_>>, by: FoundBy) -> Option<Meaning<'_>> {
+fn meant(found: Vec<Node<'_>>, by: MatchKind) -> Option<EntityResolution<'_>> {
     let mut rest = found.iter();
     let first = rest.next()?;
     let mut seen = vec![first.stream.connection_id()];
@@ -301,14 +309,14 @@ fn meant(found: Vec<Node<'_>>, by: FoundBy) -> Option<Meaning<'_>> {
     });
     if one {
         let first = found.into_iter().next()?;
-        return Some(Meaning::One(first, by));
+        return Some(EntityResolution::One(first, by));
     }
     Some(several(found))
 }
 
-fn several(mut found: Vec<Node<'_>>) -> Meaning<'_> {
+fn several(mut found: Vec<Node<'_>>) -> EntityResolution<'_> {
     found.sort_by(|a, b| a.id().cmp(b.id()));
-    Meaning::Several(found)
+    EntityResolution::Several(found)
 }
 
 /// Why records of two connections denote one entity: the same stream, and the same title, or the
@@ -332,8 +340,8 @@ async fn not_found(reader: &WorkupReader<'_>, entity: &str) -> Refusal {
     let beginning: String = entity.chars().take(2).collect();
     let streams = reader.streams().filter(|stream| stream.title().is_some());
     let reads = streams
-        .take(LOOKUPS)
-        .map(|stream| reader.by_title(stream, "starts_with", &beginning, NEAR));
+        .take(MAX_LOOKUP_STREAMS)
+        .map(|stream| reader.by_title(stream, "starts_with", &beginning, NEAR_TITLES));
     let found = in_turn(reads.collect()).await;
     let titles: Vec<String> = found
         .into_iter()

@@ -11,14 +11,14 @@ use super::node::{Node, ReachedRecords, SUBJECT};
 use super::quote;
 use super::reader::{WorkupReader, phrase};
 use crate::indexing::words_of;
-use crate::search::Missing;
+use crate::search::MissingStream;
 
 /// Maximum length of a value of the record, in characters.
-const VALUE: usize = 240;
+const MAX_VALUE_CHARS: usize = 240;
 /// Maximum length of a passage, in characters.
-const PASSAGE: usize = 160;
+const MAX_PASSAGE_CHARS: usize = 160;
 /// Maximum number of texts that name the entity.
-const PASSAGES: u32 = 12;
+const MAX_PASSAGES: u32 = 12;
 
 /// States what the record itself says; fields without a value are a gap.
 pub(super) fn record(node: &Node<'_>, gaps: &mut Gaps) -> Vec<Draft> {
@@ -32,7 +32,7 @@ pub(super) fn record(node: &Node<'_>, gaps: &mut Gaps) -> Vec<Draft> {
         }
         drafts.push(Draft {
             section: Section::Record,
-            text: format!("{name}: {}", quote::value(value, VALUE)),
+            text: format!("{name}: {}", quote::value(value, MAX_VALUE_CHARS)),
             uses: vec![RecordUse::new(SUBJECT, vec![name])],
         });
     }
@@ -98,7 +98,7 @@ pub(super) async fn texts<'a>(
         gaps.add(Gap::shown("no_title", text, Vec::new()));
         return Vec::new();
     }
-    let found = match reader.best(q, PASSAGES).await {
+    let found = match reader.best(q, MAX_PASSAGES).await {
         Ok(found) => found,
         Err(refusal) if refusal.code.retryable() => {
             gaps.add(Gap::unread("the text of this dataset", &refusal));
@@ -112,8 +112,10 @@ pub(super) async fn texts<'a>(
     };
     for (connection_id, why) in &found.missing {
         gaps.add(match why {
-            Missing::Unread(refusal) => Gap::unread(&format!("texts of {connection_id}"), refusal),
-            Missing::Indexing | Missing::NotIndexed => {
+            MissingStream::Unread(refusal) => {
+                Gap::unread(&format!("texts of {connection_id}"), refusal)
+            }
+            MissingStream::Indexing | MissingStream::NotIndexed => {
                 let why = why.as_str();
                 let text = format!("texts of {connection_id} could not be searched: {why}");
                 Gap::partial("not_indexed", text)
@@ -147,7 +149,7 @@ pub(super) async fn texts<'a>(
         }
     }
     if found.more {
-        let text = format!("only the best {PASSAGES} texts were looked at");
+        let text = format!("only the best {MAX_PASSAGES} texts were looked at");
         gaps.add(Gap::shown("fan_out", text, Vec::new()));
     }
     drafts
@@ -167,7 +169,7 @@ fn passage(query: &Query, node: &Node<'_>) -> Option<(String, String)> {
         .iter()
         .map(|(field, text)| (field.as_str(), text.as_str()));
     let analyzer = node.stream.search_analyzer().into();
-    let found = snippet(query, analyzer, pairs, PASSAGE)?;
+    let found = snippet(query, analyzer, pairs, MAX_PASSAGE_CHARS)?;
     let (field, whole) = texts.into_iter().find(|(field, _)| *field == found.field)?;
     let quoted = quote::part(&found.plain, &whole);
     Some((

@@ -14,7 +14,7 @@ use super::node::{ReachedRecords, SUBJECT};
 use crate::url;
 
 /// Bytes reserved for the note about room, and for the headings that are always there.
-const AROUND: usize = 140;
+const RESERVED_BYTES: usize = 140;
 /// Size of a citation with the longest possible number, in bytes.
 const CITE: usize = "[g9999]".len();
 /// Sections in the order in which they get room.
@@ -28,7 +28,7 @@ const PRIORITY: [Section; 6] = [
 ];
 
 /// The content of a workup before it is numbered.
-pub(super) struct Dossier<'a> {
+pub(super) struct WorkupContent<'a> {
     pub(super) reached: &'a ReachedRecords<'a>,
     /// The lines under the heading.
     pub(super) opening: Draft,
@@ -77,7 +77,7 @@ impl CitedRecord {
     }
 }
 
-impl Dossier<'_> {
+impl WorkupContent<'_> {
     /// The dossier as text and structure; `None` where not even its opening fits.
     pub(super) fn write(mut self) -> Option<NumberedWorkup> {
         let Selection {
@@ -171,8 +171,8 @@ impl Dossier<'_> {
     /// Selects what fits; `None` where nothing does.
     fn choose(&self) -> Option<Selection> {
         let name = self.reached.get(SUBJECT).name().len();
-        let fixed = name + 2 * CITE + self.ending + AROUND;
-        let mut room = Room {
+        let fixed = name + 2 * CITE + self.ending + RESERVED_BYTES;
+        let mut room = SizeBudget {
             reached: self.reached,
             left: self.budget.checked_sub(fixed)?,
             nodes: BTreeSet::new(),
@@ -193,7 +193,7 @@ impl Dossier<'_> {
     }
 
     /// Takes one statement of each section in turn, as long as there is room.
-    fn share_out(&self, mut room: Room<'_>, chosen: &mut Selection) {
+    fn share_out(&self, mut room: SizeBudget<'_>, chosen: &mut Selection) {
         let mut waiting: Vec<(Section, Vec<usize>)> = PRIORITY
             .into_iter()
             .map(|section| {
@@ -232,14 +232,14 @@ struct Selection {
 }
 
 /// The remaining room.
-struct Room<'a> {
+struct SizeBudget<'a> {
     reached: &'a ReachedRecords<'a>,
     left: usize,
     /// The records that already have their line of provenance.
     nodes: BTreeSet<usize>,
 }
 
-impl Room<'_> {
+impl SizeBudget<'_> {
     /// Takes room for a line and for its citations, if there is enough.
     fn take(&mut self, text: usize, uses: &[RecordUse], heading: usize) -> bool {
         let mut needed = "- . \n".len() + text + heading + uses.len() * CITE;

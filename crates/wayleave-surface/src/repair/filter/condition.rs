@@ -16,7 +16,7 @@ pub(super) fn mended(names: &Names<'_>, field: Option<&FieldView>, wanted: &Json
     let Some(field) = field else {
         return wanted.clone();
     };
-    let compared = Compared {
+    let compared = ComparedField {
         names: Some(names),
         datatype: field.datatype(),
         field: Some(field),
@@ -26,7 +26,7 @@ pub(super) fn mended(names: &Names<'_>, field: Option<&FieldView>, wanted: &Json
 
 /// The intended condition on a measure.
 pub(in super::super) fn of_measure(wanted: &Json) -> Json {
-    let compared = Compared {
+    let compared = ComparedField {
         names: None,
         datatype: Datatype::Number,
         field: None,
@@ -34,14 +34,14 @@ pub(in super::super) fn of_measure(wanted: &Json) -> Json {
     compared.condition(wanted)
 }
 
-struct Compared<'a> {
+struct ComparedField<'a> {
     /// Resolves the names of fields to compare with.
     names: Option<&'a Names<'a>>,
     datatype: Datatype,
     field: Option<&'a FieldView>,
 }
 
-impl Compared<'_> {
+impl ComparedField<'_> {
     fn condition(&self, wanted: &Json) -> Json {
         match wanted {
             Json::Null => json!({ "is_null": true }),

@@ -1,7 +1,7 @@
-//! Killing a running program at the system calls that it makes from now on, with `strace`.
+//! Kills a running program at a chosen system call, with `strace` attached to it.
 //!
 //! A point is a call by its name and its number among those of that name in one thread since
-//! `strace` was attached: what the program did to start is not counted.
+//! `strace` was attached: calls of the start are not counted.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,10 +14,10 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Calls that end a thread, or that a program did not make itself.
-const NOT_MADE: &[&str] = &["exit", "exit_group", "restart_syscall"];
+/// Calls that are no points: they end a thread, or the program did not make them itself.
+const EXCLUDED_CALLS: &[&str] = &["exit", "exit_group", "restart_syscall"];
 
-/// A `strace` that follows a running program, until it is dropped or the program ends.
+/// A `strace` attached to a running program, until it is dropped or the program ends.
 #[derive(Debug)]
 pub struct Tracer(Child);
 
@@ -27,7 +27,7 @@ impl Tracer {
         Self::attached(pid, &["-o", log.to_str().unwrap()])
     }
 
-    /// Kills the program when one of its threads makes a call for that time.
+    /// Kills the program when one of its threads makes the `nth` call of that name.
     pub fn killing(pid: u32, (call, nth): (&str, u32)) -> Self {
         let inject = format!("inject={call}:signal=KILL:when={nth}");
         let trace = format!("trace={call}");
@@ -48,7 +48,7 @@ impl Tracer {
         let mut line = String::new();
         said.read_line(&mut line).unwrap();
         assert!(line.contains("attached"), "strace: {line}");
-        // It tells of every new thread, and must not wait for somebody to read it.
+        // It reports every new thread, and must not block on a full pipe.
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         Self(tracer)
     }
@@ -56,7 +56,7 @@ impl Tracer {
 
 impl Drop for Tracer {
     fn drop(&mut self) {
-        // Asked to end, it lets the program go on by itself.
+        // On SIGINT it detaches, and the program continues.
         let pid = rustix::process::Pid::from_child(&self.0);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
         let _ = self.0.wait();
@@ -76,7 +76,7 @@ pub fn points(log: &Path) -> Vec<(String, u32)> {
             continue;
         };
         let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !is_name || name.is_empty() || NOT_MADE.contains(&name) {
+        if !is_name || name.is_empty() || EXCLUDED_CALLS.contains(&name) {
             continue;
         }
         let count = counts
@@ -90,7 +90,7 @@ pub fn points(log: &Path) -> Vec<(String, u32)> {
     points
 }
 
-/// One in so many of the points that a run takes about `share` of them; all with `WAYLEAVE_FULL=1`.
+/// About `share` points, evenly spaced; all points with `WAYLEAVE_FULL=1`.
 pub fn taken(points: &[(String, u32)], share: usize) -> Vec<(&str, u32)> {
     let step = if std::env::var_os("WAYLEAVE_FULL").is_some() {
         1

@@ -1,8 +1,8 @@
-//! Killing and starving a program at its system calls, with `strace`.
+//! Kills a program at its system calls, or makes them fail, with `strace`.
 //!
 //! Each point is one system call, by its name and its number among the calls of that name. A run
 //! takes a share of the points; `WAYLEAVE_FULL=1` takes all, and `WAYLEAVE_SHOW=1` with
-//! `--nocapture` prints the program's output at each fault. Knows nothing of the program's purpose.
+//! `--nocapture` prints the program's output at each fault. Must not know the program's purpose.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,7 +21,7 @@ use std::process::Output;
 
 use tempfile::TempDir;
 
-/// The calls that can fail on a full or broken disk. Not `writev`, by which programs report errors.
+/// Calls that can fail on a full or broken disk. Not `writev`, by which programs report errors.
 const WRITING: &[&str] = &[
     "fallocate",
     "fchmod",
@@ -42,20 +42,20 @@ const WRITING: &[&str] = &[
 ];
 
 /// Further calls that change a disk. A program could not even start if they failed.
-const PREPARING: &[&str] = &["openat", "rmdir"];
+const SETUP_CALLS: &[&str] = &["openat", "rmdir"];
 
-/// How often a program that outlives its kill is run again.
+/// Maximum number of runs for a point that a program survives.
 const KILL_ATTEMPTS: usize = 4;
 
-/// A program that changes a project, to be disturbed while it runs.
-pub trait Disturbed {
+/// A program that changes a project, run with faults injected.
+pub trait FaultTarget {
     /// The exit code of a refusal.
     const REFUSES: i32;
 
     /// A fresh copy of the project.
     fn project(&self) -> TempDir;
 
-    /// Runs the program on a project, under another program unless `under` is empty.
+    /// Runs the program on a project, wrapped in the command `under` unless that is empty.
     fn run(&self, project: &Path, under: &[&str]) -> io::Result<Output>;
 
     /// Checks that the project is exactly as before or exactly as after the change, and as after if
@@ -68,7 +68,7 @@ pub trait Disturbed {
     ) -> impl Future<Output = ()>;
 }
 
-/// The words that run a program under `strace` with one fault or signal injected.
+/// The command that runs a program under `strace` with one fault or signal injected.
 pub fn strace(inject: &str) -> [&str; 7] {
     ["strace", "-f", "-qq", "-o", "/dev/null", "-e", inject]
 }
@@ -96,7 +96,7 @@ struct Calls {
 }
 
 impl Calls {
-    fn of(case: &impl Disturbed) -> Self {
+    fn of(case: &impl FaultTarget) -> Self {
         let project = case.project();
         let beside = tempfile::tempdir().unwrap();
         let log = beside.path().join("log");
@@ -129,9 +129,9 @@ impl Calls {
         }
     }
 
-    /// Records the calls of a single-threaded run. `strace` counts by thread: with a second one,
-    /// its first calls would never be reached.
-    fn of_one_thread(case: &impl Disturbed) -> Self {
+    /// Records the calls of a single-threaded run. `strace` counts by thread: with a second thread,
+    /// some points would never be reached.
+    fn of_one_thread(case: &impl FaultTarget) -> Self {
         let calls = Self::of(case);
         assert_eq!(calls.threads, 1, "the program must have one thread");
         calls
@@ -144,7 +144,7 @@ impl Calls {
     }
 
     fn that_change(mut self) -> Self {
-        let changing = [WRITING, PREPARING].concat();
+        let changing = [WRITING, SETUP_CALLS].concat();
         self.counts
             .retain(|name, _| changing.contains(&name.as_str()));
         self
@@ -165,13 +165,13 @@ impl Calls {
     }
 }
 
-fn ran(case: &impl Disturbed, project: &Path, under: &[&str]) -> Output {
+fn ran(case: &impl FaultTarget, project: &Path, under: &[&str]) -> Output {
     case.run(project, under)
         .unwrap_or_else(|error| panic!("{error}; is the package `strace` installed?"))
 }
 
 /// Kills a program of one thread at one in `share` of all its calls.
-pub async fn kill_everywhere(case: &impl Disturbed, share: usize) {
+pub async fn kill_everywhere(case: &impl FaultTarget, share: usize) {
     let calls = Calls::of_one_thread(case);
     let points = calls.points(share);
     let mut spared = 0;
@@ -179,7 +179,7 @@ pub async fn kill_everywhere(case: &impl Disturbed, share: usize) {
         let inject = format!("inject={name}:signal=KILL:when={nth}");
         let point = format!("killed at {name} {nth}");
         let mut survived = true;
-        // Where the kernel puts memory decides whether the last few calls for it are needed.
+        // The last few memory calls depend on where the kernel places memory.
         for _ in 0..KILL_ATTEMPTS {
             let project = case.project();
             let output = ran(case, project.path(), &strace(&inject));
@@ -197,13 +197,13 @@ pub async fn kill_everywhere(case: &impl Disturbed, share: usize) {
     }
     let (kills, all) = (points.len() - spared, calls.total());
     eprintln!("{kills} kills at {} of {all} points", points.len());
-    // Nothing follows `exit_group`, and before `execve` it was not the program yet.
+    // A kill at `exit_group` comes too late, and one at `execve` precedes the program.
     assert!(spared <= 2, "{spared} points were not reached");
 }
 
 /// Kills a program of several threads at one in `share` of the calls that change a disk. Calls are
-/// counted by thread, and the test does not control which thread makes which.
-pub async fn kill_while_it_writes(case: &impl Disturbed, share: usize) {
+/// counted by thread, and the test does not control which thread makes which call.
+pub async fn kill_while_it_writes(case: &impl FaultTarget, share: usize) {
     let calls = Calls::of(case).that_change();
     let points = calls.points(share);
     let mut killed = 0;
@@ -218,13 +218,13 @@ pub async fn kill_while_it_writes(case: &impl Disturbed, share: usize) {
     }
     let all = calls.total();
     eprintln!("{killed} kills at {} of {all} points", points.len());
-    // The distribution of work among threads is random, so some points are not reached.
+    // Work is distributed to threads at random, so some points are not reached.
     assert!(killed * 10 >= points.len() * 8, "too few were reached");
 }
 
-/// Lets one in `share` of the calls that write fail with an error, such as `ENOSPC`, in a
-/// program of one thread.
-pub async fn fail_everywhere<C: Disturbed>(case: &C, error: &str, share: usize) {
+/// Fails one in `share` of the calls that write with an error, such as `ENOSPC`, in a program of
+/// one thread.
+pub async fn fail_everywhere<C: FaultTarget>(case: &C, error: &str, share: usize) {
     let calls = Calls::of_one_thread(case).that_write();
     let points = calls.points(share);
     let mut refused = 0;

@@ -1,4 +1,4 @@
-//! A TCP proxy in front of servers on this machine, whose network can be cut.
+//! A TCP proxy in front of servers on this machine, which simulates a network cut.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// A proxy; it ends when this is dropped.
+/// A running proxy, stopped on drop.
 #[derive(Debug)]
 pub struct CutProxy {
     port: u16,
@@ -32,12 +32,12 @@ impl Servers {
 }
 
 impl CutProxy {
-    /// Passes on to a port on this machine.
+    /// Forwards connections to a port on this machine.
     pub async fn start(server: u16) -> io::Result<Self> {
         Self::alternating(&[server]).await
     }
 
-    /// Passes connections on to these ports in turn.
+    /// Forwards connections to these ports in turn.
     pub async fn alternating(servers: &[u16]) -> io::Result<Self> {
         let mut proxy = Self {
             port: 0,
@@ -48,7 +48,7 @@ impl CutProxy {
         Ok(proxy)
     }
 
-    /// Passes further connections on to this port.
+    /// Forwards new connections to this port.
     pub fn lead_to(&self, server: u16) {
         let mut ports = self
             .servers
@@ -73,7 +73,7 @@ impl CutProxy {
         Ok(())
     }
 
-    /// Ends every connection, and refuses new ones.
+    /// Closes every connection, and refuses new ones.
     pub async fn cut(&mut self) {
         if let Some((stop, passing)) = self.running.take() {
             drop(stop);

@@ -18,7 +18,8 @@ pub enum Fixture {
     Music,
     /// A trading company, as in a web application.
     Trade,
-    /// No keys, spaces, quotes, reserved words, unicode, mixed case, hostile names and comments.
+    /// Tables without keys; names with spaces, quotes, reserved words, unicode and mixed case;
+    /// hostile names and comments.
     Ugly,
 }
 

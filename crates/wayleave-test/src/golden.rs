@@ -5,7 +5,7 @@ use std::path::Path;
 /// Compares `actual` with the file at `path`; with `WAYLEAVE_BLESS=1` rewrites the file instead.
 ///
 /// # Panics
-/// When they differ, showing the difference and the command that accepts it.
+/// If they differ, with the difference and the command that accepts it.
 #[expect(clippy::panic, reason = "an assertion")]
 pub fn assert_golden(path: impl AsRef<Path>, actual: &str) {
     let path = path.as_ref();

@@ -1,11 +1,11 @@
-//! Real stores for tests: private database servers, fixture schemas, golden files, and killing a
-//! program at its system calls.
+//! Support for tests: private database servers, fixture schemas, golden files, and faults injected
+//! at system calls of a program.
 //!
-//! Only ever a dev-dependency. A server belongs to one test binary, listens on a port of its own on
-//! 127.0.0.1, keeps everything in one temporary folder, and ends with the process, however the
+//! Only a dev-dependency. A server belongs to one test binary, listens on a port of its own on
+//! 127.0.0.1, keeps all its files in one temporary folder, and ends with the process, however the
 //! process ends. A program missing on the machine is an error that names the package to install,
 //! never a skipped test; but MySQL, which Debian's stable releases do not have, is skipped with a
-//! note where `scripts/test` could not fetch it.
+//! note if `scripts/test` could not fetch it.
 #![allow(
     clippy::disallowed_methods,
     reason = "makes and fills databases of its own, from scripts of its own"
@@ -31,7 +31,7 @@ pub use cut_proxy::CutProxy;
 pub use golden::assert_golden;
 pub use mariadb::{mariadb, own_mariadb};
 pub use mysql::{mysql, own_mysql};
-pub use mysql_client::{HeldSession, MysqlServer};
+pub use mysql_client::{MysqlServer, OpenSession};
 pub use pgbouncer::{PgBouncer, PoolMode};
 pub use postgres::{PostgresServer, own_postgres, postgres};
 pub use server::{Database, Endpoint, StartError};

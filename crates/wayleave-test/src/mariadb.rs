@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::mysql_client::MysqlServer;
 use crate::running::{Running, of_this_binary};
-use crate::server::{Account, Endpoint, StartError, Supervised, find, free_port, run};
+use crate::server::{Account, Endpoint, StartError, SupervisedProcess, find, free_port, run};
 use crate::tls::certificate;
 
 const PACKAGE: &str = "mariadb-server";
@@ -18,7 +18,7 @@ pub(crate) const ACCOUNT: Account = Account {
 /// self-signed certificate.
 ///
 /// # Panics
-/// When it cannot be started, naming the package to install.
+/// If it cannot be started, with the package to install.
 pub async fn mariadb() -> &'static MysqlServer {
     static SERVER: OnceLock<Result<MysqlServer, StartError>> = OnceLock::new();
     of_this_binary(&SERVER, "MariaDB", start).await
@@ -47,8 +47,7 @@ fn start_in(folder: &Path) -> Result<MysqlServer, StartError> {
         certificate,
     };
     let data = format!("--datadir={}", folder.join("data").display());
-    // A server clears its folder for temporary files when it starts, even of files that are not its
-    // own.
+    // A server clears its folder for temporary files when it starts, including files of others.
     let temporary = format!("--tmpdir={}", folder.display());
 
     let mut prepare = ACCOUNT.command(install);
@@ -87,6 +86,7 @@ fn start_in(folder: &Path) -> Result<MysqlServer, StartError> {
     ] {
         command.arg(format!("--{option}={}", path.display()));
     }
-    let process = Supervised::start(ACCOUNT, folder, "ready for connections", "KILL", &command)?;
+    let process =
+        SupervisedProcess::start(ACCOUNT, folder, "ready for connections", "KILL", &command)?;
     Ok(MysqlServer::new(Running::new("mysql", endpoint, process)))
 }

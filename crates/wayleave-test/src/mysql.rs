@@ -1,6 +1,7 @@
 //! A private MySQL, from the programs that `scripts/test` fetches into the cache folder.
 //!
-//! They are newer than the machine, so they run with the C library and the loader they came with.
+//! They are newer than the machine, so they run with the C library and the loader shipped with
+//! them.
 
 use std::fs;
 use std::io;
@@ -12,14 +13,14 @@ use std::sync::OnceLock;
 use crate::mariadb::ACCOUNT;
 use crate::mysql_client::MysqlServer;
 use crate::running::{Running, of_this_binary};
-use crate::server::{Endpoint, StartError, Supervised, free_port, run};
+use crate::server::{Endpoint, StartError, SupervisedProcess, free_port, run};
 use crate::tls::certificate;
 
 /// The MySQL server of this test binary, started on first use: password logins, TLS with a
-/// self-signed certificate. `None`, with a note, where MySQL was not fetched.
+/// self-signed certificate. `None`, with a note, if MySQL was not fetched.
 ///
 /// # Panics
-/// When it was fetched and cannot be started.
+/// If it was fetched but cannot be started.
 pub async fn mysql() -> Option<&'static MysqlServer> {
     static SERVER: OnceLock<Result<MysqlServer, StartError>> = OnceLock::new();
     fetched()?;
@@ -27,14 +28,14 @@ pub async fn mysql() -> Option<&'static MysqlServer> {
 }
 
 /// A MySQL server of the caller's own, for tests that change state shared by all of its sessions.
-/// It ends when the value is dropped. `None`, with a note, where MySQL was not fetched.
+/// It ends when the value is dropped. `None`, with a note, if MySQL was not fetched.
 pub async fn own_mysql() -> Option<Result<MysqlServer, StartError>> {
     fetched()?;
     let started = tokio::task::spawn_blocking(start).await;
     Some(started.unwrap_or_else(|error| Err(io::Error::other(error).into())))
 }
 
-/// The folder `scripts/test` unpacks MySQL into.
+/// The folder that `scripts/test` unpacks MySQL into, if it did.
 #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
 fn fetched() -> Option<PathBuf> {
     let folder = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
@@ -103,11 +104,11 @@ fn start_in(folder: &Path) -> Result<MysqlServer, StartError> {
         command.arg(format!("--{option}={}", path.display()));
     }
     let ready = "mysqld: ready for connections";
-    let process = Supervised::start(ACCOUNT, folder, ready, "KILL", &command)?;
+    let process = SupervisedProcess::start(ACCOUNT, folder, ready, "KILL", &command)?;
     Ok(MysqlServer::new(Running::new("mysql", endpoint, process)))
 }
 
-/// The server's program, run by the loader it came with.
+/// The command that runs the server with the loader shipped with it.
 fn mysqld(programs: &Path, data: &str) -> Result<Command, StartError> {
     let libraries = programs.join("lib");
     let is_loader = |path: &PathBuf| {
@@ -133,8 +134,8 @@ fn mysqld(programs: &Path, data: &str) -> Result<Command, StartError> {
     Ok(command)
 }
 
-/// Makes a folder of links to the files of another, or of copies on another disk, which
-/// [`ACCOUNT`] may remove.
+/// Mirrors a folder in a new one that [`ACCOUNT`] may remove, with hard links, or with copies
+/// across disks.
 fn link_tree(from: &Path, to: &Path) -> Result<(), StartError> {
     fs::create_dir(to)?;
     let (user, group) = ACCOUNT.ids()?;

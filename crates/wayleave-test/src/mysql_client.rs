@@ -1,4 +1,4 @@
-//! Operations of tests on a MySQL or MariaDB server.
+//! The operations of tests on a MySQL or MariaDB server.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, OptsBuilder};
@@ -14,11 +14,11 @@ pub struct MysqlServer {
 
 /// A session that another client holds open.
 #[derive(Debug)]
-pub struct HeldSession {
+pub struct OpenSession {
     connection: Conn,
 }
 
-impl HeldSession {
+impl OpenSession {
     /// Checks that the server still answers it.
     pub async fn ping(&mut self) -> Result<(), StartError> {
         let answer = self.connection.ping().await;
@@ -70,11 +70,11 @@ impl MysqlServer {
             .ok_or_else(|| refused(database, "the answer is not a number"))
     }
 
-    /// Opens a session that stays open; returns it with its number on the server.
-    pub async fn hold_session(&self, database: &str) -> Result<(i64, HeldSession), StartError> {
+    /// Opens a session that stays open, and returns it after its number on the server.
+    pub async fn open_session(&self, database: &str) -> Result<(i64, OpenSession), StartError> {
         let failed = |error: mysql_async::Error| refused(database, error);
         let connection = self.session(database).await.map_err(failed)?;
-        Ok((connection.id().into(), HeldSession { connection }))
+        Ok((connection.id().into(), OpenSession { connection }))
     }
 
     async fn session(&self, database: &str) -> Result<Conn, mysql_async::Error> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::postgres::{ACCOUNT, PostgresServer};
-use crate::server::{StartError, Supervised, find, free_port};
+use crate::server::{StartError, SupervisedProcess, find, free_port};
 
 /// When PgBouncer gives a server session to the next client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,17 +30,18 @@ impl PoolMode {
     }
 }
 
-/// A PgBouncer; it ends when this is dropped.
+/// A running PgBouncer, stopped on drop.
 #[derive(Debug)]
 pub struct PgBouncer {
     port: u16,
     user: &'static str,
     password: &'static str,
-    _process: Supervised,
+    _process: SupervisedProcess,
 }
 
 impl PgBouncer {
-    /// Starts one in front of a server, with additional lines for its `[pgbouncer]` section.
+    /// Starts a PgBouncer in front of a server, with additional lines for its `[pgbouncer]`
+    /// section.
     pub async fn start(
         server: &'static PostgresServer,
         mode: PoolMode,
@@ -91,7 +92,7 @@ impl PgBouncer {
         )?;
         let mut command = Command::new(program);
         command.arg(&config);
-        let process = Supervised::start(ACCOUNT, folder, "process up", "KILL", &command)?;
+        let process = SupervisedProcess::start(ACCOUNT, folder, "process up", "KILL", &command)?;
         Ok(Self {
             port,
             user: endpoint.user,

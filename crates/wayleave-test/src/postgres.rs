@@ -7,7 +7,9 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 
 use crate::running::{Running, of_this_binary, refused};
-use crate::server::{Account, Database, Endpoint, StartError, Supervised, find, free_port, run};
+use crate::server::{
+    Account, Database, Endpoint, StartError, SupervisedProcess, find, free_port, run,
+};
 use crate::tls::{Certificates, certificate};
 
 const PACKAGE: &str = "postgresql";
@@ -26,7 +28,7 @@ pub struct PostgresServer {
 /// The server of this test binary, started on first use.
 ///
 /// # Panics
-/// When it cannot be started, naming the package to install.
+/// If it cannot be started, with the package to install.
 pub async fn postgres() -> &'static PostgresServer {
     static SERVER: OnceLock<Result<PostgresServer, StartError>> = OnceLock::new();
     of_this_binary(&SERVER, "PostgreSQL", PostgresServer::start).await
@@ -70,8 +72,8 @@ impl PostgresServer {
         outcome.map_err(|error| failed(database, &error))
     }
 
-    /// Kills a backend, upon which the server ends every session, recovers and starts again. What
-    /// was committed before is still there.
+    /// Kills a backend, upon which the server ends every session, recovers and starts again.
+    /// Committed data survive.
     pub async fn crash(&self, database: &str) -> Result<(), StartError> {
         self.execute(database, "CHECKPOINT").await?;
         // The shell's parent is the backend.
@@ -83,14 +85,14 @@ impl PostgresServer {
         Ok(())
     }
 
-    /// Makes further certificates beside the server's own.
+    /// Creates further certificates beside the server's own.
     pub fn certificates(&self) -> Result<Certificates, StartError> {
         let folder = self.endpoint().certificate.parent();
         let folder = folder.unwrap_or(Path::new(""));
         Certificates::new(ACCOUNT, folder, self.endpoint().user)
     }
 
-    /// Kills the server with SIGKILL, as a machine that goes down does. It does not come back.
+    /// Kills the server with SIGKILL, like a machine that goes down. It is not restarted.
     pub fn kill(&self) -> Result<(), StartError> {
         let stated = std::fs::read_to_string(self.data().join("postmaster.pid"))?;
         let id = stated.lines().next().unwrap_or_default();
@@ -141,7 +143,7 @@ impl PostgresServer {
         let data = folder.join("data");
 
         let mut prepare = ACCOUNT.command("sh");
-        // The password is passed by a file descriptor, so that none is left on disk.
+        // The password is passed by a file descriptor, so that it is never on disk.
         prepare
             .args(["-c", "echo \"$2\" | \"$0\" -D \"$1\" --pwfile=/dev/stdin -U wayleave -A scram-sha-256 --encoding=UTF8 --locale=C --no-sync"])
             .arg(initdb)
@@ -168,7 +170,7 @@ impl PostgresServer {
             command.arg("-c").arg(setting);
         }
         let ready = "database system is ready to accept connections";
-        let process = Supervised::start(ACCOUNT, folder, ready, "QUIT", &command)?;
+        let process = SupervisedProcess::start(ACCOUNT, folder, ready, "QUIT", &command)?;
         Ok(Self {
             running: Running::new("postgres", endpoint, process),
         })

@@ -1,10 +1,10 @@
 //! The common part of private database servers: an endpoint, databases, and one instance per test
-//! binary. Knows nothing of any engine.
+//! binary. Must not know any engine.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::server::{Database, Endpoint, StartError, Supervised};
+use crate::server::{Database, Endpoint, StartError, SupervisedProcess};
 
 /// A server that accepts logins.
 #[derive(Debug)]
@@ -12,11 +12,15 @@ pub(crate) struct Running {
     pub(crate) endpoint: Endpoint,
     scheme: &'static str,
     databases: AtomicU32,
-    _process: Supervised,
+    _process: SupervisedProcess,
 }
 
 impl Running {
-    pub(crate) fn new(scheme: &'static str, endpoint: Endpoint, process: Supervised) -> Self {
+    pub(crate) fn new(
+        scheme: &'static str,
+        endpoint: Endpoint,
+        process: SupervisedProcess,
+    ) -> Self {
         Self {
             endpoint,
             scheme,
@@ -66,7 +70,7 @@ pub(crate) async fn of_this_binary<T: Send + Sync>(
     }
 }
 
-/// A statement the server refused while a database was being prepared.
+/// The error for a statement that the server refused while a database was prepared.
 pub(crate) fn refused(database: &str, reason: impl std::fmt::Display) -> StartError {
     StartError::Statement {
         database: database.to_owned(),

@@ -1,6 +1,6 @@
 //! A server process that lives exactly as long as the test binary.
 //!
-//! Knows processes, folders and users; nothing of any database.
+//! Knows processes, folders and users; must not know any database.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -46,7 +46,7 @@ pub enum StartError {
         /// Its log.
         log: String,
     },
-    /// The machine refused a file, a port or a process.
+    /// A file, a port or a process could not be had from the machine.
     #[error("cannot prepare a server: {source}")]
     Machine {
         /// The cause.
@@ -81,7 +81,7 @@ pub struct Endpoint {
 pub struct Database {
     /// Its name.
     pub name: String,
-    /// A DSN that reaches it, with the password.
+    /// Its DSN, with the password.
     pub dsn: String,
 }
 
@@ -115,8 +115,8 @@ impl Account {
         command
     }
 
-    /// Starts a server in a new folder this account owns. The server's supervisor removes the
-    /// folder; if none was started, this does.
+    /// Starts a server in a new folder that this account owns. The server's supervisor removes the
+    /// folder; if none was started, it is removed here.
     pub(crate) fn in_folder<T>(
         self,
         prefix: &str,
@@ -165,7 +165,7 @@ pub(crate) fn run(mut command: Command) -> Result<(), StartError> {
     })
 }
 
-/// The first of `folders` that holds `program`.
+/// The path of `program`, in the first of `folders` or of `PATH` that has it.
 pub(crate) fn find(
     program: &'static str,
     folders: impl IntoIterator<Item = PathBuf>,
@@ -187,15 +187,15 @@ pub(crate) fn free_port() -> Result<u16, StartError> {
         .port())
 }
 
-/// A running server. It ends when this value, or the process that holds it, does.
+/// A running server. It ends with this value, or with the process that owns it.
 #[derive(Debug)]
-pub(crate) struct Supervised {
-    /// Held for its standard input: closing it is what stops the server.
+pub(crate) struct SupervisedProcess {
+    /// Held for its standard input: closing that stops the server.
     #[cfg_attr(not(test), expect(dead_code, reason = "held, not read"))]
     supervisor: Child,
 }
 
-impl Supervised {
+impl SupervisedProcess {
     /// Starts `server` under the supervisor, and returns once its log has said `ready_text`.
     pub(crate) fn start(
         account: Account,
@@ -249,7 +249,7 @@ mod tests {
         let script = "echo \"process $$\"; echo up; exec tail -f /dev/null";
         let (mut supervised, folder) = ANY
             .in_folder("wayleave-owner-", |folder| {
-                let server = Supervised::start(ANY, folder, "up", "KILL", &shell(script))?;
+                let server = SupervisedProcess::start(ANY, folder, "up", "KILL", &shell(script))?;
                 Ok((server, folder.to_owned()))
             })
             .unwrap();
@@ -257,7 +257,7 @@ mod tests {
         let process = log.split_whitespace().nth(1).unwrap();
         let process = PathBuf::from("/proc").join(process);
         assert!(process.exists());
-        // The kernel closes the pipe of a killed process in the same way.
+        // Closes the pipe like the kernel does for a killed process.
         drop(supervised.supervisor.stdin.take());
         supervised.supervisor.wait().unwrap();
         assert!(!folder.exists());
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_server_that_ends_at_once_is_an_error_with_its_log() {
         let started = ANY.in_folder("wayleave-owner-", |folder| {
-            Supervised::start(ANY, folder, "up", "KILL", &shell("echo no room; exit 1"))
+            SupervisedProcess::start(ANY, folder, "up", "KILL", &shell("echo no room; exit 1"))
         });
         let error = started.unwrap_err();
         assert!(

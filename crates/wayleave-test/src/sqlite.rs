@@ -38,7 +38,7 @@ pub fn sqlite_execute(path: &str, sql: &str) -> Result<(), StartError> {
     connection.execute_batch(sql).map_err(failed)
 }
 
-/// A SQLite file that nobody else can read until this is dropped.
+/// A lock on a SQLite file, which nobody else can read until this is dropped.
 pub struct SqliteLock {
     _held: rusqlite::Connection,
 }

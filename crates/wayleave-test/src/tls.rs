@@ -63,7 +63,7 @@ chmod 644 ca.crt client.crt client.key expired.crt
 "#;
 
 impl Certificates {
-    /// Makes them in the folder of a server that has a certificate, for the role `user`.
+    /// Creates them in the folder of a server that has a certificate, for the role `user`.
     pub(crate) fn new(account: Account, folder: &Path, user: &str) -> Result<Self, StartError> {
         let mut command = account.command("sh");
         command.args(["-c", AUTHORITY]).arg(folder).arg(user);

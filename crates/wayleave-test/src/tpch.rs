@@ -1,5 +1,5 @@
-//! TPC-H, the database of a wholesale supplier: its tables, a mapping, and the questions that one
-//! call answers.
+//! TPC-H, the database of a wholesale supplier: its tables, a mapping, and the questions that a
+//! single call can answer.
 
 mod data;
 mod questions;

@@ -1,4 +1,4 @@
-//! The tables of TPC-H and their records, as statements.
+//! The tables of TPC-H and their records, as SQL statements.
 
 use std::fmt::{Display, Write as _};
 
@@ -7,7 +7,7 @@ use tpchgen::generators::{
     PartSuppGenerator, RegionGenerator, SupplierGenerator,
 };
 
-/// How many records one statement inserts.
+/// Number of records per INSERT statement.
 const BATCH: usize = 500;
 
 struct Table {
@@ -138,7 +138,7 @@ const TABLES: [Table; 8] = [
     },
 ];
 
-/// The statements that make and fill the tables.
+/// The statements that create and fill the tables.
 pub fn sql(scale: f64) -> String {
     let mut sql = String::new();
     for table in &TABLES {
@@ -165,7 +165,7 @@ pub fn sql(scale: f64) -> String {
     sql
 }
 
-/// Inserts records, each written as the generator's own lines are: values with a bar after each.
+/// Inserts records, given in the generator's own line format: values with a bar after each.
 fn insert(sql: &mut String, table: &Table, records: impl Iterator<Item = impl Display>) {
     for (place, record) in records.enumerate() {
         let start = if place % BATCH == 0 {

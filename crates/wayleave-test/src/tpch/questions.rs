@@ -1,5 +1,5 @@
-//! The questions, as a call and as the statement of the specification with its columns in the order
-//! of the call's answer, periods by their first day.
+//! The questions, each as a call and as the specification's statement, with the columns in the
+//! order of the call's answer, and periods as their first day.
 
 use serde_json::{Value as Json, json};
 
@@ -12,9 +12,9 @@ pub struct Question {
     pub call: Json,
     /// The statement, for PostgreSQL.
     pub sql: &'static str,
-    /// Whether all groups are asked for, page after page.
+    /// Whether all groups are read, page after page.
     pub is_walked: bool,
-    /// Whether so few records may hold no answer.
+    /// Whether the answer may be empty at a small scale.
     pub may_be_empty: bool,
 }
 
@@ -35,7 +35,7 @@ fn walked(name: &'static str, call: Json, sql: &'static str) -> Question {
     }
 }
 
-/// The questions that one call answers.
+/// The questions that a single call can answer.
 #[expect(clippy::too_many_lines, reason = "one entry for each question")]
 pub fn questions() -> Vec<Question> {
     vec![
@@ -340,7 +340,8 @@ pub fn questions() -> Vec<Question> {
                     "l_quantity": {"lt": 5},
                 },
             }),
-            // The specification compares with a fifth of the part's own mean, which is near 25.
+            // The specification compares with a fifth of the part's own mean quantity, which is
+            // near 25.
             "select round(sum(l_extendedprice) / 7.0, 6) from lineitem, part
              where p_partkey = l_partkey and p_brand = 'Brand#23'
                 and p_container = 'MED BOX' and l_quantity < 5",

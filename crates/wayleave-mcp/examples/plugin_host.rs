@@ -4,7 +4,7 @@
 //! cargo run -p wayleave-mcp --example plugin_host -- --http 127.0.0.1:8123
 //! ```
 //!
-//! Call `load_plugin {"name": "demo"}` from one client and every other one is told that its
+//! Call `load_plugin {"name": "demo"}` from one client, and every other client is notified that its
 //! lists changed.
 
 use clap::Parser;
@@ -55,7 +55,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits for Ctrl-C, or the signal service managers send.
+/// Waits for Ctrl-C, or for the signal that service managers send.
 async fn stopped() {
     let terminated = async {
         match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
@@ -131,7 +131,7 @@ fn template(name: &str) -> String {
     format!("plugin://{name}/{{item}}")
 }
 
-/// All primitives of one plugin, as one change.
+/// All primitives of a plugin as one batch.
 fn plugin(name: &str) -> anyhow::Result<Batch> {
     let echo = Tool::new(
         format!("{name}_echo"),

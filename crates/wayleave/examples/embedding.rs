@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use wayleave::{
-    Deployment, Environment, FieldError, FieldErrorCode, GivenToken, Operation, OperationCall,
-    OperationError, Project, Scope, SideEffects,
+    Deployment, Environment, FieldError, FieldErrorCode, Operation, OperationCall, OperationError,
+    ProcessToken, Project, Scope, SideEffects,
 };
 
 /// What a caller gives. Its schema is derived, and what breaks it never reaches the program.
@@ -62,7 +62,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .requires(Scope::Runtime)
         .effects(SideEffects::Adds);
     deployment.register(remind)?;
-    let given = GivenToken::read(&Environment::process())?;
+    let given = ProcessToken::read(&Environment::process())?;
     deployment
         .serve_stdio(given, CancellationToken::new())
         .await?;

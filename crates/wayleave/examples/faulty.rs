@@ -1,4 +1,4 @@
-//! A program whose operations panic and never end, for the tests of the record of calls:
+//! A program with operations that panic or never end, for the tests of the record of calls:
 //!
 //! ```text
 //! faulty PROJECT          serves it over standard input and output
@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use wayleave::{
-    Deployment, Environment, GivenToken, Operation, OperationCall, OperationError, Project, Scope,
+    Deployment, Environment, Operation, OperationCall, OperationError, ProcessToken, Project, Scope,
 };
 
 /// How a call goes wrong.
@@ -69,7 +69,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         });
         http.serve(stop).await;
     } else {
-        let given = GivenToken::read(&Environment::process())?;
+        let given = ProcessToken::read(&Environment::process())?;
         deployment.serve_stdio(given, stop).await?;
     }
     deployment.close().await;

@@ -1,4 +1,4 @@
-//! The person who acts: the name they give, or the one the system has.
+//! The actor of a command: the name they give, or the name of the system user.
 
 use std::fs;
 
@@ -19,19 +19,19 @@ pub(crate) struct ActorArgs {
 }
 
 impl ActorArgs {
-    /// The name they gave, or the one the system has.
+    /// The given name, or the name of the system user.
     pub(crate) fn who(&self) -> String {
         self.who.clone().unwrap_or_else(os_user)
     }
 }
 
-/// The user this process runs as, by name where one is known.
+/// The user this process runs as, by name if known.
 pub(crate) fn os_user() -> String {
     let uid = rustix::process::getuid().as_raw();
     let listed = fs::read_to_string("/etc/passwd")
         .ok()
         .and_then(|users| name_in(&users, uid));
-    // Users of a directory service are not in the file.
+    // The file does not contain users of a directory service.
     listed
         .or_else(|| std::env::var("USER").ok().filter(|name| !name.is_empty()))
         .unwrap_or_else(|| format!("user {uid}"))

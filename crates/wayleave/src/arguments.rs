@@ -1,8 +1,7 @@
 //! Parses a command line into arguments, without ever repeating a secret.
 //!
-//! A DSN belongs into an environment variable. One that was pasted onto the command line is refused
-//! before anything else reads it, and no message about a wrong word repeats the word unless it is
-//! plainly no secret.
+//! A DSN belongs into an environment variable. A DSN on the command line is refused before anything
+//! else reads it, and no error message repeats a word unless it is plainly no secret.
 
 use std::{ffi::OsString, net::SocketAddr};
 
@@ -68,7 +67,7 @@ pub(crate) fn wants_json(words: &[OsString]) -> bool {
     words.iter().any(|word| word == "--json")
 }
 
-/// The parser's error, without words that may be secrets.
+/// The parser's error, with words that may be secrets withheld.
 fn failure(error: &clap::Error) -> Failure {
     let mut text = error.render().to_string();
     for (kind, value) in error.context() {
@@ -102,7 +101,8 @@ fn failure(error: &clap::Error) -> Failure {
     Failure::usage(message)
 }
 
-/// The help command for the subcommand these words begin to name. It contains only our own names.
+/// The help command for the subcommand that these words name, as far as they do. Contains only our
+/// own names.
 fn help_of(words: &[OsString]) -> String {
     let mut known = Cli::command();
     let mut named = String::from("wayleave");
@@ -117,7 +117,7 @@ fn help_of(words: &[OsString]) -> String {
     named + " --help"
 }
 
-/// Whether a word is one of ours, or spelt like one: an option, a command, a name.
+/// Whether a word is an option, a command or a name of ours, or spelt like one.
 fn is_plain(word: &str) -> bool {
     let spelt = word.trim_start_matches('-');
     let like_ours = spelt

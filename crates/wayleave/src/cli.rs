@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand};
 use crate::commands;
 
 /// The exit codes that scripts can distinguish.
-const EXITS: [(u8, &str); 6] = [
+const EXIT_CODES: [(u8, &str); 6] = [
     (0, "done"),
     (
         1,
@@ -23,7 +23,7 @@ const EXITS: [(u8, &str); 6] = [
 ];
 
 fn exit_codes() -> String {
-    let lines = EXITS.map(|(code, meaning)| format!("\n  {code:<4}{meaning}"));
+    let lines = EXIT_CODES.map(|(code, meaning)| format!("\n  {code:<4}{meaning}"));
     format!("Exit codes:{}", lines.concat())
 }
 

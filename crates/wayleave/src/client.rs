@@ -1,7 +1,7 @@
 //! The programs that run agents, and the settings each needs to reach a server.
 //!
-//! One entry per server, in the terms of the client's own settings. No entry holds a secret: it
-//! names the variable, or the file, that does. Nothing here prints.
+//! One entry per server, in the terms of the client's own settings. No entry contains a secret: it
+//! names the variable or the file that does. This module must not print.
 
 pub(crate) mod document;
 pub(crate) mod entry;
@@ -25,11 +25,11 @@ pub(crate) struct Server {
     /// The name that clients use for it.
     pub(crate) name: String,
     pub(crate) transport: Transport,
-    /// The project it serves, where it is on this machine.
+    /// The project it serves, if that is on this machine.
     pub(crate) project: Option<ServedProject>,
 }
 
-/// How a client reaches the server.
+/// The transport between a client and the server.
 #[derive(Debug, Clone)]
 pub(crate) enum Transport {
     /// The client starts the server.
@@ -37,9 +37,9 @@ pub(crate) enum Transport {
         program: String,
         folder: String,
         variables: Vec<Variable>,
-        /// The variable that holds the token, if it is to be passed on.
+        /// The variable that holds the token, if the client must pass it on.
         token: Option<String>,
-        /// The file that holds the token, where a file is used.
+        /// The file that holds the token, if a file is used.
         token_file: Option<String>,
     },
     /// The server is already running.
@@ -55,9 +55,9 @@ pub(crate) enum Transport {
 pub(crate) struct Variable {
     pub(crate) source: String,
     pub(crate) name: String,
-    /// Whether it, or the one that names a file, is set in this process.
+    /// Whether it is set in this process, or the variable that names a file instead.
     pub(crate) is_set: bool,
-    /// The file that holds the DSN, where only the file is set.
+    /// The file that holds the DSN, if only the file is set.
     pub(crate) file: Option<String>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct ServedProject {
     pub(crate) url: String,
 }
 
-/// A name every client accepts: letters, digits, `-` and `_`.
+/// Turns a name into one that every client accepts: letters, digits, `-` and `_`.
 pub(crate) fn plain_name(name: &str) -> String {
     let plain: String = name
         .chars()
@@ -98,21 +98,22 @@ pub(crate) fn plain_name(name: &str) -> String {
     }
 }
 
-/// Longest name. Clients prefix the names of tools with it, and cut the result at 64.
+/// Maximum length of a name, in characters. Clients prefix the names of tools with it, and cut the
+/// result at 64.
 pub(crate) const MAX_NAME_CHARS: usize = 32;
 
 pub(crate) fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_')
 }
 
-/// The variable whose token a client needs at an address; none on this machine, where clients
+/// The variable of the token that a client needs at a URL; `None` on this machine if clients
 /// without a token are admitted.
 pub(crate) fn token_variable(url: &str, anonymous: bool) -> Option<&'static str> {
     let open = anonymous && Url::parse(url).is_ok_and(|url| is_loopback(&url));
     (!open).then_some(TOKEN)
 }
 
-/// Whether an address is on this machine.
+/// Whether a URL is on this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",

@@ -1,8 +1,8 @@
-//! A tool call as the command that makes it.
+//! Converts a tool call to the equivalent command.
 
 use serde_json::{Map, Value};
 
-/// The command for a call of one of the read tools; `None` where it takes what no option does.
+/// The command for a call of a read tool; `None` if an argument has no option.
 pub(crate) fn for_call(call: &Value) -> Option<String> {
     let arguments = call.get("arguments")?.as_object()?;
     let (command, first) = match call.get("tool")?.as_str()? {
@@ -24,7 +24,7 @@ pub(crate) fn for_call(call: &Value) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// The words of one argument.
+/// The command-line words of one argument.
 fn option(name: &str, value: &Value) -> Option<Vec<String>> {
     let flag = |name: &str, value: String| vec![format!("--{name}"), value];
     Some(match name {
@@ -70,7 +70,7 @@ fn word(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/=*".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! Confirmation by the person at the controlling terminal. Nothing else stands in its place.
+//! Confirmation by the person at the controlling terminal. Nothing else replaces it.
 
 use std::{
     fs::{File, OpenOptions},
@@ -11,7 +11,8 @@ use wayleave_project::sanitize;
 
 use crate::failure::{Failure, Status};
 
-/// Fails unless the person at the terminal types that name; the failure says what was not done.
+/// Fails unless the person at the terminal types `name`. The message is `undone`: what was not
+/// done.
 pub(crate) fn require_typed(act: &str, name: &str, undone: &str) -> Result<(), Failure> {
     let question = format!("to {act}, type its name: ");
     let mut terminal = Terminal::open(undone)?;
@@ -22,7 +23,7 @@ pub(crate) fn require_typed(act: &str, name: &str, undone: &str) -> Result<(), F
     Err(Failure::usage(undone).status(Status::Findings))
 }
 
-/// Asks for a passphrase, which is not shown while it is typed.
+/// Asks for a passphrase, without echo.
 pub(crate) fn passphrase(prompt: &str, undone: &str) -> Result<SecretString, Failure> {
     let mut terminal = Terminal::open(undone)?;
     terminal.ask(&format!("{prompt}: "))?;
@@ -34,14 +35,15 @@ pub(crate) fn is_attended() -> bool {
     Terminal::open("").is_ok()
 }
 
-/// The terminal that this process belongs to.
+/// The controlling terminal of this process.
 struct Terminal {
     input: BufReader<File>,
     output: File,
 }
 
 impl Terminal {
-    /// A pipe is no person, whatever terminal the process belongs to.
+    /// Opens the terminal. Refuses if standard input is none: a pipe is no person, whatever the
+    /// controlling terminal.
     fn open(undone: &str) -> Result<Self, Failure> {
         let none = || {
             Failure::usage(format!(
@@ -81,7 +83,7 @@ impl Terminal {
         let answer = self.answer();
         let restored = tcsetattr(&self.output, OptionalActions::Now, &shown);
         restored.map_err(fault)?;
-        // The person's line end was not shown either.
+        // The line end that was typed was not echoed either.
         self.ask("\n")?;
         Ok(SecretString::from(answer?))
     }

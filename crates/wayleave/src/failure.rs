@@ -1,4 +1,4 @@
-//! Why a command failed, for the person who ran it.
+//! The failure of a command, for the person who ran it.
 
 use std::error::Error;
 
@@ -13,7 +13,7 @@ use wayleave_store::StoreError;
 /// A command's exit status when it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It ran and has findings.
+    /// The command ran, and has findings.
     Findings = 1,
     /// The arguments are wrong, or something it needs is missing.
     Usage = 2,
@@ -23,7 +23,7 @@ pub(crate) enum Status {
     OwnerCredential = 77,
 }
 
-/// A failure: its exit status, and why.
+/// A failure: its exit status, and its explanation.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) status: Status,
@@ -31,7 +31,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A failure the person can correct.
+    /// A failure that the person can correct.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Explanation::new(message).into()
     }
@@ -80,7 +80,7 @@ impl From<Explanation> for Failure {
     }
 }
 
-/// Lets `?` turn errors that the project explains into failures.
+/// Lets `?` convert errors that the project explains into failures.
 macro_rules! explained {
     ($($error:ty),* $(,)?) => {
         $(impl From<$error> for Failure {

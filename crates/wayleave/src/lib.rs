@@ -19,7 +19,7 @@
 pub use wayleave_model::constraint::{FieldError, FieldErrorCode};
 pub use wayleave_model::grant::Scope;
 pub use wayleave_project::{Project, source::Environment};
-pub use wayleave_server::{DeployError, Deployment, auth::GivenToken};
+pub use wayleave_server::{DeployError, Deployment, auth::ProcessToken};
 pub use wayleave_surface::Reply;
 pub use wayleave_surface::operation::{
     Operation, OperationCall, OperationError, OperationRefused, SideEffects,

@@ -32,7 +32,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     let output = Output::new(arguments::wants_json(&words));
-    // The location of a panic is ours; its message may hold a value, and values belong to others.
+    // Print only the location of a panic: its message may contain a value of a record.
     std::panic::set_hook(Box::new(move |panic| {
         if let Some(place) = panic.location() {
             output.remark(format!(
@@ -76,7 +76,7 @@ fn run_on_runtime(
         .build()
         .map_err(|error| Failure::bug(format!("no runtime: {error}")))?;
     let ran = runtime.block_on(work);
-    // Tasks still running have nobody left to answer.
+    // Nobody waits for the tasks that still run.
     runtime.shutdown_background();
     ran
 }
@@ -96,8 +96,8 @@ fn is_color_off() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty())
 }
 
-/// The requested filter, if it parses. The SDK and the drivers log requests, replies and
-/// statements, which hold rows: their targets are off.
+/// The requested filter, or warnings if it does not parse. The SDK and the drivers log requests,
+/// replies and statements, which contain rows: their targets are off.
 fn log_filter(asked: Option<&str>) -> EnvFilter {
     let filter = asked.and_then(|asked| EnvFilter::try_new(asked).ok());
     let quiet = [

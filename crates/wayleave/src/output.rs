@@ -1,6 +1,6 @@
 //! The output of a command: lines for people, or one JSON document with `--json`.
 //!
-//! Everything printed goes through here, and is sanitized first.
+//! All output goes through this module, and is sanitized first.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -63,8 +63,8 @@ impl Output {
         (!self.json && size.ws_col > 0).then_some(size.ws_col.into())
     }
 
-    /// Prints a secret that was just made: alone on its line, or with `--json` as that member of
-    /// the document. Nothing else is printed unredacted.
+    /// Prints a new secret: alone on its line, or with `--json` as `member` of the document.
+    /// Nothing else is printed unredacted.
     pub(crate) fn reveal(self, document: &Value, member: &str, secret: &str) {
         if !self.json {
             return line(&mut io::stdout(), secret);
@@ -87,7 +87,7 @@ impl Output {
         let _ = io::stdout().write_all(text.as_bytes());
     }
 
-    /// Prints text that comes before the answer: to standard error with `--json`, else above it.
+    /// Prints text before the answer: to standard error with `--json`, else above it.
     pub(crate) fn preface(self, text: impl std::fmt::Display) {
         if self.json {
             self.remark(text);
@@ -125,7 +125,7 @@ impl Output {
     }
 }
 
-/// Writes a line at once. A reader that has gone away is no failure of the command.
+/// Writes a line in one call. A closed pipe is no failure of the command.
 fn line(to: &mut dyn io::Write, text: &str) {
     let text = format!("{}\n", text.trim_end_matches('\n'));
     let _ = to.write_all(text.as_bytes());

@@ -14,7 +14,7 @@ pub(crate) struct Spinner {
 impl Spinner {
     /// Starts a spinner that names the operation.
     pub(crate) fn start(doing: &str) -> Self {
-        // Drawn on standard error, and not at all where that is no terminal.
+        // Drawn on standard error, and not at all if that is no terminal.
         let bar = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {msg}") {
             bar.set_style(style);
@@ -25,7 +25,7 @@ impl Spinner {
     }
 
     /// Shows a step of reading a source.
-    pub(crate) fn hear(&self, step: Step) {
+    pub(crate) fn show_step(&self, step: Step) {
         match step {
             Step::Read { what, rows } => self.bar.set_message(format!("{what}: {rows}")),
             Step::LeftOut { table, reason } => {

@@ -1,4 +1,4 @@
-//! Reads at a terminal: the answer an agent without a token would get, as a table.
+//! The read commands: the answer that an agent without a token would get, as a table.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use wayleave_surface::Reply;
 
 use crate::{command_line, failure::Failure, output::Output};
 
-/// Largest number of characters in a cell; `--json` has all of them.
+/// Maximum length of a cell, in characters; `--json` has the whole value.
 const MAX_CELL_CHARS: usize = 60;
 
 /// The kind of read.
@@ -81,7 +81,7 @@ fn piece(structured: &Value) -> Option<(u64, u64)> {
     Some((number("next_offset")?, number("characters")?))
 }
 
-/// The arguments of a read, without those not given.
+/// The given arguments of a read.
 pub(crate) fn given<'a>(
     arguments: impl IntoIterator<Item = (&'a str, Option<Value>)>,
 ) -> Map<String, Value> {
@@ -91,12 +91,12 @@ pub(crate) fn given<'a>(
         .collect()
 }
 
-/// A list argument: absent when nothing was given.
+/// A list argument; `None` if it is empty.
 pub(crate) fn list(words: Vec<String>) -> Option<Value> {
     (!words.is_empty()).then(|| words.into())
 }
 
-/// A filter: a JSON object. Its contents are not repeated in the error.
+/// Parses a filter: a JSON object. The error does not repeat it.
 pub(crate) fn filter(text: &str) -> Result<Value, String> {
     match serde_json::from_str(text) {
         Ok(filter @ Value::Object(_)) => Ok(filter),
@@ -143,7 +143,7 @@ fn hits(structured: &Value) -> Vec<Vec<String>> {
         let of = |name: &str| hit.get(name).and_then(Value::as_str).unwrap_or_default();
         let snippet = of("snippet").replace("<mark>", "*").replace("</mark>", "*");
         let snippet = snippet.replace("&lt;", "<").replace("&gt;", ">");
-        // Replaced last, or its result would be read as one of the others.
+        // Replaced last, or its result could be taken for one of the other entities.
         let snippet = snippet.replace("&amp;", "&");
         let cells = [of("id"), of("title"), &snippet];
         cells.map(|text| cell(&text.into())).to_vec()
@@ -163,7 +163,7 @@ fn is_partial(structured: &Value) -> bool {
 
 /// The table beneath the first line, then the rest of the text: count, cursor, bookmark.
 fn beneath(reply: &Reply, table: &str) -> String {
-    // Lines that only a program follows, or that the table shows, are not repeated.
+    // Leave out lines for programs, and those that the table shows.
     let told = ["|", "first_fetch_id=", "source_mix="];
     let mut lines = reply
         .text
@@ -181,7 +181,7 @@ fn beneath(reply: &Reply, table: &str) -> String {
     text
 }
 
-/// One value on one line.
+/// A value on one line, cut to fit a cell.
 fn cell(value: &Value) -> String {
     let text = match value {
         Value::Null => String::new(),
@@ -214,7 +214,7 @@ fn failure(read: Read, structured: &Value) -> Failure {
     let code = member("code").unwrap_or_default();
     let mut connections = words("available_connections", "connection_id");
     let allowed = words("allowed", "");
-    // Of many connections only some are described, and more are named.
+    // If only some of many connections are described, use the list of names.
     if !connections.is_empty() && allowed.len() > connections.len() {
         connections.clone_from(&allowed);
     }

@@ -1,4 +1,4 @@
-//! Whose key signs a decision: one in `ssh-agent`, or a key file that the operator names.
+//! The key that signs a decision: one in `ssh-agent`, or a key file that the operator names.
 
 use std::{
     fs,
@@ -29,16 +29,16 @@ pub(crate) struct SigningArgs {
     passphrase_file: Option<PathBuf>,
 }
 
-/// A project that is ready for a decision.
+/// A project ready for a decision.
 pub(crate) struct SigningProject {
-    /// It signs decisions, if it has owners.
+    /// The project, which signs decisions if it has owners.
     pub(crate) project: Project,
-    /// Whether the operator named a key file and so answered for themselves.
+    /// Whether the operator named a key file, which replaces the confirmation.
     pub(crate) is_key_named: bool,
 }
 
 impl SigningArgs {
-    /// Makes the project sign its decisions, where it has owners.
+    /// Makes the project sign its decisions, if it has owners.
     pub(crate) async fn prepare(&self, project: Project) -> Result<SigningProject, Failure> {
         let state = project.governance().ledger().state().await?;
         if state.first_owner().is_none() {
@@ -60,12 +60,12 @@ impl SigningArgs {
         })
     }
 
-    /// The same, where nothing is asked for in its place.
+    /// The same, for decisions that need no confirmation.
     pub(crate) async fn sign(&self, project: Project) -> Result<Project, Failure> {
         Ok(self.prepare(project).await?.project)
     }
 
-    /// A person agrees: by typing the name on a terminal, or by having named their key file.
+    /// Confirms a decision: the person types the name at a terminal, or has named their key file.
     pub(crate) async fn decide(
         &self,
         project: Project,
@@ -98,7 +98,7 @@ impl SigningArgs {
         }
     }
 
-    /// The key in `--key`, whoever it belongs to; without it, one that fits in `ssh-agent`.
+    /// A signer for this key: the file of `--key`, unchecked, else a matching key in `ssh-agent`.
     pub(crate) fn holder_of(
         &self,
         key: &wayleave_ledger::OwnerKey,
@@ -118,7 +118,7 @@ impl SigningArgs {
     }
 }
 
-/// The first line of a file.
+/// Reads a passphrase: the first line of a file.
 fn passphrase_in(path: &Path) -> Result<SecretString, Failure> {
     let text = fs::read_to_string(path).map_err(|error| {
         Failure::from_error(&error).hint("`--passphrase-file` names a file this user can read")
@@ -127,7 +127,7 @@ fn passphrase_in(path: &Path) -> Result<SecretString, Failure> {
     Ok(SecretString::from(line.to_owned()))
 }
 
-/// The agent of this user, if it holds a key that fits.
+/// The agent of this user, if it has a matching key.
 fn agent_with(fits: impl Fn(&wayleave_ledger::OwnerKey) -> bool) -> Result<SshAgent, Failure> {
     let socket = std::env::var_os(AGENT_VARIABLE).filter(|it| !it.is_empty());
     let Some(socket) = socket else {

@@ -1,22 +1,22 @@
-//! Asking the client for something, by the means of its era.
+//! Requests to the client for input, by the means of its era.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use wayleave_mcp::{Answers, Context, Era, InputRequired, RpcError};
 
-/// Something only the client can answer.
+/// A question that only the client can answer.
 pub(crate) struct Question {
     pub(crate) key: &'static str,
     method: &'static str,
     capability: &'static str,
-    /// A member that every proper answer has.
+    /// A member that every valid answer has.
     mark: &'static str,
     params: Value,
 }
 
 impl Question {
-    /// A form for the person.
+    /// An elicitation form for the person.
     pub(crate) fn form(key: &'static str, message: &str, schema: &Value) -> Self {
         Self {
             key,
@@ -37,7 +37,7 @@ impl Question {
         Self::form(key, message, &schema)
     }
 
-    /// A prompt for the client's model.
+    /// A sampling request to the client's model.
     pub(crate) fn model(key: &'static str, prompt: &str, max_tokens: u32) -> Self {
         Self {
             key,
@@ -51,7 +51,7 @@ impl Question {
         }
     }
 
-    /// The folders the client works in.
+    /// A request for the client's roots.
     pub(crate) fn roots(key: &'static str) -> Self {
         Self {
             key,
@@ -62,7 +62,7 @@ impl Question {
         }
     }
 
-    /// Whether `context`'s client can be asked this.
+    /// Whether `context`'s client supports this question.
     pub(crate) fn can_be_asked(&self, context: &Context) -> bool {
         context.require(self.capability).is_ok()
     }
@@ -75,17 +75,17 @@ impl Question {
     }
 }
 
-/// All answers, by their question's key.
+/// All answers, by the key of their question.
 #[derive(Default)]
-pub(crate) struct Given(BTreeMap<&'static str, Value>);
+pub(crate) struct CollectedAnswers(BTreeMap<&'static str, Value>);
 
-impl Given {
-    /// One answer; null when it was not asked for.
+impl CollectedAnswers {
+    /// One answer; null if its question was not asked.
     pub(crate) fn answer(&self, key: &str) -> &Value {
         self.0.get(key).unwrap_or(&Value::Null)
     }
 
-    /// A text within an answer; empty when it is not there.
+    /// A string within an answer; empty if there is none.
     pub(crate) fn text(&self, key: &str, pointer: &str) -> &str {
         let found = self.answer(key).pointer(pointer);
         found.and_then(Value::as_str).unwrap_or_default()
@@ -95,14 +95,14 @@ impl Given {
 /// The outcome of asking.
 pub(crate) enum InputOutcome {
     /// The client answered.
-    Answered(Given),
-    /// The client is to answer and call again.
+    Answered(CollectedAnswers),
+    /// The client must answer and call again.
     Again(InputRequired),
 }
 
-/// Asks every question: of a session one after the other, of a stateless request all at once, to be
-/// answered when it is retried. Missing or invalid answers are asked for once more; answers nobody
-/// asked for are ignored.
+/// Asks every question: in a session one after the other, in a stateless request all at once, to be
+/// answered by its retry. Missing or invalid answers are requested again; unsolicited answers are
+/// ignored.
 pub(crate) async fn ask(
     context: &Context,
     answers: &Answers,
@@ -111,7 +111,7 @@ pub(crate) async fn ask(
     for question in questions {
         context.require(question.capability)?;
     }
-    let mut given = Given::default();
+    let mut given = CollectedAnswers::default();
     for question in questions {
         let answer = match context.era() {
             Era::Session => Some(
@@ -129,7 +129,7 @@ pub(crate) async fn ask(
     Ok(InputOutcome::Answered(given))
 }
 
-/// A request for all answers.
+/// Requests the answers to all questions.
 fn required(questions: &[Question]) -> InputRequired {
     questions
         .iter()

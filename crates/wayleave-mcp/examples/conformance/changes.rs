@@ -1,4 +1,4 @@
-//! Tools that change the registry, for clients that listen.
+//! Tools that change the registry, so that listening clients are notified.
 
 use wayleave_mcp::{Batch, Prompt, PromptMessage, Registry, SchemaError, Tool, ToolResult};
 

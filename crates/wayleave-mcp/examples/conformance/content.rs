@@ -95,7 +95,7 @@ fn full_vocabulary() -> Value {
     })
 }
 
-/// A tool one of whose arguments is repeated in a header, where proxies can see it.
+/// A tool with an argument that is repeated in a header, where proxies can read it.
 fn mirrored_argument() -> Result<Tool, SchemaError> {
     let schema = json!({
         "type": "object",

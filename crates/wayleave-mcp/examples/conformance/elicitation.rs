@@ -1,4 +1,4 @@
-//! Tools that ask the client's person or model; in sessions they send a request of their own.
+//! Tools that ask the client's person or model for input. In a session the server sends a request.
 
 use serde_json::{Value, json};
 use wayleave_mcp::{Call, RpcError, SchemaError, Tool, ToolReply, ToolResult};
@@ -82,7 +82,7 @@ async fn form(call: Call, message: &str, schema: Value) -> Result<ToolReply, Rpc
     .await
 }
 
-/// The question's answer in words, or the question once more.
+/// Replies with the question's answer in words, or with the question if it is not answered yet.
 async fn reply(
     call: Call,
     question: Question,

@@ -1,6 +1,6 @@
 //! Tools that need input from the client before they can answer, over one round or several.
 //!
-//! State between rounds is carried by the client, sealed.
+//! The client carries the sealed state between rounds.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,11 +10,11 @@ use wayleave_mcp::{
 };
 
 use crate::{
-    asking::{Given, InputOutcome, Question, ask},
+    asking::{CollectedAnswers, InputOutcome, Question, ask},
     no_arguments,
 };
 
-/// How long a person may take to answer.
+/// Time a person has to answer.
 const LIFE: Duration = Duration::from_mins(10);
 
 const REQUEST_STATE: &str = "test_input_required_result_request_state";
@@ -84,7 +84,7 @@ fn remembering(seal: &Arc<StateSeal>) -> Result<Vec<Tool>, SchemaError> {
     ])
 }
 
-/// A key that lives as long as the process: its states do not outlive it either.
+/// A key for the lifetime of the process. States sealed under it do not outlive the process either.
 fn random_key() -> [u8; 32] {
     let mut key = [0; 32];
     let halves = [Uuid::new_v4(), Uuid::new_v4()];
@@ -122,15 +122,15 @@ fn askable(call: &Call) -> Vec<Question> {
         .collect()
 }
 
-fn roots(given: &Given) -> String {
+fn roots(given: &CollectedAnswers) -> String {
     format!("roots: {}", given.answer("client_roots"))
 }
 
-/// Asks and answers, remembering nothing between rounds.
+/// Asks and answers without state between rounds.
 async fn plain(
     call: Call,
     questions: Vec<Question>,
-    words: impl Fn(&Given) -> String,
+    words: impl Fn(&CollectedAnswers) -> String,
 ) -> Result<ToolReply, RpcError> {
     Ok(match ask(&call.context, &call.answers, &questions).await? {
         InputOutcome::Again(required) => required.into(),
@@ -138,12 +138,12 @@ async fn plain(
     })
 }
 
-/// A tool that takes answers only along with a state it sealed for this caller.
+/// A tool that accepts answers only with a state it sealed for the same caller.
 fn sealed(
     tool: &'static str,
     seal: &Arc<StateSeal>,
     questions: fn() -> Vec<Question>,
-    words: fn(&Given) -> String,
+    words: fn(&CollectedAnswers) -> String,
 ) -> Result<Tool, SchemaError> {
     let seal = seal.clone();
     Tool::new(tool, no_arguments(), move |call| {
@@ -175,7 +175,7 @@ fn multi_round(seal: Arc<StateSeal>) -> Result<Tool, SchemaError> {
     })
 }
 
-/// The state is the name, once it is known.
+/// The state: the name, once the client has given it.
 type Name = Option<String>;
 
 async fn two_steps(seal: &StateSeal, call: Call) -> Result<ToolReply, RpcError> {

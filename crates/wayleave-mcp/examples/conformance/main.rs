@@ -1,11 +1,11 @@
-//! What the official conformance suite expects a server to hold, served by this crate.
+//! A server with the fixtures that the official conformance suite expects, built on this crate.
 //!
 //! ```text
 //! cargo run -p wayleave-mcp --example conformance -- --port 8101
 //! npx @modelcontextprotocol/conformance server --url http://127.0.0.1:8101/mcp
 //! ```
 //!
-//! Names and texts are the suite's; nothing here belongs to a product.
+//! The suite defines the names and texts; none of them belongs to a product.
 
 mod asking;
 mod changes;
@@ -76,7 +76,7 @@ fn announce(line: &str) {
     eprintln!("{line}");
 }
 
-/// Every fixture, as one change.
+/// All fixtures as one batch.
 fn everything(registry: &Registry) -> anyhow::Result<Batch> {
     let tools = [
         content::tools()?,

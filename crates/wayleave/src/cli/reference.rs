@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
-use super::{Cli, EXITS};
+use super::{Cli, EXIT_CODES};
 
 const HEAD: &str = "# Command line
 
@@ -20,7 +20,7 @@ fn reference() -> String {
     root.build();
     let mut text = HEAD.to_owned();
     text.push_str("\n| exit code | meaning |\n| --- | --- |\n");
-    for (code, meaning) in EXITS {
+    for (code, meaning) in EXIT_CODES {
         let _ = writeln!(text, "| {code} | {meaning} |");
     }
     text.push_str("\nEvery command takes:\n");
@@ -57,7 +57,7 @@ fn about(command: &Command) -> String {
     sentence(command.get_about().map(ToString::to_string))
 }
 
-/// Restores the full stop that the parser removes.
+/// Restores the full stop that clap removes.
 fn sentence(words: Option<String>) -> String {
     let words = words.unwrap_or_default();
     if words.ends_with('.') || words.is_empty() {

@@ -1,6 +1,6 @@
 //! A client's settings as text: one entry is inserted, everything else stays byte for byte.
 //!
-//! Touches no file. Values written by others are never shown, only their places.
+//! Reads and writes no file. Never shows values written by others, only their places.
 
 mod json;
 mod toml;
@@ -9,10 +9,10 @@ use similar::TextDiff;
 
 use super::{Server, entry::Entry, host::Format, host::Host};
 
-/// Shown instead of a value that is not ours.
+/// Placeholder for a value that is not ours.
 const HIDDEN_VALUE: &str = "…";
 
-/// The byte order mark that some editors write; parsers of settings refuse it.
+/// The byte order mark that some editors write, and parsers refuse.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// An entry to put into the settings of a client.
@@ -25,7 +25,7 @@ pub(crate) struct EntryEdit<'a> {
     pub(crate) replace: bool,
 }
 
-/// Why settings are not edited.
+/// Why settings cannot be edited.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum DocumentError {
     /// The file is not of the expected format.
@@ -41,7 +41,7 @@ pub(crate) enum DocumentError {
         member: String,
         expected: &'static str,
     },
-    /// A duplicated member: clients differ in which one they take.
+    /// A duplicated member: clients differ in which one they use.
     #[error("`{member}` is in it twice")]
     Twice { member: String },
     /// Another server has the name.
@@ -49,7 +49,7 @@ pub(crate) enum DocumentError {
     Taken { name: String },
 }
 
-/// The settings with the entry inserted; the same text where nothing has to change.
+/// Inserts the entry into settings; returns the same text if nothing has to change.
 pub(crate) fn put(text: &str, what: &EntryEdit<'_>) -> Result<String, DocumentError> {
     if let Some(rest) = text.strip_prefix(BYTE_ORDER_MARK) {
         return put(rest, what).map(|text| format!("{BYTE_ORDER_MARK}{text}"));
@@ -80,7 +80,7 @@ pub(crate) fn difference(
     difference.unified_diff().header(from, path).to_string()
 }
 
-/// A place in a text by line and column.
+/// The line and the column of a byte offset in a text.
 fn place(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;

@@ -13,7 +13,7 @@ use super::{
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) members: Map<String, Value>,
-    /// A question the client asks once and whose answer it stores, where the client supports that.
+    /// A question that the client asks once and whose answer it stores, if it supports that.
     pub(crate) input: Option<Value>,
 }
 
@@ -50,9 +50,8 @@ impl Entry {
                 }
                 entry.set("command", program.as_str());
                 let mut arguments = vec!["serve", "--stdio", "--project", folder];
-                // Clients differ in what they pass on for a variable that is not set: nothing, an
-                // empty text, or the reference itself. This option refuses the first; the server
-                // refuses the others.
+                // For a variable that is not set, clients pass on nothing, an empty text, or the
+                // reference itself. This option refuses the first; the server refuses the others.
                 arguments.extend(token.as_ref().map(|_| "--require-token"));
                 entry.set("args", json!(arguments));
                 entry.pass_variables(host, server, token.as_deref())?;
@@ -87,8 +86,8 @@ impl Entry {
         Ok(())
     }
 
-    /// Refers to the token in the client's environment, or has the client ask for it; never writes
-    /// it down.
+    /// Refers to the token in the client's environment, or makes the client ask for it. Never
+    /// contains the token.
     fn authorize(&mut self, host: Host, variable: &str) {
         if host == Host::Codex {
             return self.set("bearer_token_env_var", variable);
@@ -115,7 +114,7 @@ impl Entry {
         format!("${{input:{id}}}")
     }
 
-    /// Names the variables a server needs, by this client's means of passing them on.
+    /// Passes on the variables that a server needs, by this client's means.
     fn pass_variables(
         &mut self,
         host: Host,
@@ -141,7 +140,7 @@ impl Entry {
                 EnvPassing::Referred => {
                     env.insert(name.clone(), host.reference(&name).into());
                 }
-                // A path is no secret; a DSN is, and stays out.
+                // A path is no secret. A DSN is, so it is left out.
                 EnvPassing::Literal => {
                     if let Some(file) = &variable.file {
                         env.insert(name, file.as_str().into());
@@ -194,7 +193,7 @@ impl Entry {
         Ok(())
     }
 
-    /// Members of the other transport, which would contradict this entry.
+    /// The members to remove: those of the other transport would contradict this entry.
     pub(crate) fn contradicting(&self) -> impl Iterator<Item = &'static str> {
         let other = if self.members.contains_key("command") {
             HTTP
@@ -205,7 +204,7 @@ impl Entry {
         other.iter().chain(FORMER_URL_MEMBERS).copied().chain(kind)
     }
 
-    /// The place for a one-line form of the entry, and the line.
+    /// A one-line form of the entry, after the place to put it.
     pub(crate) fn one_line(&self, host: Host, server: &Server) -> (&'static str, String) {
         if let Some(command) = self.command(host, server) {
             return ("in a terminal", command);
@@ -220,7 +219,7 @@ impl Entry {
         (place, line.to_string())
     }
 
-    /// The client's own command that adds the entry, where there is one.
+    /// The client's own command that adds the entry, if there is one.
     pub(crate) fn command(&self, host: Host, server: &Server) -> Option<String> {
         let mut words: Vec<String> = Vec::new();
         let mut say = |these: &[&str]| words.extend(these.iter().map(|word| quoted(word)));
@@ -300,7 +299,7 @@ pub(crate) fn is_same_server(server: &Server, arguments: &[&str], url: Option<&s
     (is_serve && same_folder) || same_url
 }
 
-/// A word quoted for a shell.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

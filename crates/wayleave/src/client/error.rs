@@ -1,10 +1,10 @@
-//! Why a client's settings could not be changed.
+//! Errors of changing a client's settings.
 
 use std::{io, path::PathBuf};
 
 use super::document::DocumentError;
 
-/// A refusal. The client's settings are unchanged.
+/// Why a client's settings were not changed. They are left as they were.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
     /// The variable that locates the settings is not set.
@@ -13,7 +13,7 @@ pub(crate) enum ClientError {
     /// The client has one set of settings for all folders.
     #[error("{client} has no settings of a folder")]
     NoFolder { client: &'static str },
-    /// The client can only start its servers itself.
+    /// The client cannot use a running server: it starts its servers itself.
     #[error("{client} takes no address: it starts its servers itself")]
     NoAddress { client: &'static str },
     /// The client's settings cannot refer to a variable.
@@ -25,7 +25,7 @@ pub(crate) enum ClientError {
     /// The address is invalid.
     #[error("the address is not one of a server: {reason}")]
     Address { reason: &'static str },
-    /// A path that settings cannot hold.
+    /// A path that settings cannot contain.
     #[error("{what} has a path that is not UTF-8")]
     Path { what: &'static str },
     /// The path of the settings is not a plain file.
@@ -41,10 +41,10 @@ pub(crate) enum ClientError {
     /// The file is read-only.
     #[error("`{}` is read-only", path.display())]
     ReadOnly { path: PathBuf },
-    /// The file holds something this program will not guess at.
+    /// The file cannot be edited safely.
     #[error("`{}` is left as it is: {cause}", path.display())]
     Document { path: PathBuf, cause: DocumentError },
-    /// Another program wrote it meanwhile.
+    /// Another program changed the file meanwhile.
     #[error("`{}` was changed by another program just now", path.display())]
     Changed { path: PathBuf },
     /// The disk failed.

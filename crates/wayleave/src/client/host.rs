@@ -75,7 +75,7 @@ impl Host {
         }
     }
 
-    /// The member of its settings that holds all servers.
+    /// The member of its settings that contains all servers.
     pub(crate) fn servers(self) -> &'static str {
         match self {
             Self::Vscode => "servers",

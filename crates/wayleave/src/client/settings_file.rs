@@ -1,7 +1,7 @@
-//! A client's settings on disk: read whole, replaced whole.
+//! A client's settings on disk: read as a whole, replaced atomically.
 //!
-//! A link stays a link, a mode stays a mode, and the previous text is kept in a backup. Knows
-//! nothing of the contents of settings.
+//! Links and modes are preserved, and the previous text is kept in a backup. This module must not
+//! know the contents of settings.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -12,10 +12,10 @@ use std::{
 
 use super::error::ClientError;
 
-/// Settings may hold secrets of others: a new file is readable by its owner only.
+/// Mode of a new file: only its owner may read it, because settings may contain secrets of others.
 const PRIVATE_MODE: u32 = 0o600;
 
-/// A settings file as it was read.
+/// A settings file, as read.
 #[derive(Debug)]
 pub(crate) struct SettingsFile {
     /// The path as given.
@@ -61,8 +61,8 @@ impl SettingsFile {
         })
     }
 
-    /// The same, for a file in `folder`. A link that leads out of it is not followed: the author of
-    /// a folder's contents must not decide which other files are changed.
+    /// The same, for a file in `folder`. Refuses a link that leads out of it: the author of a
+    /// folder's contents must not decide which other files are changed.
     pub(crate) fn within(folder: &Path, path: PathBuf) -> Result<Self, ClientError> {
         let mut found = Self::at(path)?;
         let Some(folder) = canonical(folder)? else {
@@ -96,7 +96,7 @@ impl SettingsFile {
         })
     }
 
-    /// Replaces the text; returns the path of the backup.
+    /// Replaces the text, and returns the path of the backup.
     pub(crate) fn replace(&self, text: &str) -> Result<Option<PathBuf>, ClientError> {
         let folder = self.target.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(disk("make", folder))?;
@@ -166,7 +166,7 @@ impl SettingsFile {
         }
     }
 
-    /// Checks that nobody wrote since the file was read.
+    /// Checks that nobody changed the file since it was read.
     fn check_unchanged(&self) -> Result<(), ClientError> {
         let now = match fs::read(&self.target) {
             Ok(bytes) => Some(bytes),
@@ -183,7 +183,7 @@ impl SettingsFile {
     }
 }
 
-/// A path with every link followed; none if it does not exist.
+/// A path with every link followed; `None` if it does not exist.
 fn canonical(path: &Path) -> Result<Option<PathBuf>, ClientError> {
     match fs::canonicalize(path) {
         Ok(canonical) => Ok(Some(canonical)),

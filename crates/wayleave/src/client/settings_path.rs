@@ -1,6 +1,6 @@
 //! Paths of the settings of each client.
 //!
-//! Knows environment variables and the conventions of operating systems; touches no file.
+//! Knows environment variables and the conventions of operating systems; reads and writes no file.
 
 use std::{
     ffi::OsString,
@@ -9,7 +9,7 @@ use std::{
 
 use super::{error::ClientError, host::Host};
 
-/// The operating systems whose conventions differ.
+/// An operating system with conventions of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum System {
     Linux,

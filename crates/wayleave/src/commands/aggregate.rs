@@ -53,7 +53,7 @@ fn time(text: &str) -> Result<Value, String> {
     }
 }
 
-/// A metric: a text as agents write it, or a JSON object.
+/// Parses a metric: a text as agents write it, or a JSON object.
 fn metric(text: &str) -> Result<Value, String> {
     if !text.trim_start().starts_with('{') {
         return Ok(text.into());

@@ -1,4 +1,4 @@
-//! `wayleave audit`: the decisions on record, the calls on record, and whether both are complete.
+//! `wayleave audit`: shows and verifies the records of decisions and of calls.
 
 mod filter;
 mod replay;
@@ -183,7 +183,7 @@ fn find(project: &Project, id: ActivityId) -> Result<wayleave_activity::Activity
     })
 }
 
-/// The arguments of a call, for the operator.
+/// Unseals the arguments of a call, for the operator.
 fn opened(project: &Project, activity: &wayleave_activity::Activity) -> Result<String, Failure> {
     let Some(sealed) = &activity.arguments.sealed else {
         return Ok("{}".to_owned());

@@ -37,11 +37,11 @@ pub(crate) async fn run(
     if arguments.live {
         let state = project.governance().ledger().state().await?;
         let spinner = Spinner::start("asking the sources");
-        let hear = |step| spinner.hear(step);
+        let show_step = |step| spinner.show_step(step);
         let probe = super::source_probe();
-        report.compare(&probe, &state, &hear).await;
+        report.compare(&probe, &state, &show_step).await;
         let drafts = &arguments.drafts;
-        live = check::compare_live(&project, &report, drafts, &probe, &hear).await?;
+        live = check::compare_live(&project, &report, drafts, &probe, &show_step).await?;
     }
     let unknown = unknown_grants(&project).await?;
     for line in render::check::unknown_grants(&unknown) {
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     )))
 }
 
-/// Grants that the settings promise to holders of access tokens and nobody made.
+/// The grants that the settings name for access tokens but that do not exist.
 async fn unknown_grants(project: &Project) -> Result<Vec<UnknownGrant>, Failure> {
     if project.settings().jwt.is_none() {
         return Ok(Vec::new());

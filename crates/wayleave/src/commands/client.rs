@@ -162,7 +162,7 @@ async fn install(
     Ok(ExitCode::SUCCESS)
 }
 
-/// How a client's settings were changed, or would be.
+/// The change to a client's settings, made or previewed.
 struct InstallOutcome {
     change: &'static str,
     difference: String,
@@ -222,7 +222,7 @@ fn say(remarks: &[String], output: Output) {
     }
 }
 
-/// Settings that contain this entry only.
+/// Settings that contain only this entry.
 fn snippet(host: Host, server: &Server, entry: &Entry) -> Result<String, Failure> {
     let put = EntryEdit {
         host,

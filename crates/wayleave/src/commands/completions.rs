@@ -1,4 +1,4 @@
-//! `wayleave completions`: the completion script of our command line for a shell.
+//! `wayleave completions`: prints the completion script for a shell.
 
 use std::process::ExitCode;
 

@@ -39,7 +39,7 @@ pub(crate) async fn run(
     let folder = FolderEnv {
         project: &project,
         probe: Some(&probe).filter(|_| !arguments.offline),
-        progress: &|step| spinner.hear(step),
+        progress: &|step| spinner.show_step(step),
     };
     let connected = activation::connect(&folder, dataset, &actor::os_user()).await;
     drop(spinner);
@@ -62,7 +62,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Prints how the sources differ from the mapping.
+/// Prints the differences of the sources from the mapping.
 fn remark_drift(dataset: &str, mapping: &[u8], compared: &[ConnectionDrift], output: Output) {
     for text in render::activation::drift(dataset, mapping, compared) {
         output.remark(text);

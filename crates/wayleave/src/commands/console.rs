@@ -1,4 +1,4 @@
-//! `wayleave console`: a page in the browser, for the person who decides.
+//! `wayleave console`: serves the console, or prints a link to a running one.
 
 use std::{
     net::SocketAddr,
@@ -44,7 +44,7 @@ pub(crate) struct ConsoleKeyArgs {
 }
 
 impl ConsoleKeyArgs {
-    /// How decisions are signed in a console that this process serves.
+    /// The signing options of a console that this process serves.
     pub(super) fn signing(&self) -> ConsoleSigning {
         let agent = std::env::var_os(AGENT_VARIABLE).filter(|it| !it.is_empty());
         ConsoleSigning {
@@ -98,7 +98,7 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a link to a console that listens.
+/// Prints a link to a listening console.
 pub(super) fn announce(console: &ConsoleServer, output: Output) -> Result<(), Failure> {
     announce_as(console, &actor::os_user(), output)
 }

@@ -1,4 +1,4 @@
-//! `wayleave datasets`: the datasets that are drafted, ratified, live or retired.
+//! `wayleave datasets`: lists the datasets that are drafted, ratified, live or retired.
 
 use std::{path::Path, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `wayleave diff`: what ratifying a draft would change, in words.
+//! `wayleave diff`: shows in words what ratifying a draft would change.
 
 use std::{path::Path, process::ExitCode};
 

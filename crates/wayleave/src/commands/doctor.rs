@@ -11,8 +11,8 @@ pub(crate) async fn run(project: Option<&Path>, output: Output) -> Result<ExitCo
     let folder = project.unwrap_or(Path::new("."));
     let spinner = Spinner::start("looking");
     let probe = super::source_probe();
-    let hear = |step| spinner.hear(step);
-    let findings = doctor::examine_trusting(folder, &trust, &probe, &hear).await;
+    let show_step = |step| spinner.show_step(step);
+    let findings = doctor::examine_trusting(folder, &trust, &probe, &show_step).await;
     drop(spinner);
     Ok(output.show(&render::doctor::findings(&findings)))
 }

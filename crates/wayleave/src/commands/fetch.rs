@@ -1,4 +1,4 @@
-//! `wayleave fetch`: one record, as agents would get it.
+//! `wayleave fetch`: reads one record, as agents would get it.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! `wayleave grant`: a human decides what may be read of a dataset.
+//! `wayleave grant`: manages grants, by which a human decides what may be read of a dataset.
 
 pub(super) mod create;
 pub(super) mod expiry;
@@ -114,7 +114,7 @@ fn unknown(id: &str) -> Failure {
     refused(Refusal::UnknownGrant { id }.into())
 }
 
-/// The dataset as ratified now, or an error with the one that was probably meant.
+/// The ratified mapping of a dataset, or an error with the name that was probably meant.
 pub(super) async fn ratified(
     project: &Project,
     dataset: &str,
@@ -141,7 +141,7 @@ pub(super) async fn ratified(
     }))
 }
 
-/// A refusal by the ledger, with what to do.
+/// The failure for a refusal by the ledger, with a hint.
 pub(super) fn refused(error: GovernanceError) -> Failure {
     let hint = match &error {
         GovernanceError::Ledger(LedgerError::Refused(refusal)) => match refusal {

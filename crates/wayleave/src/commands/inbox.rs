@@ -1,4 +1,4 @@
-//! `wayleave inbox`: what agents propose, and a human's decision on it.
+//! `wayleave inbox`: shows proposals of agents, and records a human's decision on them.
 
 use std::{path::Path, process::ExitCode};
 

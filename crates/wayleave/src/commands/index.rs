@@ -8,7 +8,7 @@ use std::{path::Path, process::ExitCode};
 use clap::Subcommand;
 use wayleave_project::{render, source::Environment};
 use wayleave_server::Deployment;
-use wayleave_surface::Searchable;
+use wayleave_surface::IndexableStream;
 
 use crate::{arguments, failure::Failure, output::Output, progress::Spinner};
 
@@ -52,7 +52,7 @@ async fn rebuild(
     dataset: Option<&str>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let mut wanted: Vec<Searchable> = deployment.service().searchable();
+    let mut wanted: Vec<IndexableStream> = deployment.service().searchable();
     wanted.retain(|it| dataset.is_none_or(|name| it.connector_key == name));
     if let (Some(dataset), true) = (dataset, wanted.is_empty()) {
         return Err(

@@ -1,4 +1,4 @@
-//! `wayleave introspect`: the contents of a source, according to its catalogue. No row is read.
+//! `wayleave introspect`: shows the contents of a source, according to its catalogue. Reads no row.
 
 use std::{path::Path, process::ExitCode};
 
@@ -29,7 +29,7 @@ pub(crate) async fn run(
             &state,
             &arguments.source,
             arguments.schema.as_deref(),
-            &|step| spinner.hear(step),
+            &|step| spinner.show_step(step),
         )
         .await?;
     drop(spinner);

@@ -1,4 +1,4 @@
-//! `wayleave keys`: the keys that seal cursors and bookmarks.
+//! `wayleave keys`: rotates the keys that seal cursors and bookmarks.
 
 use std::{path::Path, process::ExitCode};
 

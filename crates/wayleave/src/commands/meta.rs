@@ -1,4 +1,4 @@
-//! `wayleave meta`: the authoring operations of agents, on the command line.
+//! `wayleave meta`: runs the authoring operations of agents from the command line.
 
 use std::{io::Read as _, path::Path, process::ExitCode};
 

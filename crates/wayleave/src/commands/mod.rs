@@ -49,7 +49,7 @@ use crate::{
     read::{self, Read},
 };
 
-/// Runs the command the arguments name.
+/// Runs the command that the arguments name.
 pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Failure> {
     let project = arguments.project.as_deref();
     let read = |read, arguments| read::run(read, arguments, project, output);
@@ -92,19 +92,19 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
     }
 }
 
-/// Opens the given project, or the one in this folder.
+/// Opens the given project, or the one in the current folder.
 pub(crate) fn open(project: Option<&Path>) -> Result<Project, Failure> {
     let folder = project.unwrap_or(Path::new("."));
     Ok(Project::open_trusting(folder, &trust()?)?)
 }
 
-/// Opens it for reading only: it may be a copy that cannot be written.
+/// Opens it for reading: it may be a copy that cannot be written.
 fn open_to_read(project: Option<&Path>) -> Result<Project, Failure> {
     let folder = project.unwrap_or(Path::new("."));
     Ok(Project::open_to_read_trusting(folder, &trust()?)?)
 }
 
-/// What this user trusts of the projects they open.
+/// The trust anchors of the projects that this user opens.
 fn trust() -> Result<TrustStore, Failure> {
     let trust = TrustStore::from_environment(&Environment::process());
     Ok(trust.map_err(ProjectError::from)?)

@@ -1,4 +1,4 @@
-//! `wayleave owner`: the people whose keys sign decisions.
+//! `wayleave owner`: manages the people whose keys sign decisions.
 
 use std::{
     fs,
@@ -128,7 +128,7 @@ async fn add(arguments: Add, project: Project, output: Output) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// The key to register, and whatever can sign with it if it was just made.
+/// The key to register, and its signer if it was created for the first owner.
 fn key(
     arguments: &Add,
     project: &Project,
@@ -146,7 +146,7 @@ fn key(
         }
         let unlocked = OwnerKeyFile::create(path, &passphrase)?;
         let key = unlocked.key().clone();
-        // For whoever adds this owner elsewhere. The key itself is safe without it.
+        // To add this owner to other projects. The key works without it, so a failure is ignored.
         let mut public = path.clone().into_os_string();
         public.push(".pub");
         let _ = fs::write(public, format!("{key}\n"));
@@ -162,7 +162,7 @@ fn key(
     Ok((key, None))
 }
 
-/// A key belongs where agents that work on the project do not read.
+/// Refuses a key file in the project folder, where agents that work on the project can read it.
 fn refuse_inside(path: &Path, project: &Project) -> Result<(), Failure> {
     let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
     let parent = fs::canonicalize(parent.unwrap_or(Path::new(".")));

@@ -52,7 +52,7 @@ pub(crate) async fn run(
     let spinner = Spinner::start("reading the catalogue");
     let catalogue = super::source_probe()
         .catalogue(&state, &arguments.source, target.schema(), &|step| {
-            spinner.hear(step);
+            spinner.show_step(step);
         })
         .await?;
     drop(spinner);
@@ -82,7 +82,7 @@ pub(crate) async fn run(
     Ok(output.show(&render::proposal::proposal(&target.shown, &proposal)))
 }
 
-/// The text of the live mapping, or else of the ratified one.
+/// The text of the live mapping, else of the ratified one.
 async fn decided(project: &Project, state: &State, dataset: &str) -> Result<String, Failure> {
     let active = state
         .datasets()

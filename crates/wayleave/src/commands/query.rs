@@ -1,4 +1,4 @@
-//! `wayleave query`: records of a stream, as agents would get them.
+//! `wayleave query`: reads records of a stream, as agents would get them.
 
 use serde_json::{Map, Value};
 

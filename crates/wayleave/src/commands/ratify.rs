@@ -1,4 +1,4 @@
-//! `wayleave ratify`: a human agrees to a draft, byte for byte.
+//! `wayleave ratify`: records a human's agreement to a draft, byte for byte.
 
 use std::{path::Path, process::ExitCode};
 
@@ -62,12 +62,14 @@ pub(crate) async fn run(
     Ok(output.show(&render::review::ratified(&ratified)))
 }
 
-/// Refuses a draft that differs from its sources.
+/// Compares a draft with its sources, and refuses it if it does not match.
 async fn compare(review: &mut Review, project: &Project, output: Output) -> Result<(), Failure> {
     let state = project.governance().ledger().state().await?;
     let spinner = Spinner::start("asking the sources");
-    let hear = |step| spinner.hear(step);
-    review.compare(&super::source_probe(), &state, &hear).await;
+    let show_step = |step| spinner.show_step(step);
+    review
+        .compare(&super::source_probe(), &state, &show_step)
+        .await;
     drop(spinner);
     for text in render::review::drift(review) {
         output.remark(text);

@@ -1,4 +1,4 @@
-//! `wayleave restore`: makes a backup a project again.
+//! `wayleave restore`: restores a project from a backup.
 
 use std::{
     path::{Path, PathBuf},

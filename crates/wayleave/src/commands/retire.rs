@@ -1,4 +1,4 @@
-//! `wayleave retire`: a human withdraws a dataset. Its history stays.
+//! `wayleave retire`: withdraws a dataset. Its history stays.
 
 use std::{path::Path, process::ExitCode};
 

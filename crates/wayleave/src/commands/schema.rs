@@ -1,4 +1,4 @@
-//! `wayleave schema`: what agents can read, in the same words.
+//! `wayleave schema`: shows what agents can read, in the same words.
 
 use serde_json::{Map, Value};
 

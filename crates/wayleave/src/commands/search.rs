@@ -1,4 +1,4 @@
-//! `wayleave search`: records by their text, as agents would find them.
+//! `wayleave search`: finds records by their text, as agents would.
 
 use serde_json::{Map, Value};
 

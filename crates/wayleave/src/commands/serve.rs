@@ -1,4 +1,4 @@
-//! `wayleave serve`: the project's active datasets, for agents.
+//! `wayleave serve`: serves the project's active datasets to agents.
 
 use std::{io::IsTerminal as _, net::SocketAddr, path::Path, process::ExitCode, sync::Arc};
 
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use wayleave_ledger::KeyFingerprint;
 use wayleave_project::{Project, columns, settings::Settings, source::Environment};
 use wayleave_server::{
-    DeployError, Deployment, active_settings::ActiveSettings, auth::GivenToken,
+    DeployError, Deployment, active_settings::ActiveSettings, auth::ProcessToken,
     console::ConsoleSigning, deployment::ServeError,
 };
 
@@ -43,9 +43,9 @@ pub(crate) async fn run(
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    // Checked before anything is opened: with an owner's credential in the environment, nothing is
-    // served at all.
-    let mut given = GivenToken::read(&Environment::process())?;
+    // Checked before anything is opened: with an owner's credential in the environment, refuse to
+    // serve at all.
+    let mut given = ProcessToken::read(&Environment::process())?;
     if arguments.require_token {
         given = given.required();
     }
@@ -61,7 +61,7 @@ pub(crate) async fn run(
     if arguments.stdio {
         over_stdio(&deployment, given, stop, output).await?;
     } else {
-        // Over stdio there is a server a client, and only one could have the address.
+        // Over stdio there is one server per client, and only one of them could have the address.
         deployment.serve_status(stop.clone()).await?;
         let address = arguments.http.unwrap_or(project.settings().http);
         let console = arguments.console.or(project.settings().console);
@@ -76,13 +76,13 @@ pub(crate) async fn run(
 
 async fn over_stdio(
     deployment: &Deployment,
-    given: GivenToken,
+    given: ProcessToken,
     stop: CancellationToken,
     output: Output,
 ) -> Result<(), Failure> {
-    deployment.keep_watch().await;
+    deployment.start_watching().await;
     warn(deployment, output);
-    deployment.keep_indexes();
+    deployment.start_indexing();
     let served = deployment.serve_stdio(given, stop).await;
     served.map_err(|error| match error {
         ServeError::Stdio(error) => Failure::from_error(&error),
@@ -90,7 +90,7 @@ async fn over_stdio(
     })
 }
 
-/// Prints the address, then serves until told to stop.
+/// Prints the address, then serves until `stop`.
 pub(super) async fn over_http(
     deployment: &Deployment,
     settings: &Settings,
@@ -108,10 +108,10 @@ pub(super) async fn over_http(
         }
         None => None,
     };
-    deployment.keep_watch().await;
+    deployment.start_watching().await;
     reload_on_signal(Arc::clone(deployment.settings()), stop.clone());
     warn(deployment, output);
-    deployment.keep_indexes();
+    deployment.start_indexing();
     output.remark(format_args!("listening on {url}"));
     if let Some(console) = &console {
         console::announce(console, output)?;
@@ -135,7 +135,7 @@ pub(super) async fn over_http(
     Ok(())
 }
 
-/// Warns of datasets and grants that are not served as one may expect.
+/// Warns of missing grants, suspended streams and withheld datasets.
 fn warn(deployment: &Deployment, output: Output) {
     for unknown in deployment.unknown_grants() {
         output.remark(format_args!("warning: {unknown}"));
@@ -161,7 +161,7 @@ fn warn(deployment: &Deployment, output: Output) {
     }
 }
 
-/// Cancelled by Ctrl-C or the signal service managers send; a second one ends the process.
+/// A token that Ctrl-C or SIGTERM cancels; a second signal ends the process.
 pub(super) fn stop_on_signal() -> CancellationToken {
     let stop = CancellationToken::new();
     let told = stop.clone();
@@ -174,7 +174,7 @@ pub(super) fn stop_on_signal() -> CancellationToken {
     stop
 }
 
-/// Reads the settings again at every SIGHUP. On a terminal that signal means that the terminal is gone,
+/// Reloads the settings on every SIGHUP. On a terminal that signal means that the terminal is gone,
 /// and ends the process as usual.
 fn reload_on_signal(settings: Arc<ActiveSettings>, stop: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};

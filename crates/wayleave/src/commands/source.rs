@@ -227,7 +227,7 @@ async fn triggers(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints, and runs nothing: the source is its operator's.
+/// Prints the statement without running it: only the operator changes a source.
 async fn prepare(
     name: &str,
     schema: Option<&str>,
@@ -246,7 +246,7 @@ async fn prepare(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A table, where a point ends the schema.
+/// Parses `TABLE` or `SCHEMA.TABLE`.
 fn table_name(text: &str) -> TableName {
     let (schema, table) = match text.split_once('.') {
         Some((schema, table)) => (Some(schema.to_owned()), table),

@@ -1,4 +1,4 @@
-//! `wayleave token`: a human issues the credentials of agents.
+//! `wayleave token`: issues, lists and revokes the credentials of agents.
 
 mod create;
 

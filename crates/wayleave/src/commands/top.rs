@@ -1,4 +1,4 @@
-//! `wayleave top`: the calls of agents, as they come.
+//! `wayleave top`: shows the calls of agents as they arrive.
 
 use std::{
     io::{self, IsTerminal as _, Read as _, Write as _},
@@ -14,7 +14,7 @@ use wayleave_project::{Rendering, activity_log, render};
 
 use crate::{failure::Failure, output::Output};
 
-/// How long the server may take to name its running calls.
+/// Deadline for the server to report its running calls.
 const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Debug, clap::Args)]
@@ -57,7 +57,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Replaces what the terminal shows.
+/// Clears the terminal, and prints the rendering.
 fn redraw(shown: &Rendering) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "\x1b[2J\x1b[H{}", shown.text())?;
@@ -71,7 +71,7 @@ fn now_ms() -> u64 {
     })
 }
 
-/// The calls that are running, if a server answers at the address of `telemetry.listen`.
+/// The running calls, if a server answers at the address of `telemetry.listen`.
 fn running_calls(address: SocketAddr) -> Option<Value> {
     let mut stream = TcpStream::connect_timeout(&address, STATUS_TIMEOUT).ok()?;
     stream.set_read_timeout(Some(STATUS_TIMEOUT)).ok()?;

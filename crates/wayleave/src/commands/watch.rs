@@ -1,4 +1,4 @@
-//! `wayleave watch`: changes of records, as a subscriber is told of them.
+//! `wayleave watch`: prints changes of records, as subscribers get them.
 
 use std::{path::Path, process::ExitCode};
 
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     limit: Option<usize>,
 }
 
-/// Prints changes, one a line, until interrupted.
+/// Prints changes, one per line, until interrupted.
 pub(crate) async fn run(
     arguments: Arguments,
     project: Option<&Path>,
@@ -76,7 +76,7 @@ async fn watch(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints changes, and returns how many there were.
+/// Prints changes, and returns their number.
 fn print(changes: &SeenChanges, output: Output) -> usize {
     if changes.is_empty() {
         output.answer(&json!({ "change": "many" }), "many changed");

@@ -113,7 +113,7 @@ fn is_ours(value: &Value, what: &EntryEdit<'_>) -> bool {
     is_same_server(what.server, &arguments, url)
 }
 
-/// Sets the members of the entry and leaves others that a person set for the server.
+/// Sets the members of the entry, and keeps others that a person set for the server.
 fn merge(object: &CstObject, what: &EntryEdit<'_>) -> Result<(), DocumentError> {
     for (name, wanted) in &what.entry.members {
         match wanted {
@@ -148,7 +148,7 @@ fn set(object: &CstObject, name: &str, wanted: &Value) -> Result<(), DocumentErr
     Ok(())
 }
 
-/// Adds an input question unless there is one of the same id.
+/// Adds an input question, unless there is one with the same id.
 fn put_input(settings: &CstObject, wanted: &Value) -> Result<(), DocumentError> {
     let inputs = match one(settings, "inputs")? {
         None => settings.array_value_or_set("inputs"),
@@ -183,7 +183,7 @@ fn input(value: &Value) -> CstInputValue {
     }
 }
 
-/// The text with every value hidden that does not belong to this entry.
+/// The text, with every value hidden that does not belong to this entry.
 pub(super) fn shown(text: &str, what: &EntryEdit<'_>) -> String {
     let Ok(root) = parse(text) else {
         return String::new();
@@ -225,7 +225,7 @@ fn is_shown(path: &[String], value: &str, what: &EntryEdit<'_>) -> bool {
             let ours = input.as_object().into_iter().flatten();
             ours.into_iter().any(|(_, it)| it.as_str() == Some(value))
         }),
-        // A person may have put a secret here: show only values this program wrote, and references.
+        // May contain a secret of the person: show only values this program wrote, and references.
         [servers, name, place @ ("env" | "headers"), member]
             if *servers == what.host.servers() && *name == what.entry.name =>
         {

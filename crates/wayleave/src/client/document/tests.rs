@@ -48,7 +48,7 @@ fn edit(host: Host, server: &Server, replace: bool, text: &str) -> Result<String
     Ok(once)
 }
 
-/// Checks the text written for the text before, and that a second run changes nothing.
+/// Checks the edited text, and that a second edit changes nothing.
 #[track_caller]
 fn check(host: Host, server: &Server, before: &str, after: &str) {
     assert_eq!(edit(host, server, false, before).unwrap(), after);

@@ -47,7 +47,7 @@ fn parse(text: &str) -> Result<DocumentMut, DocumentError> {
     text.parse::<DocumentMut>().map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let (line, column) = place(text, at);
-        // The message names the problem; the error's own excerpt could show a secret.
+        // Only the message: the error's own excerpt could contain a secret.
         let what = error.message().lines().next().unwrap_or_default();
         DocumentError::Syntax {
             line,
@@ -129,7 +129,7 @@ fn add_names(table: &mut dyn TableLike, member: &str, wanted: &Json) -> Result<(
     Ok(())
 }
 
-/// Sets a value and keeps the comment after it.
+/// Sets a value, and keeps its trailing comment.
 fn replace(table: &mut dyn TableLike, name: &str, mut wanted: Value) {
     match table.get_mut(name).and_then(Item::as_value_mut) {
         Some(there) => {
@@ -152,7 +152,7 @@ fn same(there: &Value, wanted: &Json) -> bool {
     }
 }
 
-/// Converts an entry's value: in TOML these are texts and lists of texts.
+/// Converts an entry's value: TOML entries have only texts and lists of texts.
 fn of_json(wanted: &Json) -> Value {
     match wanted {
         Json::Array(values) => Value::Array(values.iter().map(of_json).collect()),
@@ -161,7 +161,7 @@ fn of_json(wanted: &Json) -> Value {
     }
 }
 
-/// The text with every value hidden that does not belong to this entry.
+/// The text, with every value hidden that does not belong to this entry.
 pub(super) fn shown(text: &str, what: &EntryEdit<'_>) -> String {
     let Ok(mut document) = parse(text) else {
         return String::new();

@@ -1,4 +1,4 @@
-//! Which calls are meant.
+//! The options that select calls.
 
 use wayleave_activity::{ActivityFilter, CallOutcome};
 
@@ -46,7 +46,7 @@ impl FilterArguments {
     }
 }
 
-/// A date or a time in UTC, in milliseconds since 1970-01-01T00:00:00Z.
+/// Parses a date or a time in UTC, to milliseconds since 1970-01-01T00:00:00Z.
 fn moment(text: &str) -> Result<u64, &'static str> {
     let at = text.parse::<jiff::Timestamp>().or_else(|_| {
         let date = text.parse::<jiff::civil::Date>()?;

@@ -1,4 +1,4 @@
-//! `wayleave audit replay`: a recorded read, made again.
+//! `wayleave audit replay`: replays a recorded read.
 
 use std::{path::Path, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! The server that `wayleave client` describes: this project's, or one at an address.
+//! The server that `wayleave client` describes: this project's, or one at a URL.
 
 use std::{
     env, fs,
@@ -118,7 +118,7 @@ async fn variables(project: &Project) -> Result<Vec<Variable>, Failure> {
     Ok(variables)
 }
 
-/// The file that holds a variable's value, where another variable names one.
+/// The file that holds a variable's value, if the variable with `_FILE` names one.
 fn file_of(variable: &str) -> Result<Option<String>, ClientError> {
     let Some(path) = env::var_os(format!("{variable}_FILE")) else {
         return Ok(None);
@@ -127,7 +127,7 @@ fn file_of(variable: &str) -> Result<Option<String>, ClientError> {
     Ok(Some(text(&path, "a file that holds a secret")?))
 }
 
-/// Remarks on what a person must still do.
+/// The steps that are left to the person.
 pub(super) fn remarks(host: Host, server: &Server) -> Vec<String> {
     match &server.transport {
         Transport::Stdio { variables, .. } => {
@@ -175,7 +175,7 @@ fn need(host: Host, variable: &Variable) -> Option<String> {
     ))
 }
 
-/// The path of this program that stays the same when it is updated.
+/// The path of this program: the one in `PATH` if possible, which stays the same across updates.
 fn program() -> Result<PathBuf, ClientError> {
     let here = env::current_exe().map_err(|cause| ClientError::Disk {
         action: "find",

@@ -1,14 +1,14 @@
 //! The demo's data: a small harbour, the same on every machine.
 //!
-//! Vessels call at berths, unload cargo, and are inspected. There is enough of it to filter,
-//! group and search, and a column that no agent should see.
+//! Vessels call at berths, unload cargo, and are inspected. There is enough data to filter, group
+//! and search, and a column that no agent should see.
 
 use std::fmt::Write as _;
 
-/// The mapping a person would have written for it.
+/// The mapping that a person would write for it.
 pub(super) const MAPPING: &str = include_str!("harbour.toml");
 
-/// What the demo's agent proposes to add to it: the tides, which are in the database and not in the
+/// The addition that the demo's agent proposes: the tides, which are in the database but not in the
 /// mapping.
 const TIDES: &str = include_str!("tides.toml");
 
@@ -84,11 +84,11 @@ const FINDINGS: [&str; 8] = [
     "Cargo of methanol was declared late; the agent was reminded of the 48 hour rule.",
 ];
 
-/// Numbers that look random and are the same every time. Not the dice of the conformance suite: the
+/// A deterministic pseudo-random generator (xorshift). Not shared with the conformance suite: the
 /// product does not build test code.
-struct Dice(u64);
+struct Xorshift(u64);
 
-impl Dice {
+impl Xorshift {
     #[expect(clippy::expect_used, reason = "a remainder is below its divisor")]
     fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
@@ -112,7 +112,7 @@ fn nth<T: Copy>(from: &[T], at: usize) -> T {
 /// The whole database as one script.
 pub(super) fn script() -> String {
     let mut sql = format!("{SCHEMA}\nBEGIN;\n");
-    let mut dice = Dice(0x005E_ED0F_4A7B_0047);
+    let mut dice = Xorshift(0x005E_ED0F_4A7B_0047);
     for (id, quay, length, depth, crane) in BERTHS {
         insert(
             &mut sql,
@@ -163,8 +163,8 @@ fn insert(sql: &mut String, table: &str, values: &str) {
     let _ = writeln!(sql, "INSERT INTO {table} VALUES ({values});");
 }
 
-/// The kind of each vessel, by its id.
-fn vessels(sql: &mut String, dice: &mut Dice) -> Vec<usize> {
+/// Inserts the vessels, and returns the index of each one's kind, in order of id.
+fn vessels(sql: &mut String, dice: &mut Xorshift) -> Vec<usize> {
     let mut fleet = Vec::new();
     for id in 1..=60_usize {
         let (first, second) = (nth(&FIRST, id - 1), nth(&SECOND, id - 1));
@@ -186,7 +186,7 @@ fn vessels(sql: &mut String, dice: &mut Dice) -> Vec<usize> {
     fleet
 }
 
-fn calls(sql: &mut String, dice: &mut Dice, fleet: &[usize]) {
+fn calls(sql: &mut String, dice: &mut Xorshift, fleet: &[usize]) {
     let (mut cargo, mut inspection) = (0_usize, 0_usize);
     for id in 1..=1_500_usize {
         let vessel = dice.roll(fleet.len());
@@ -229,7 +229,7 @@ fn calls(sql: &mut String, dice: &mut Dice, fleet: &[usize]) {
     }
 }
 
-fn inspect(sql: &mut String, dice: &mut Dice, id: usize, call: usize, hour: usize) {
+fn inspect(sql: &mut String, dice: &mut Xorshift, id: usize, call: usize, hour: usize) {
     let result = ["passed", "passed", "passed", "conditions", "detained"];
     let result = dice.pick(&result);
     let mut report = String::new();
@@ -248,7 +248,7 @@ fn inspect(sql: &mut String, dice: &mut Dice, id: usize, call: usize, hour: usiz
     insert(sql, "inspections", &values);
 }
 
-/// The hour `hour` hours after the start of 2026, as text.
+/// The time `hour` hours after the start of 2026, as text.
 fn moment(hour: usize) -> String {
     const DAYS: [usize; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let mut day = hour / 24;

@@ -29,7 +29,7 @@ const WHO: &str = "wayleave demo";
 const SETTINGS: &str = "[project]\nname = \"wayleave-demo\"\n\n[serve]\n\
                         # Clients on this machine need no token.\nanonymous = true\n";
 
-/// Where the demo's console listens, if that is free.
+/// The preferred address of the demo's console.
 const CONSOLE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7412);
 
 #[derive(Debug, clap::Args)]
@@ -71,7 +71,7 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The usual address, or any free port while another program uses it.
+/// The usual address, or any free port if another program uses it.
 fn free_address(usual: SocketAddr) -> SocketAddr {
     match TcpListener::bind(usual) {
         Ok(_) => usual,
@@ -79,7 +79,7 @@ fn free_address(usual: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Makes the project, or the part of it that an earlier run did not reach.
+/// Creates the project, or completes what an earlier run left unfinished.
 async fn prepare(folder: &Path) -> Result<Project, Failure> {
     let project = match Project::open(folder) {
         Ok(project) => project,
@@ -129,7 +129,7 @@ async fn prepare(folder: &Path) -> Result<Project, Failure> {
     Ok(project)
 }
 
-/// Refuses a project that somebody made for something else: the demo ratifies its mapping unasked.
+/// Refuses a project with another purpose: the demo ratifies its mapping without asking.
 async fn refuse_other(project: &Project) -> Result<(), Failure> {
     let state = project.governance().ledger().state().await?;
     let is_ours = state.datasets().contains_key(DATASET)
@@ -143,8 +143,8 @@ async fn refuse_other(project: &Project) -> Result<(), Failure> {
         .hint("run it where the demo may make a project of its own"))
 }
 
-/// Leaves one proposal in the inbox, so that there is something to ratify. One that was decided
-/// does not come again.
+/// Submits one proposal to the inbox, so that there is something to ratify. Does not submit it
+/// again after a decision.
 fn leave_proposal(project: &Project) -> Result<(), Failure> {
     let failed = |error| Failure::from(Explanation::from(error));
     let inbox = ProposalInbox::new(project);
@@ -166,7 +166,7 @@ fn leave_proposal(project: &Project) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the database under a temporary name, then renames it into place.
+/// Creates the database under a temporary name, then renames it into place.
 fn make_database(path: &Path) -> Result<(), Failure> {
     if path.exists() {
         return Ok(());
@@ -179,7 +179,7 @@ fn make_database(path: &Path) -> Result<(), Failure> {
     fs::rename(&unfinished, path).map_err(|error| Failure::from_error(&error))
 }
 
-/// Sets the demo's own variable, so that nothing need be exported to try it.
+/// An environment with the demo's own variable, so that a person need not export it.
 fn environment(folder: &Path) -> Result<Environment, Failure> {
     let path =
         fs::canonicalize(folder.join(DATABASE)).map_err(|error| Failure::from_error(&error))?;

@@ -14,7 +14,7 @@ use wayleave_model::{
     mask::Mask,
     ratify::Ratified,
 };
-use wayleave_plan::package::{GrantSelection, Unfit};
+use wayleave_plan::package::{GrantSelection, SelectionError};
 use wayleave_project::render::{self, moment};
 
 use super::{
@@ -193,7 +193,7 @@ fn told(id: &str, terms: &Terms, expires: Option<Millis>, next: &str) -> String 
     )
 }
 
-/// The requested terms, fitted to the mapping, or everything that does not fit.
+/// The terms of a selection under a mapping, or every part that does not fit.
 pub(in crate::commands) fn fit(
     wish: &GrantSelection,
     mapping: &Ratified<Mapping>,
@@ -202,8 +202,8 @@ pub(in crate::commands) fn fit(
         .map_err(|unfit| unfitting(&unfit, &format!("`{}`", mapping.dataset.name)))
 }
 
-/// Everything that does not fit, with what would.
-pub(super) fn unfitting(unfit: &[Unfit], what: &str) -> Failure {
+/// The failure for parts that do not fit, each with its hint.
+pub(super) fn unfitting(unfit: &[SelectionError], what: &str) -> Failure {
     match unfit {
         [only] => Failure::from_error(only).maybe_hint(only.hint()),
         many => {
@@ -214,7 +214,7 @@ pub(super) fn unfitting(unfit: &[Unfit], what: &str) -> Failure {
     }
 }
 
-fn with_hint(unfit: &Unfit) -> String {
+fn with_hint(unfit: &SelectionError) -> String {
     match unfit.hint() {
         Some(hint) => format!("{unfit}; {hint}"),
         None => unfit.to_string(),

@@ -1,9 +1,9 @@
-//! When something ends: as people write it, and as it is printed.
+//! Expiry times, as people write them.
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use wayleave_ledger::{Clock as _, Millis, State, SystemClock};
 
-/// A moment, or a duration from now.
+/// A time, or a duration from now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands) enum Expiry {
     At(Millis),
@@ -11,7 +11,7 @@ pub(in crate::commands) enum Expiry {
 }
 
 impl Expiry {
-    /// The moment it means as of `now`.
+    /// The time it means as of `now`.
     pub(in crate::commands) fn moment(self, now: Millis) -> Millis {
         match self {
             Self::At(at) => at,

@@ -97,7 +97,7 @@ fn parse(text: &str) -> Result<GrantDraft, String> {
     })
 }
 
-/// A row filter as a table, or as the JSON text of one.
+/// Parses a row filter, given as a table or as JSON text.
 fn row_filter(stream: &str, filter: &toml::Value) -> Result<RowFilter, String> {
     let text = match filter {
         toml::Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! `wayleave grant narrow`: puts a narrower grant in the place of another.
+//! `wayleave grant narrow`: replaces a grant by a narrower one.
 
 use std::{collections::BTreeSet, fmt::Write as _, path::Path, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `wayleave token create`: the one moment at which a token's text exists.
+//! `wayleave token create`: issues a token, and prints its text, which is stored nowhere.
 
 use std::{collections::BTreeSet, path::Path, process::ExitCode};
 
@@ -86,7 +86,7 @@ impl From<Kind> for TokenKind {
     }
 }
 
-/// How long a token lasts.
+/// The lifetime of a token.
 #[derive(Debug, Clone, Copy)]
 enum Lifetime {
     Until(Expiry),
@@ -156,7 +156,7 @@ pub(super) async fn run(
     let who = arguments.who.clone().unwrap_or_else(actor::os_user);
     let now = expiry::now(&*governance.ledger().state().await?);
     let mut issuing = arguments.issuing(now)?;
-    // Checked before any grant is made for it: a request that cannot be met leaves nothing behind.
+    // Checked before any grant is made for it, so that a refused request leaves nothing behind.
     let may = governance.may_issue(issuing.clone(), &who).await;
     may.map_err(refused)?;
     let wanted = all_of(&arguments.all_of, &issuing, &project).await?;
@@ -182,8 +182,8 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Requests of a grant for everything in each connection of each dataset. Refuses a connection that
-/// the token has a grant for already.
+/// Requests for a grant of everything, for each connection of each dataset. Refuses a connection
+/// that the token already has a grant for.
 async fn all_of(
     datasets: &[String],
     issuing: &TokenRequest,
@@ -222,7 +222,7 @@ async fn all_of(
     Ok(wanted)
 }
 
-/// Why the token sees less than its grants seem to allow.
+/// The reasons why the token can read less than its grants seem to allow.
 fn shortcomings(state: &State, issuing: &TokenRequest) -> Vec<String> {
     let now = expiry::now(state);
     let mut all = Vec::new();
@@ -242,7 +242,7 @@ fn shortcomings(state: &State, issuing: &TokenRequest) -> Vec<String> {
     all
 }
 
-/// Instructions for the token, printed apart so that the token can be piped.
+/// The instructions for the token, printed apart from it so that the token can be piped.
 fn told(id: &str, issuing: &TokenRequest) -> String {
     let ends = match issuing.expires {
         Some(at) => format!("it ends {}", moment(at)),

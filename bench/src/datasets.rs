@@ -25,7 +25,7 @@ use crate::process::own_cpu;
 const TIMES: u32 = 100;
 /// Largest allowed CPU time of connecting a dataset.
 const AIM: Duration = Duration::from_millis(50);
-/// A folder in memory.
+/// Folder of an in-memory file system.
 const IN_MEMORY: &str = "/dev/shm";
 
 /// Creates the project, measures, and fails if the aim is missed.
@@ -114,7 +114,7 @@ async fn turns(deployment: &Deployment) -> Result<(Duration, Duration)> {
     Ok((on / TIMES, off / TIMES))
 }
 
-/// A project with `count` live datasets, and one that is only ratified.
+/// Creates a project of `many` live datasets, and one that is only ratified.
 async fn made(folder: &Path, many: usize) -> Result<Project> {
     let tables = "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, born TEXT, city TEXT);
         CREATE TABLE visits (id INTEGER PRIMARY KEY, person INTEGER, at TEXT, cost TEXT);
@@ -148,7 +148,7 @@ async fn made(folder: &Path, many: usize) -> Result<Project> {
     Ok(project)
 }
 
-/// Two streams of types that no other dataset has.
+/// A mapping of two streams whose types no other dataset has.
 fn mapping(name: &str) -> String {
     let class = name.replace('-', "_");
     format!(

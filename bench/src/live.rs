@@ -1,5 +1,5 @@
 //! Many subscribers of one type while another program changes its records: measures whether each
-//! ends on the last state, what they cost in memory, and what readers notice of them.
+//! receives the last change, the memory they take, and how much they slow readers down.
 //!
 //! Records change at the same rate throughout. Readers are measured without subscribers, with them,
 //! and without them again, so that a drift of the machine's load affects both. Each read is due at
@@ -33,14 +33,14 @@ use crate::process::Server;
 /// Largest allowed growth of the readers' 99th percentile.
 const AIM: f64 = 1.30;
 /// Largest allowed growth of memory from the first quarter with subscribers to its end, in MiB.
-const MEMORY_AIM_MIB: f64 = 64.0;
-/// How often each reader reads.
-const PACE: Duration = Duration::from_millis(20);
-/// Subscribers that connect at the same time.
-const CONNECTING: usize = 50;
-/// Longer than two intervals between looks.
+const MEMORY_AIM: f64 = 64.0;
+/// Interval of a reader's reads.
+const READ_INTERVAL: Duration = Duration::from_millis(20);
+/// Maximum number of subscribers that connect at the same time.
+const MAX_CONCURRENT_CONNECTS: usize = 50;
+/// Wait before the last change: longer than two intervals of the change feed.
 const SETTLE_TIME: Duration = Duration::from_secs(5);
-/// How long after the last change a subscriber may take to be told.
+/// Deadline for telling the last change to every subscriber.
 const LAST_TIMEOUT: Duration = Duration::from_secs(30);
 const UPDATED: &[u8] = b"notifications/resources/updated";
 const ACKNOWLEDGED: &[u8] = b"notifications/subscriptions/acknowledged";
@@ -59,17 +59,17 @@ pub(crate) struct Live {
     seconds: u64,
 }
 
-/// What subscribers have been told.
+/// The notices that subscribers received.
 #[derive(Default)]
-struct Told {
+struct ReceivedNotices {
     subscribed: AtomicUsize,
     updates: AtomicUsize,
-    /// When each was last told, in milliseconds from the beginning.
+    /// Time of each subscriber's last notice, in milliseconds since the start.
     last: Vec<AtomicU64>,
     failure: Mutex<Option<anyhow::Error>>,
 }
 
-impl Told {
+impl ReceivedNotices {
     fn fail(&self, error: anyhow::Error) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert(error);
@@ -115,7 +115,8 @@ pub(crate) fn measure(live: Live) -> Result<ExitCode> {
         note(&format!("{:.0} MiB", mib(&server)?))?;
     }
     let changes = writer.stop()? + 1;
-    // Every look that began before the last change has ended by then, so that none counts for it.
+    // Let the comparisons that began before the last change end, so that their notices do not count
+    // for it.
     subscribers.pause(SETTLE_TIME)?;
     let last_change = subscribers.began.elapsed();
     change_one(&folder.path().join("shop.db"))?;
@@ -141,9 +142,9 @@ struct Outcome {
     live: Live,
     changes: u64,
     updates: usize,
-    /// Subscribers that were told after the last change.
+    /// Number of subscribers told of the last change.
     ended: usize,
-    /// Without subscribers, with them, after a quarter and at the end, in MiB.
+    /// Memory in MiB: without subscribers, after they subscribed, after a quarter, and at the end.
     memory: [f64; 4],
 }
 
@@ -180,7 +181,7 @@ impl Outcome {
             self.changes,
             self.updates,
         )?;
-        let is_met = ratio <= AIM && ended == subscribers && last - first <= MEMORY_AIM_MIB;
+        let is_met = ratio <= AIM && ended == subscribers && last - first <= MEMORY_AIM;
         Ok(if is_met {
             ExitCode::SUCCESS
         } else {
@@ -198,7 +199,7 @@ fn mib(server: &Server) -> Result<f64> {
     Ok(server.resident_kib()? as f64 / 1024.0)
 }
 
-/// Runs the readers for a while.
+/// Runs the readers for `time`.
 fn read(runtime: &Runtime, address: SocketAddr, tokens: &[String], time: Duration) -> Result<Met> {
     let tasks = LocalSet::new();
     tasks.block_on(runtime, async {
@@ -206,8 +207,14 @@ fn read(runtime: &Runtime, address: SocketAddr, tokens: &[String], time: Duratio
         let mut readers = JoinSet::new();
         let count = u32::try_from(tokens.len())?;
         for (number, token) in (0..).zip(tokens) {
-            let first = PACE * number / count;
-            readers.spawn_local(overload::client(address, token.clone(), first, PACE, until));
+            let first = READ_INTERVAL * number / count;
+            readers.spawn_local(overload::client(
+                address,
+                token.clone(),
+                first,
+                READ_INTERVAL,
+                until,
+            ));
         }
         overload::all(readers).await
     })
@@ -231,7 +238,7 @@ impl Writer {
         Ok(Self { stop, thread })
     }
 
-    /// Makes the last change, and returns how many there were.
+    /// Stops the writer, and returns the number of changes it made.
     fn stop(self) -> Result<u64> {
         self.stop.store(true, Ordering::Relaxed);
         let ended = self.thread.join();
@@ -250,7 +257,7 @@ async fn write_at(file: &Path, rate: u32, stopped: &AtomicBool) -> Result<u64> {
         tokio::time::sleep(Duration::from_millis(1)).await;
         let due = began.elapsed().as_millis() * u128::from(rate) / 1_000;
         while u128::from(made) < due && !stopped.load(Ordering::Relaxed) {
-            // The step has no factor in common with the number of rows, so all are changed.
+            // The step is coprime to the number of rows, so every row is changed.
             change.execute([made.wrapping_mul(7_919) % ROWS])?;
             made += 1;
         }
@@ -266,27 +273,27 @@ fn change_one(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Clients that listen for changes of the type, on threads of their own.
+/// Clients that listen for changes of the type, on a runtime of their own.
 struct Subscribers {
     began: Instant,
-    told: Arc<Told>,
+    told: Arc<ReceivedNotices>,
     runtime: Option<Runtime>,
     stop: CancellationToken,
 }
 
 impl Subscribers {
-    /// Subscribes all of them.
+    /// Subscribes `count` clients, and waits until all are subscribed.
     fn start(address: SocketAddr, token: &str, count: usize) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()?;
         let (began, stop) = (Instant::now(), CancellationToken::new());
-        let told = Arc::new(Told {
+        let told = Arc::new(ReceivedNotices {
             last: (0..count).map(|_| AtomicU64::new(0)).collect(),
-            ..Told::default()
+            ..ReceivedNotices::default()
         });
-        let connecting = Arc::new(Semaphore::new(CONNECTING));
+        let connecting = Arc::new(Semaphore::new(MAX_CONCURRENT_CONNECTS));
         for number in 0..count {
             let (told, token, stop) = (Arc::clone(&told), token.to_owned(), stop.clone());
             let connecting = Arc::clone(&connecting);
@@ -319,14 +326,14 @@ impl Subscribers {
         runtime.context("the subscribers have ended")
     }
 
-    /// Lets them listen for a while.
+    /// Waits for `time` while they listen.
     fn pause(&self, time: Duration) -> Result<()> {
         self.runtime()?
             .block_on(async { tokio::time::sleep(time).await });
         self.told.check()
     }
 
-    /// Waits until all have been told after the last change, and returns how many have.
+    /// Waits until every subscriber has been told of the last change; returns the number that were.
     fn wait_for_last(&self, last_change: Duration) -> Result<usize> {
         let runtime = self.runtime()?;
         let after = millis(last_change);
@@ -359,11 +366,11 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Subscribes to the type, and counts what it is told until the stream ends.
+/// Subscribes to the type, and counts its notices until the stream ends.
 async fn listen(
     address: SocketAddr,
     token: &str,
-    told: &Told,
+    told: &ReceivedNotices,
     number: usize,
     began: Instant,
     connecting: &Semaphore,
@@ -394,7 +401,7 @@ async fn listen(
         response.status()
     );
     let (mut body, mut permit) = (response.into_body(), Some(permit));
-    // An event may be split between frames; one is far shorter than this.
+    // An event may be split between frames; what is left over is one event at most.
     let mut unread = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else {

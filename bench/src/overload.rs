@@ -1,5 +1,5 @@
 //! Clients at a steady rate, alone and beside one that sends ten times what its token allows:
-//! measures what that client gets, and what the others notice.
+//! measures how many calls of that client succeed, and how much it slows the others down.
 //!
 //! Quiet and overload turns alternate, and each turn is compared with the one before it, so that
 //! other load on the machine affects both. The median of these ratios is judged. Each request is
@@ -35,8 +35,8 @@ const WHO: &str = "wayleave-bench";
 const VARIABLE: &str = "WAYLEAVE_BENCH_DSN";
 /// Requests per second that one token allows.
 const ALLOWED: u32 = 100;
-/// Each of the other clients sends half of it.
-const EVEN: Duration = Duration::from_millis(20);
+/// Interval of each other client's requests: half of its allowance.
+const REQUEST_INTERVAL: Duration = Duration::from_millis(20);
 const OTHERS: usize = 4;
 /// Connections of the greedy client, which sends ten times its allowance.
 const GREEDY_CONNECTIONS: u32 = 10;
@@ -45,7 +45,7 @@ const TURN: Duration = Duration::from_secs(2);
 /// Largest allowed growth of the other clients' 99th percentile.
 const AIM: f64 = 1.20;
 /// Largest allowed time to identify a caller.
-const KNOWING: Duration = Duration::from_micros(20);
+const MAX_IDENTIFY_TIME: Duration = Duration::from_micros(20);
 
 const MAPPING: &str = r#"[dataset]
 name = "shop"
@@ -70,7 +70,7 @@ datatype = "string"
 datatype = "integer"
 "#;
 
-/// The replies to one client.
+/// Number and latencies of the replies to clients.
 #[derive(Debug, Default)]
 pub(crate) struct Met {
     latencies: Vec<Duration>,
@@ -100,7 +100,7 @@ impl Met {
     }
 }
 
-/// Measures, and fails if the aim is missed.
+/// Runs the benchmark. Fails if the aim is missed.
 pub(crate) fn measure(turns: u32) -> Result<ExitCode> {
     let folder = tempfile::tempdir()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -133,9 +133,9 @@ pub(crate) fn measure(turns: u32) -> Result<ExitCode> {
         std::io::stdout(),
         "knowing who brings a token takes {:.1} µs (aim: below {} µs)\n",
         knowing.as_secs_f64() * 1e6,
-        KNOWING.as_micros(),
+        MAX_IDENTIFY_TIME.as_micros(),
     )?;
-    Ok(if report(&mut pairs)? && knowing < KNOWING {
+    Ok(if report(&mut pairs)? && knowing < MAX_IDENTIFY_TIME {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -219,7 +219,7 @@ fn median(mut figures: Vec<f64>) -> f64 {
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Runs all clients for a while.
+/// Runs all clients for one turn.
 async fn turn(
     address: SocketAddr,
     others: &[String],
@@ -229,8 +229,14 @@ async fn turn(
     let mut even = JoinSet::new();
     for (number, token) in others.iter().enumerate() {
         // Stagger the clients.
-        let first = EVEN * u32::try_from(number)? / u32::try_from(OTHERS)?;
-        even.spawn_local(client(address, token.clone(), first, EVEN, until));
+        let first = REQUEST_INTERVAL * u32::try_from(number)? / u32::try_from(OTHERS)?;
+        even.spawn_local(client(
+            address,
+            token.clone(),
+            first,
+            REQUEST_INTERVAL,
+            until,
+        ));
     }
     let mut hasty = JoinSet::new();
     if let Some(token) = greedy {
@@ -251,7 +257,7 @@ pub(crate) async fn all(mut clients: JoinSet<Result<Met>>) -> Result<Met> {
     Ok(met)
 }
 
-/// A client that sends at a fixed interval, on one connection.
+/// Sends requests at a fixed interval, on one connection.
 pub(crate) async fn client(
     address: SocketAddr,
     token: String,
@@ -325,7 +331,7 @@ pub(crate) fn server(folder: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// A project that serves orders, and the tokens of its clients.
+/// Creates a project that serves orders, and tokens for its clients.
 pub(crate) async fn made(folder: &Path, settings: &str) -> Result<Vec<String>> {
     let tables = format!(
         "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, total INTEGER);

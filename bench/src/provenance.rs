@@ -1,4 +1,4 @@
-//! What recording every call costs: the same point reads from a server that records nothing, one
+//! The cost of recording every call: the same point reads from a server that records nothing, one
 //! that records, and one that syncs each record, in turn in one run. Then the size of the record,
 //! and the time to find one record's calls among many.
 
@@ -38,7 +38,7 @@ const ROWS: u64 = 100_000;
 const MIN_THROUGHPUT: f64 = 0.9;
 /// Largest allowed growth of the median latency.
 const MAX_P50: f64 = 1.2;
-/// Records that are written together into the log that is searched.
+/// Number of records per batch when the searched log is written.
 const RECORDS_AT_ONCE: usize = 256;
 const MAX_CALL_BYTES: u64 = 400;
 const MAX_LOOKUP: Duration = Duration::from_secs(1);
@@ -142,7 +142,7 @@ fn ratio(ours: &[f64], over: &[f64]) -> Spread {
     Spread::from_values(ours.iter().zip(over).map(|(ours, over)| ours / over))
 }
 
-/// Measures, and fails if an aim is missed.
+/// Runs the benchmark. Fails if an aim is missed.
 pub(crate) fn measure(what: Provenance, effort: Effort) -> Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new()?;
     let shop = runtime.block_on(async {
@@ -193,7 +193,7 @@ pub(crate) fn measure(what: Provenance, effort: Effort) -> Result<ExitCode> {
     })
 }
 
-/// Writes a log of many point reads, and looks for one of their records.
+/// Writes a log of many point reads, and searches it for the calls of one record.
 fn search(calls: u64) -> Result<bool> {
     let folder = tempfile::tempdir()?;
     let log = ActivityLog::new(LogOptions::new(folder.path()));

@@ -21,9 +21,9 @@ use crate::read::questions::{Calls, Case, Planner, Question};
 use crate::rounds::{Rounds, Taken};
 use crate::wire::Era;
 use store::{Session, StoreName};
-use table::{Measured, Report};
+use table::{CaseFigures, Report};
 
-/// A call of at most this time is repeated in a round until the time is over.
+/// Time per path in a round: a shorter call is repeated until it is over.
 const TURN: Duration = Duration::from_millis(250);
 
 /// What to ask, and where.
@@ -108,7 +108,7 @@ fn measured(
     store: StoreName,
     shop: &Shop,
     asked: &Questions,
-) -> Result<Vec<Measured>> {
+) -> Result<Vec<CaseFigures>> {
     let planner = Planner::new(&runtime.block_on(shop.active())?);
     let is_asked = |name: &str| {
         let mut starts = asked.question.iter();
@@ -122,7 +122,7 @@ fn measured(
         writeln!(std::io::stderr(), "{}: {}", store.title(), question.name)?;
         let measured = rounds(runtime, shop, &planner, &question, asked.rounds);
         let (statement, rounds) = measured.with_context(|| question.name)?;
-        found.push(Measured {
+        found.push(CaseFigures {
             store: store.title(),
             name: question.name,
             statement,
@@ -132,7 +132,7 @@ fn measured(
     Ok(found)
 }
 
-/// Asks one question by each path in turn; with the statement our compiler writes.
+/// Asks one question by each path in turn. Returns the compiled statement and the rounds.
 fn rounds(
     runtime: &Runtime,
     shop: &Shop,
@@ -145,7 +145,7 @@ fn rounds(
     };
     let call = Question {
         arguments,
-        // Every answer has its rows.
+        // Occurs in every answer.
         mark: "\"rows\"".to_owned(),
     };
     let plan = planner.plan(Case::Groups, &call)?;

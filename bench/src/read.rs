@@ -22,7 +22,7 @@ use contest::{Contest, Way};
 use project::Shop;
 pub(crate) use project::serve;
 use questions::Case;
-use table::{Measured, Report};
+use table::{CaseFigures, Report};
 
 /// What to read, and where.
 #[derive(Debug, Clone, Args)]
@@ -133,14 +133,14 @@ fn measured(
     shop: &Shop,
     reads: &Reads,
     effort: &Effort,
-) -> Result<Vec<Measured>> {
+) -> Result<Vec<CaseFigures>> {
     let deployment = runtime.block_on(shop.deployment())?;
     let world = runtime.block_on(shop.active())?;
     let mut contests = Vec::new();
     for &case in reads.cases() {
         let contest = Contest::new(runtime, shop, (&world, &deployment), case, reads.rows);
         let contest = contest.with_context(|| case.title())?;
-        let measured = Measured {
+        let measured = CaseFigures {
             store: store.title(),
             case,
             statement: contest.statement.clone(),

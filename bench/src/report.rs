@@ -7,11 +7,11 @@ use comfy_table::{Cell, Table};
 
 use crate::measure::{Case, Effort, Round, Sample};
 use crate::rounds::{self, Head, verdict};
-// Where `read` finds them.
+// For `read`, which imports them from here.
 use crate::rounds::{Spread, right};
 
 /// Smallest allowed throughput of Wayleave's server, as a share of the bare server's.
-const LEAST_THROUGHPUT: f64 = 0.9;
+const MIN_THROUGHPUT: f64 = 0.9;
 
 /// Largest allowed CPU time per request of Wayleave's server, as a multiple of the bare server's.
 const MAX_CPU: f64 = 1.15;
@@ -66,7 +66,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "aims: throughput at least {LEAST_THROUGHPUT}, CPU for each request at most \
+            "aims: throughput at least {MIN_THROUGHPUT}, CPU for each request at most \
              {MAX_CPU}"
         )
     }
@@ -142,7 +142,7 @@ impl Ratios {
     }
 
     fn pass(&self) -> bool {
-        self.throughput.median >= LEAST_THROUGHPUT && self.cpu.median <= MAX_CPU
+        self.throughput.median >= MIN_THROUGHPUT && self.cpu.median <= MAX_CPU
     }
 }
 

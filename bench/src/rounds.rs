@@ -94,7 +94,7 @@ impl fmt::Display for Spread {
 pub(crate) struct Head<'a> {
     /// Duration and number of rounds.
     pub(crate) effort: Effort,
-    /// What is loaded for that duration: a path or a server.
+    /// The subject of each load: a path or a server.
     pub(crate) each: &'a str,
     /// The machine's load average when the run began, and when it ended.
     pub(crate) load: (&'a str, &'a str),

@@ -25,7 +25,7 @@ use corpus::Case;
 use project::Library;
 pub(crate) use project::serve;
 use rivals::{Fts5, Tsvector};
-use table::{Measured, Report};
+use table::{CaseFigures, Report};
 
 /// What to search.
 #[derive(Debug, Clone, Copy, Args)]
@@ -63,7 +63,7 @@ pub(crate) fn compare(searches: Searches, effort: Effort) -> Result<ExitCode> {
         let matches = engines
             .agree(&runtime, case)
             .with_context(|| case.title())?;
-        cases.push(Measured {
+        cases.push(CaseFigures {
             case,
             matches,
             rounds: Rounds::default(),

@@ -88,7 +88,7 @@ pub(crate) const INITIALIZE: &str = concat!(
     r#""capabilities":{},"clientInfo":{"name":"wayleave-bench","version":"1"}}}"#
 );
 
-/// The notification that follows it.
+/// The notification that a legacy client sends after the response to `initialize`.
 pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 const MODERN_META: &str = concat!(
@@ -139,7 +139,7 @@ pub(crate) fn write_request(out: &mut Vec<u8>, ask: Ask, era: Era, id: u64) -> R
     Ok(())
 }
 
-/// The text of the echo with this id, 64 characters or a few more.
+/// Writes the text of the echo with this id: 64 characters or a few more.
 fn write_text(out: &mut Vec<u8>, id: u64) -> Result<()> {
     write!(
         out,

@@ -32,7 +32,7 @@ use crate::wire::{self, Ask, Era};
 
 const WHO: &str = "wayleave-bench";
 const VARIABLE: &str = "WAYLEAVE_BENCH_DSN";
-/// Largest allowed time of a create, over the transaction and the echo together.
+/// Largest allowed time of a create, as a multiple of the transaction and the echo together.
 const AIM: f64 = 1.30;
 
 const INSERT: &str = "INSERT INTO orders (customer, total) VALUES ($1, $2) RETURNING id";
@@ -87,7 +87,7 @@ pub(crate) fn measure(writes: Writes) -> Result<ExitCode> {
     })
 }
 
-/// The mean time of each way in each round, in microseconds.
+/// Measures the mean time of each path in each round, in microseconds.
 async fn rounds(
     writes: Writes,
     kind: SourceKind,
@@ -264,7 +264,7 @@ impl Driver {
     }
 }
 
-/// A project that may write orders, the DSN of its source, and a token.
+/// Creates a project that may write orders. Returns the DSN of its source, and a token.
 async fn made(folder: &Path, kind: SourceKind) -> Result<(String, String)> {
     let (dsn, dialect) = if kind == SourceKind::Sqlite {
         let tables = "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, total INTEGER)";

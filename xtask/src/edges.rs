@@ -36,10 +36,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["wayleave-model", "wayleave-plan", "wayleave-store"],
     ),
     ("wayleave-ledger", &["wayleave-model"]),
-    // Knows calls and nothing of what they read.
+    // It knows calls, and nothing of the data they read.
     ("wayleave-activity", &[]),
-    // Reviewing, checking, activating and what is said of it: for the command line, the tools and
-    // the console alike, so it knows none of them.
+    // Review, checks, activation and the texts about them: shared by the command line, the tools
+    // and the console, so it knows none of these.
     (
         "wayleave-project",
         &[

@@ -1,4 +1,4 @@
-//! The stores that are asked: their tables, and a session of the driver with both statements.
+//! The stores under test: their tables, and a driver session with both statements.
 
 use std::path::PathBuf;
 
@@ -74,7 +74,8 @@ fn sqlite(scale: f64) -> Result<PathBuf> {
 
 /// A session of the driver with the statements of one question.
 pub(crate) enum Session {
-    /// SQLite has no dates and intervals to write the specification's statements with.
+    /// Without the specification's statement, which needs date and interval arithmetic that SQLite
+    /// lacks.
     Sqlite {
         connection: Connection,
         statement: Statement<SqliteBind>,
@@ -124,7 +125,7 @@ impl Session {
         })
     }
 
-    /// The text of our statement.
+    /// The text of the compiled statement.
     pub(crate) fn statement(&self) -> &str {
         match self {
             Self::Sqlite { statement, .. } => &statement.text,

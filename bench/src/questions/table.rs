@@ -19,22 +19,22 @@ pub(crate) struct Report {
     /// The machine's load average when the run began, and when it ended.
     pub(crate) load: (String, String),
     /// Each question on each store.
-    pub(crate) questions: Vec<Measured>,
+    pub(crate) questions: Vec<CaseFigures>,
 }
 
 /// One question on one store.
-pub(crate) struct Measured {
+pub(crate) struct CaseFigures {
     /// The store.
     pub(crate) store: &'static str,
     /// The question.
     pub(crate) name: &'static str,
-    /// The statement our compiler writes.
+    /// The compiled statement.
     pub(crate) statement: String,
     /// The figures of each path in each round.
     pub(crate) rounds: Rounds<Sample>,
 }
 
-impl Measured {
+impl CaseFigures {
     fn to(&self, way: Way) -> Option<Spread> {
         let ratio = self.rounds.ratio(Way::Mcp, way);
         (!ratio.median.is_nan()).then_some(ratio)
@@ -72,7 +72,7 @@ impl Measured {
 impl Report {
     /// Whether every question meets the aim.
     pub(crate) fn passes(&self) -> bool {
-        self.questions.iter().all(Measured::passes)
+        self.questions.iter().all(CaseFigures::passes)
     }
 }
 

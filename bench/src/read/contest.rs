@@ -120,7 +120,7 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// Takes these paths in turn, in a balanced order.
+    /// Runs a round of these paths, in turn and in a balanced order.
     pub(crate) fn round(
         &mut self,
         ways: &[Way],
@@ -165,7 +165,7 @@ impl<'a> Contest<'a> {
         Ok(samples)
     }
 
-    /// The load of a path; only a fetch is made in a session and compared with the echo.
+    /// The load of a path. Only point reads have a session and an echo to compare with.
     fn runner(&mut self, way: Way) -> Result<Option<Runner>> {
         Ok(match way {
             Way::Driver => Some(Runner::Inside(
@@ -229,7 +229,7 @@ enum Inside {
 }
 
 impl Inside {
-    /// Asks the questions one after the other, at least one.
+    /// Asks the questions in sequence for `time`, at least one.
     async fn run(&mut self, time: Duration, asked: usize) -> Result<Vec<Nanoseconds>> {
         let mut latencies = Vec::new();
         let deadline = Instant::now() + time;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use wayleave_test::PostgresServer;
 
-/// Changes with the formula, so that an older file is not reused.
+/// Version of the formula, part of the file name: a file of another version is not reused.
 const VERSION: u32 = 1;
 
 /// Average number of orders per customer.
@@ -84,7 +84,7 @@ const COUNTRY: &str = "CASE h / 1024 % 8 WHEN 0 THEN 'DE' WHEN 1 THEN 'FR' WHEN 
 const INDEXES: &str = "CREATE INDEX orders_created ON orders (created_at, id); \
      CREATE INDEX orders_customer ON orders (customer);";
 
-/// The folder of files that later runs use again.
+/// The folder for files that later runs reuse.
 pub(crate) fn kept_files() -> Result<PathBuf> {
     let binary = std::env::current_exe().context("the path of this binary")?;
     let build = binary.parent().and_then(Path::parent);

@@ -85,7 +85,7 @@ impl Shop {
         self.folder.path()
     }
 
-    /// Gives a server of it the DSN.
+    /// Passes the DSN to a server process.
     pub(crate) fn give_dsn(&self, command: &mut Command) {
         command.env(VARIABLE, &self.dsn);
     }

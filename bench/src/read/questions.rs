@@ -21,7 +21,7 @@ use wayleave_plan::view::View;
 use super::orders::{self, Holds};
 use crate::wire::{self, Era, Requests};
 
-/// Number of different arguments of a case: enough that no client repeats one in a row.
+/// Number of different arguments per case: enough that no client repeats one in a row.
 const DIFFERENT: u64 = 512;
 
 /// A kind of read.

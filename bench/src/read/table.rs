@@ -33,11 +33,11 @@ pub(crate) struct Report {
     /// The same when it ended.
     pub(crate) load_after: String,
     /// Each case with its rounds.
-    pub(crate) cases: Vec<Measured>,
+    pub(crate) cases: Vec<CaseFigures>,
 }
 
 /// One case on one store.
-pub(crate) struct Measured {
+pub(crate) struct CaseFigures {
     /// The store.
     pub(crate) store: &'static str,
     /// The case.
@@ -48,7 +48,7 @@ pub(crate) struct Measured {
     pub(crate) rounds: Rounds<Sample>,
 }
 
-impl Measured {
+impl CaseFigures {
     /// The ratio of a path's median latency to the driver's, round by round.
     fn to_driver(&self, way: Way) -> Spread {
         self.rounds.ratio(way, Way::Driver)
@@ -107,7 +107,7 @@ impl Report {
     /// Whether every aim is met.
     pub(crate) fn passes(&self) -> bool {
         let ways = || WAYS.iter().map(|(way, _)| *way);
-        let aims = |case: &Measured| ways().filter_map(|way| case.aim(way)).all(|(_, met)| met);
+        let aims = |case: &CaseFigures| ways().filter_map(|way| case.aim(way)).all(|(_, met)| met);
         !self.judged || self.cases.iter().all(aims)
     }
 
@@ -134,7 +134,7 @@ impl Report {
         table
     }
 
-    fn line(&self, case: &Measured, (way, title): (Way, &str), first: bool) -> Vec<Cell> {
+    fn line(&self, case: &CaseFigures, (way, title): (Way, &str), first: bool) -> Vec<Cell> {
         let median = |figure: fn(&Sample) -> f64| case.rounds.median(way, figure);
         let name = |text| Cell::new(if first { text } else { "" });
         let known = |known: bool, text: String| right(if known { text } else { String::new() });
@@ -200,13 +200,13 @@ mod tests {
         }
     }
 
-    fn measured(case: Case, rounds: &[[f64; 5]]) -> Measured {
+    fn measured(case: Case, rounds: &[[f64; 5]]) -> CaseFigures {
         let mut taken = Rounds::default();
         for times in rounds {
             let ways = WAYS.iter().zip(times);
             taken.push(ways.map(|((way, _), p50)| sample(*way, *p50)).collect());
         }
-        Measured {
+        CaseFigures {
             store: "SQLite",
             case,
             statement: String::new(),
@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    fn met(case: &Measured, way: Way) -> Option<bool> {
+    fn met(case: &CaseFigures, way: Way) -> Option<bool> {
         case.aim(way).map(|(_, met)| met)
     }
 

@@ -91,8 +91,8 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    /// Average number of matching documents per query. Checks that every engine finds as many and
-    /// returns all it should.
+    /// Returns the average number of matching documents per query. Checks that FTS5 and `tsvector`
+    /// match as many, and that the index returns as many as it should.
     pub(crate) fn agree(&self, runtime: &Runtime, case: Case) -> Result<u64> {
         let questions = case.questions(self.documents);
         let mut matches = 0;
@@ -149,7 +149,7 @@ fn arguments(question: &Question) -> Map<String, Json> {
     }
 }
 
-/// Takes every path in turn, in a balanced order.
+/// Runs a round of every path, in turn and in a balanced order.
 pub(crate) fn round(
     runtime: &Runtime,
     engines: &Arc<Engines>,

@@ -23,7 +23,7 @@ use wayleave_project::Project;
 use wayleave_project::source::Environment;
 use wayleave_search::{Index, IndexDir, IndexRoot, IndexState};
 use wayleave_server::Deployment;
-use wayleave_surface::Searchable;
+use wayleave_surface::IndexableStream;
 
 use super::corpus;
 use super::rivals::Made;
@@ -32,8 +32,8 @@ use crate::process::{self, LISTENING};
 const VARIABLE: &str = "WAYLEAVE_BENCH_DSN";
 const WHO: &str = "wayleave-bench";
 const SETTINGS: &str = "[project]\nname = \"bench\"\n\n[serve]\nanonymous = true\n";
-/// How long to wait for an index that is on disk already.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// Time to wait until an existing index is served.
+const INDEX_TIMEOUT: Duration = Duration::from_mins(2);
 
 const MAPPING: &str = r#"
 [dataset]
@@ -120,7 +120,7 @@ impl Library {
         Ok((self.opened(deployment)?, Made { time, bytes }))
     }
 
-    /// The index that was built.
+    /// Opens the built index.
     pub(crate) fn opened(&self, deployment: &Deployment) -> Result<Index> {
         let what = only(deployment)?;
         let IndexState::Ready(index) = self.index_dir(&what)?.open(&what.spec)? else {
@@ -129,7 +129,7 @@ impl Library {
         Ok(index)
     }
 
-    fn index_dir(&self, what: &Searchable) -> Result<IndexDir> {
+    fn index_dir(&self, what: &IndexableStream) -> Result<IndexDir> {
         let indexes = IndexRoot::new(self.folder.join(FOLDER).join("index"));
         Ok(indexes.dir(&what.connection_id, &what.stream)?)
     }
@@ -147,7 +147,7 @@ fn source(folder: &Path) -> PathBuf {
     folder.join("source.db")
 }
 
-fn only(deployment: &Deployment) -> Result<Searchable> {
+fn only(deployment: &Deployment) -> Result<IndexableStream> {
     let mut all = deployment.service().searchable();
     all.pop().context("nothing can be searched")
 }
@@ -171,7 +171,7 @@ fn fill(path: &Path, documents: u64) -> Result<()> {
 
 /// Opens the index that is on disk and waits until it is served.
 pub(crate) async fn serve_indexes(deployment: &Deployment) -> Result<()> {
-    deployment.keep_indexes();
+    deployment.start_indexing();
     let began = Instant::now();
     loop {
         let arguments = Map::from_iter([("q".to_owned(), Json::from("anything"))]);
@@ -180,7 +180,7 @@ pub(crate) async fn serve_indexes(deployment: &Deployment) -> Result<()> {
         if !reply.is_error {
             return Ok(());
         }
-        ensure!(began.elapsed() < PATIENCE, "the index is not served");
+        ensure!(began.elapsed() < INDEX_TIMEOUT, "the index is not served");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -12,10 +12,10 @@ use crate::measure::Effort;
 use crate::rounds::{self, Head, Rounds, Spread, right, verdict, wide};
 
 /// Smallest allowed speed-up of a search through the service over FTS5 and `tsvector`.
-const SERVICE_TO_FTS5: f64 = 25.0;
+const MIN_SERVICE_TO_FTS5: f64 = 25.0;
 const SERVICE_TO_TSVECTOR: f64 = 80.0;
 /// Smallest allowed speed-up of a search over HTTP over FTS5.
-const MCP_TO_FTS5: f64 = 10.0;
+const MIN_MCP_TO_FTS5: f64 = 10.0;
 
 /// The results of one run.
 pub(crate) struct Report {
@@ -32,13 +32,13 @@ pub(crate) struct Report {
     /// The cost of building each index: FTS5, `tsvector`, Wayleave.
     pub(crate) made: [Made; 3],
     /// Each case with its rounds.
-    pub(crate) cases: Vec<Measured>,
+    pub(crate) cases: Vec<CaseFigures>,
     /// The quality of the ranking, in one line.
     pub(crate) relevance: String,
 }
 
 /// One case.
-pub(crate) struct Measured {
+pub(crate) struct CaseFigures {
     /// The case.
     pub(crate) case: Case,
     /// Average number of matching documents.
@@ -47,7 +47,7 @@ pub(crate) struct Measured {
     pub(crate) rounds: Rounds<Sample>,
 }
 
-impl Measured {
+impl CaseFigures {
     /// The speed-up of one path over another, by the medians of each round.
     fn faster(&self, way: Way, than: Way) -> Spread {
         self.rounds.ratio(than, way)
@@ -58,10 +58,10 @@ impl Measured {
         match way {
             _ if !self.case.is_common() => &[],
             Way::Service => &[
-                (Way::Fts5, SERVICE_TO_FTS5),
+                (Way::Fts5, MIN_SERVICE_TO_FTS5),
                 (Way::Tsvector, SERVICE_TO_TSVECTOR),
             ],
-            Way::Mcp => &[(Way::Fts5, MCP_TO_FTS5)],
+            Way::Mcp => &[(Way::Fts5, MIN_MCP_TO_FTS5)],
             Way::Fts5 | Way::Tsvector | Way::Index => &[],
         }
     }
@@ -88,7 +88,7 @@ fn title(way: Way) -> &'static str {
 impl Report {
     /// Whether every aim is met.
     pub(crate) fn passes(&self) -> bool {
-        let met = |case: &Measured| !Way::ALL.iter().any(|way| case.misses(*way));
+        let met = |case: &CaseFigures| !Way::ALL.iter().any(|way| case.misses(*way));
         self.is_small() && self.cases.iter().all(met)
     }
 
@@ -139,7 +139,7 @@ impl Report {
     }
 }
 
-fn line(case: &Measured, way: Way) -> Vec<Cell> {
+fn line(case: &CaseFigures, way: Way) -> Vec<Cell> {
     let median = |figure: fn(&Sample) -> f64| case.rounds.median(way, figure);
     let first = way == Way::Fts5;
     let of_case = |text: String| right(if first { text } else { String::new() });
@@ -199,7 +199,7 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
-    fn measured(case: Case, p50s: [f64; 5]) -> Measured {
+    fn measured(case: Case, p50s: [f64; 5]) -> CaseFigures {
         let sample = |(way, p50): (Way, f64)| Sample {
             way,
             p50,
@@ -208,7 +208,7 @@ mod tests {
         };
         let mut rounds = Rounds::default();
         rounds.push(Way::ALL.into_iter().zip(p50s).map(sample).collect());
-        Measured {
+        CaseFigures {
             case,
             matches: 1,
             rounds,
@@ -223,7 +223,7 @@ mod tests {
         assert!(slow.misses(Way::Service) && slow.misses(Way::Mcp));
         let rare = measured(Case::Rare, [1.0, 1.0, 1.0, 100.0, 250.0]);
         assert!(!rare.misses(Way::Service) && !rare.misses(Way::Mcp));
-        let none = Measured {
+        let none = CaseFigures {
             rounds: Rounds::default(),
             ..met
         };

@@ -1,4 +1,4 @@
-//! Decision records are numbered without gaps and listed in their index.
+//! Checks that decision records are numbered without gaps and listed in their index.
 
 use anyhow::Context as _;
 

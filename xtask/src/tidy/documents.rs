@@ -1,4 +1,5 @@
-//! Documents name only existing paths, and the changelog has a section for unreleased changes.
+//! Checks that documents name only existing paths, and that the changelog has a section for
+//! unreleased changes.
 //!
 //! Paths are read from links and from inline code. Fenced blocks are sessions and samples: they
 //! show a user's folder, not this repository.

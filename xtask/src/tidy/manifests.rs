@@ -1,4 +1,4 @@
-//! Every crate inherits the lints of the workspace.
+//! Checks that every crate inherits the lints of the workspace.
 
 use crate::finding::Finding;
 

@@ -1,7 +1,7 @@
 //! Checks that names tell a newcomer what they stand for.
 //!
 //! Bans a short list of meaningless words and constructors named `of`, and requires that a name
-//! stands for one type in the whole workspace.
+//! stands for one type in the whole workspace, and that a limit is named `MAX_*` or `MIN_*`.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,64 @@ use crate::finding::Finding;
 
 /// Words that may not name a type: bare participles and household metaphors.
 const TYPE_WORDS: &[&str] = &[
-    "Asked", "Bell", "Desk", "Desks", "Door", "Found", "Held", "Kept", "Known", "Lent", "Listed",
-    "Roster", "Seen", "Served", "Shelf", "Shown", "Talk", "Tray", "Whose", "Wish", "World",
+    "Absent",
+    "Aggregated",
+    "Asked",
+    "Bell",
+    "Broken",
+    "Claimed",
+    "Compared",
+    "Compiled",
+    "Counted",
+    "Cut",
+    "Desk",
+    "Desks",
+    "Disturbed",
+    "Door",
+    "Dossier",
+    "Followed",
+    "Found",
+    "Given",
+    "Granted",
+    "Heard",
+    "Held",
+    "Inferred",
+    "Joining",
+    "Kept",
+    "Known",
+    "Lent",
+    "Listed",
+    "Lost",
+    "Measured",
+    "Missing",
+    "News",
+    "Paired",
+    "Parsed",
+    "Ran",
+    "Reached",
+    "Referred",
+    "Related",
+    "Roster",
+    "Seen",
+    "Sent",
+    "Served",
+    "Shelf",
+    "Shown",
+    "Subscribed",
+    "Supervised",
+    "Talk",
+    "Told",
+    "Tray",
+    "Unfit",
+    "Unreadable",
+    "Wanted",
+    "Watched",
+    "Weighed",
+    "Whose",
+    "Why",
+    "Wish",
+    "Withheld",
+    "World",
 ];
 
 /// Words that may not name a module.
@@ -32,11 +88,6 @@ const SAME_NAME: &[(&str, usize, &str)] = &[
         "Call",
         2,
         "a tool call as it came, and one that is offered as the next",
-    ),
-    (
-        "Candidate",
-        2,
-        "a connection to choose, and a record that may match",
     ),
     ("Change", 2, "of a mapping, and of a document in an index"),
     (
@@ -71,14 +122,8 @@ const SAME_NAME: &[(&str, usize, &str)] = &[
         3,
         "of a ledger, of a document, and of a settings file",
     ),
-    (
-        "Indexed",
-        2,
-        "what an index is made of, and an index that is open",
-    ),
     ("Key", 2, "of a table in a document, and of an issuer"),
     ("Kind", 3, "of a column, of a word, and of a client"),
-    ("LeftOut", 2, "of a proposal, and of a package"),
     (
         "Limits",
         3,
@@ -99,7 +144,6 @@ const SAME_NAME: &[(&str, usize, &str)] = &[
         3,
         "of a request, of an entry, and of a credential",
     ),
-    ("Refused", 2, "by HTTP, and by a dataset tool"),
     ("Report", 2, "of a doctor, and of the conformance suite"),
     (
         "Revocation",
@@ -124,6 +168,7 @@ pub(super) struct Names {
     declared: Regex,
     module: Regex,
     constructor: Regex,
+    constant: Regex,
     /// For each name, the crates with a visible type of that name, and where.
     types: BTreeMap<String, BTreeMap<String, (String, usize)>>,
 }
@@ -136,6 +181,9 @@ impl Names {
             )?,
             module: Regex::new(r"^\s*(?:pub(?:\([a-z:]+\))? )?mod (\w+)\s*[;{]")?,
             constructor: Regex::new(r"^\s*(?:pub(?:\([a-z:]+\))? )?(?:const )?fn of\s*[(<]")?,
+            constant: Regex::new(
+                r"^\s*(?:pub(?:\([a-z:]+\))? )?(?:const|static) ([A-Z][A-Z0-9_]*)\s*:",
+            )?,
             types: BTreeMap::new(),
         })
     }
@@ -144,8 +192,20 @@ impl Names {
     pub(super) fn read(&mut self, file: &str, text: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
         let code = super::code_lines(text);
+        let mut doc = None;
         for (index, line) in text.lines().take(code).enumerate() {
             let number = index + 1;
+            if let Some(comment) = line.trim_start().strip_prefix("/// ") {
+                doc = doc.or(Some(comment));
+                continue;
+            }
+            let doc = doc.take();
+            if let Some(found) = self.constant.captures(line)
+                && let Some(prefix) = doc.and_then(|doc| limit_prefix(doc, &found[1]))
+            {
+                let message = format!("`{}` is a limit, and not named `{prefix}*`", &found[1]);
+                findings.push(finding(file, number, message));
+            }
             if let Some(found) = self.declared.captures(line) {
                 let name = &found[2];
                 if TYPE_WORDS.contains(&name) {
@@ -197,8 +257,25 @@ impl Names {
     }
 }
 
+/// The prefix that a constant lacks, if its documentation begins like that of a limit.
+fn limit_prefix(doc: &str, name: &str) -> Option<&'static str> {
+    let first = doc.split(' ').next()?;
+    let prefix = match first {
+        "Maximum" | "Largest" | "Longest" => "MAX_",
+        "Minimum" | "Smallest" | "Shortest" => "MIN_",
+        _ => return None,
+    };
+    // A deadline is a maximum and an interval a minimum by another name; a benchmark has aims.
+    let is_named = [prefix, "AIM"].iter().any(|it| name.starts_with(it))
+        || ["_TIMEOUT", "_INTERVAL", "_AIM"]
+            .iter()
+            .any(|it| name.ends_with(it));
+    (!is_named).then_some(prefix)
+}
+
 fn finding(file: &str, line: usize, message: String) -> Finding {
-    let hint = "use a noun of the field; `new`, `from_*`, `with_*` and `parse` for constructors";
+    let hint = "use a noun of the field; `new`, `from_*`, `with_*`, `parse` for constructors; `MAX_*`, \
+        `MIN_*` for limits";
     Finding::failure(file, line, message, hint)
 }
 
@@ -240,6 +317,20 @@ mod tests {
         assert_eq!(
             messages(&[("crates/a/src/lib.rs", text)]),
             ["`fn of` does not say how the value is made"]
+        );
+    }
+
+    #[test]
+    fn a_limit_is_named_for_one() {
+        let text = "/// Maximum size of a page,\n/// in bytes.\nconst PAGE: usize = 1;\n\
+            /// Maximum size.\nconst MAX_SIZE: u8 = 1;\n/// Longest wait.\nconst WAIT_TIMEOUT: D = D;\n\
+            /// Minimum share.\npub(crate) const SHARE: u8 = 1;\n/// The page.\nconst PAGE: u8 = 1;\n";
+        assert_eq!(
+            messages(&[("crates/a/src/lib.rs", text)]),
+            [
+                "`PAGE` is a limit, and not named `MAX_*`",
+                "`SHARE` is a limit, and not named `MIN_*`",
+            ]
         );
     }
 

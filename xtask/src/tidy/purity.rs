@@ -1,7 +1,7 @@
-//! What the pure crates must not name, and statements that bind nothing.
+//! Finds names that the pure crates must not use, and statements that bind no values.
 //!
-//! The edges hold what a crate depends on; the standard library is everybody's dependency, so what
-//! is used of it is looked for in the text. The patterns are written so that they do not find
+//! `edges` checks which crates a crate depends on. Every crate may use the standard library, so its
+//! impure parts are searched for in the text. The patterns are written so that they do not find
 //! themselves.
 
 use regex::Regex;
@@ -12,7 +12,7 @@ use crate::finding::Finding;
 /// Sources of crates without async, clock, file, environment, process, thread or network.
 const PURE: &[&str] = &["crates/wayleave-model/src/", "crates/wayleave-plan/src/"];
 
-/// What no pure crate may name: a pattern, and a description of the match.
+/// Names banned in pure crates: a pattern, and a description of the match.
 const IMPURE: &[(&str, &str)] = &[
     (
         r"\b(?:SystemTime|Instant|UNIX_EPOCH)\b|\b(?:Timestamp|Zoned)::now\b",
@@ -30,10 +30,11 @@ const IMPURE: &[(&str, &str)] = &[
     (r"\b(?:getrandom|rand)::", "randomness"),
 ];
 
-/// Calls that send a text as it is: it may hold several statements, and no value is bound.
+/// Calls that send SQL text without parameters: it may contain several statements, and binds no
+/// value.
 const UNBOUND: &str = r"\.(?:simple_query|simple_query_raw|batch_execute|execute_batch|query_drop|query_iter|query_fold|query_stream|query_text)\(";
 
-/// Lines above a call in which its exception from the lint, with the reason, may stand.
+/// Number of lines above a call in which the lint exception, with its reason, may stand.
 const NEAR: usize = 16;
 
 /// The finders, compiled.

@@ -1,4 +1,4 @@
-//! Everything that a user can type or see is in the reference: tools, error codes, settings,
+//! Checks that the reference lists everything a user can type or see: tools, error codes, settings,
 //! commands.
 //!
 //! Each rule says where such names are defined in the source and which document must hold them. A

@@ -1,4 +1,5 @@
-//! The list of ways to break the server names tests that exist, and numbers its items without gaps.
+//! Checks that the list of ways to break the server names existing tests, and numbers its items
+//! without gaps.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +9,10 @@ use crate::finding::Finding;
 use crate::repository::Repository;
 
 const PAGE: &str = "docs/reliability.md";
-/// How many ways are listed.
+/// Number of listed ways.
 const ITEMS: usize = 58;
 
-/// Reports tests of the page that its files do not have, and items that are missing.
+/// Reports named tests that are missing from their files, and missing items.
 pub(super) fn check(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
     let Some(page) = repository.text_of(PAGE).context("cannot read the list")? else {
         return Ok(Vec::new());
@@ -21,7 +22,7 @@ pub(super) fn check(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
         let mut tests = String::new();
         for word in code(row) {
             if super::has_extension(word, "rs") || super::has_extension(word, "py") {
-                // A file that is missing is a missing path, which another check reports.
+                // A missing file is a missing path, which another check reports.
                 tests = repository.text_of(word)?.unwrap_or_default();
             } else if is_test_name(word) && !tests.contains(&format!("fn {word}(")) {
                 findings.push(Finding::failure(
@@ -55,7 +56,7 @@ fn code(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// Tests are named by sentences; nothing else on the page is.
+/// Whether a word is a test name: tests are named by sentences, and nothing else on the page is.
 fn is_test_name(word: &str) -> bool {
     word.contains('_') && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

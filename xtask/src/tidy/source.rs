@@ -1,4 +1,4 @@
-//! Text that must not remain in a source file, and text that no file may mention.
+//! Finds text that must not remain in a source file, and text that no file may contain.
 //!
 //! The patterns are written so that they do not find themselves.
 

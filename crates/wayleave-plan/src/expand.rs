@@ -319,6 +319,7 @@ pub(crate) fn expansion(
     layout.joined(&ours);
     let mut scope = PathScope::new(connection, target);
     let mut target_layout = Layout::with_fields(&mut scope, fields)?;
+    scope.check_size()?;
     target_layout.joined(&theirs);
     Ok(Expansion {
         relation: relation.name.value.clone(),

@@ -1,4 +1,6 @@
-//! The arguments of one call: each taken by name, in its shape, or refused by name.
+//! Parses the arguments of a call by name and shape, and refuses the first that does not fit.
+
+use std::collections::HashSet;
 
 use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::{AggregateOp, ExactNumber};
@@ -205,11 +207,10 @@ impl<'a> Arguments<'a> {
         if names.len() > most {
             return Err(self.wrong(name, &format!("a list of at most {most} names")));
         }
-        for (index, one) in names.iter().enumerate() {
-            if names.iter().take(index).any(|earlier| earlier == one) {
-                let message = format!("`{name}` names {} twice", quoted(one));
-                return Err(invalid(message, self.param(name)));
-            }
+        let mut earlier = HashSet::with_capacity(names.len());
+        if let Some(twice) = names.iter().find(|it| !earlier.insert(it.as_str())) {
+            let message = format!("`{name}` names {} twice", quoted(twice));
+            return Err(invalid(message, self.param(name)));
         }
         Ok(Some(names))
     }

@@ -165,8 +165,13 @@ impl StreamView {
         self.masked.contains(field)
     }
 
-    /// The visible field of that name, unless it is masked: records are neither named, ordered nor
-    /// followed by what a mask shows of them.
+    /// The names of the masked fields, visible or not.
+    pub(crate) fn masked_fields(&self) -> impl Iterator<Item = &str> {
+        self.masked.iter().map(|it| &**it)
+    }
+
+    /// The visible field of that name, unless it is masked: masked values cannot serve as titles,
+    /// event times or times of change.
     fn plain_field(&self, name: &str) -> Option<&FieldView> {
         self.field(name).filter(|field| !field.is_masked())
     }

@@ -10,6 +10,7 @@ use crate::value::Value;
 use crate::view::{FieldView, StreamView};
 
 use super::Assignment;
+use super::table_rules::UniqueRule;
 
 /// A capability that a grant includes, with everything it needs. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -220,6 +221,20 @@ impl CapabilityView {
     /// Whether the grant hides some of the stream's records.
     pub(super) fn is_narrowed(&self) -> bool {
         !self.0.stream.is_whole()
+    }
+
+    /// Whether a unique constraint may compare values of a masked field. What an expression or a
+    /// condition reads is unknown.
+    pub(super) fn may_compare_masked(&self, rule: &UniqueRule) -> bool {
+        let stream = &self.0.stream;
+        let mut masked = stream.masked_fields();
+        if rule.is_opaque {
+            return masked.next().is_some();
+        }
+        masked.any(|field| {
+            let column = stream.mapped.field(field).and_then(|it| it.column());
+            column.is_some_and(|it| rule.columns.contains(&it.value))
+        })
     }
 }
 

@@ -70,20 +70,26 @@ impl AuthorizedWrite {
         self.set.iter().any(|it| it.column.label() == column)
     }
 
-    /// Whether the grant shows every record that a write could collide with under a rule.
+    /// Whether the grant shows every record that a write could collide with under a constraint, and
+    /// every value that it could collide by.
     fn shows_conflicts_of(&self, rule: &UniqueRule) -> bool {
-        if !self.capability.is_narrowed() || self.action() == Action::Delete {
+        if self.action() == Action::Delete {
             return true;
         }
         let is_touched = rule.is_opaque || rule.columns.iter().any(|it| self.assigns(it));
         if !is_touched {
             return true;
         }
-        // Records that the grant hides have another value of a column that its filter fixes.
-        rule.exact.iter().any(|column| {
-            let is_pinned = self.capability.pinned(column).is_some();
-            is_pinned && (self.assigns(column) || self.action() == Action::Update)
-        })
+        // A conflict would reveal that another record has the same masked value.
+        if self.capability.may_compare_masked(rule) {
+            return false;
+        }
+        // Hidden records differ in a column that the grant's filter pins.
+        !self.capability.is_narrowed()
+            || rule.exact.iter().any(|column| {
+                let is_pinned = self.capability.pinned(column).is_some();
+                is_pinned && (self.assigns(column) || self.action() == Action::Update)
+            })
     }
 
     /// Whether the write sets a column of a foreign key to a value outside the field's closed list.

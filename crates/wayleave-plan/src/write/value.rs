@@ -7,10 +7,11 @@ use wayleave_model::mapping::{Datatype, ExactNumber, Scalar};
 use crate::value::{Text, Value, date_from_text, datetime_from_text, decimal_from_text};
 use crate::view::FieldView;
 
-/// Floats up to this are exact when they are whole.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+/// The least power of two at which floating-point numbers skip integers. A number below it is the
+/// integer that was written; this one may stand for its successor, too.
+const INEXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Reads an argument; every constraint that it breaks is added to `errors`.
+/// Parses an argument. Adds an error for every constraint that it breaks.
 pub(super) fn read(field: &FieldView, given: &Json, errors: &mut Vec<FieldError>) -> Option<Value> {
     if !field.is_many() {
         return one(field, given, errors);
@@ -88,7 +89,7 @@ fn integer(number: &serde_json::Number) -> Option<i128> {
         return Some(integer.into());
     }
     let real = number.as_f64()?;
-    let is_whole = real.fract() == 0.0 && real.abs() <= EXACT;
+    let is_whole = real.fract() == 0.0 && real.abs() < INEXACT;
     #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
     is_whole.then_some(real as i128)
 }

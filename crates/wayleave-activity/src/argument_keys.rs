@@ -180,6 +180,7 @@ impl ArgumentKeys {
         id: ActivityId,
         sealed: &SealedArguments,
     ) -> Result<Vec<u8>, ArgumentKeyError> {
+        self.refresh();
         let key = self.key.load();
         if key.number != sealed.key {
             return Err(ArgumentKeyError::Destroyed);
@@ -204,8 +205,9 @@ impl ArgumentKeys {
         digest
     }
 
-    /// Destroys the key: what it sealed cannot be opened any more. Servers that run take the new
-    /// one within a second.
+    /// Destroys the key, so that nothing it sealed can be opened any more, and creates the next
+    /// one. A running server loads the new key with the next call it seals or opens, at most a second
+    /// late.
     pub fn destroy(&self) -> Result<u32, ArgumentKeyError> {
         let disk = |doing| {
             let path = self.path.clone();

@@ -1,6 +1,7 @@
 //! Reads a log, even while it is being written.
 
 use std::{
+    cmp::Reverse,
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
@@ -46,7 +47,7 @@ impl ActivityReader {
         Ok(self.latest(&filter, 1)?.pop())
     }
 
-    /// The latest activities that match, latest first.
+    /// Returns the latest activities that match, latest first.
     pub fn latest(
         &self,
         filter: &ActivityFilter,
@@ -86,26 +87,35 @@ impl ActivityReader {
         Ok(())
     }
 
-    /// Passes the activities that match to `each`, the segments of each writer newest first, until
-    /// at least `limit` were passed. Returns whether all were.
+    /// Passes the activities that match to `each`, the segments of all writers from the one
+    /// written last on, until at least `limit` were passed. Returns whether it passed all.
     pub fn recent(
         &self,
         filter: &ActivityFilter,
         limit: usize,
         mut each: impl FnMut(Activity),
     ) -> Result<bool, ReadError> {
-        let mut passed = 0;
+        let mut segments = Vec::new();
         for writer in self.writers()? {
-            let segments = segment::segments(&writer).map_err(ReadError::disk(&writer))?;
-            for file in segments.iter().rev() {
-                if passed >= limit {
-                    return Ok(false);
-                }
-                scan(file, filter, &mut |activity| {
-                    passed += 1;
-                    each(activity);
-                })?;
+            let files = segment::segments(&writer).map_err(ReadError::disk(&writer))?;
+            // A segment is archived after the next one was begun, and keeps its place before it.
+            let mut latest = SystemTime::now();
+            for file in files.into_iter().rev() {
+                let written = fs::metadata(&file.path).and_then(|it| it.modified());
+                latest = latest.min(written.unwrap_or(latest));
+                segments.push((latest, file));
             }
+        }
+        segments.sort_by_key(|(latest, file)| Reverse((*latest, file.number)));
+        let mut passed = 0;
+        for (_, file) in &segments {
+            if passed >= limit {
+                return Ok(false);
+            }
+            scan(file, filter, &mut |activity| {
+                passed += 1;
+                each(activity);
+            })?;
         }
         Ok(true)
     }

@@ -351,6 +351,11 @@ where
             self.refuse_malformed(error, &id, observation.as_ref());
             return None;
         };
+        // An error without an id. The SDK takes it, but the batch would wait for an answer to it.
+        if self.batch.is_some() && !envelope.is_one_way() {
+            self.refuse_malformed(batch::not_in_batch(), &Value::Null, observation.as_ref());
+            return None;
+        }
         match &mut message {
             JsonRpcMessage::Notification(_) => {
                 if let Some(observation) = observed {

@@ -146,11 +146,8 @@ impl<'a> StreamDrift<'a> {
                 let reported = self.stream.field_of_column(&join.column).is_some();
                 if !reported && self.table.column(&join.column).is_none() {
                     let reader = format!("relation `{}.{}`", self.stream.name, relation.name);
-                    let path = format!(
-                        "streams.{}.relations.{}.on",
-                        self.stream.name, relation.name
-                    );
-                    self.missing(&join.column, &reader, path);
+                    let entry = format!("streams.{}.relations.{}", self.stream.name, relation.name);
+                    self.missing(&join.column, &reader, &entry, format!("{entry}.on"));
                 }
             }
         }
@@ -168,7 +165,8 @@ impl<'a> StreamDrift<'a> {
     fn missing_field(&mut self, field: &Field, read: &Spanned<String>) {
         let Some(now) = renamed::successor(self.kind, self.stream, field, read, self.table) else {
             let reader = format!("field `{}.{}`", self.stream.name, field.name);
-            self.missing(read, &reader, self.field_path(field));
+            let entry = self.field_path(field);
+            self.missing(read, &reader, &entry, entry.clone());
             return;
         };
         let message = format!(
@@ -185,7 +183,8 @@ impl<'a> StreamDrift<'a> {
         self.report(self.field_path(field), &read.span, problem);
     }
 
-    fn missing(&mut self, column: &Spanned<String>, reader: &str, path: String) {
+    /// Reports a missing column, at the path where the entry names it.
+    fn missing(&mut self, column: &Spanned<String>, reader: &str, entry: &str, path: String) {
         let message = format!(
             "table {} has no column {}, which {reader} reads",
             shown(&self.table.name),
@@ -195,7 +194,6 @@ impl<'a> StreamDrift<'a> {
             column,
             self.table.columns.iter().map(|column| column.name.as_str()),
         );
-        let entry = path.strip_suffix(".on").unwrap_or(&path);
         let problem = Problem::new(ProblemCode::MissingColumn, message).hint(match near {
             Some(near) => format!("did you mean {}?", shown(near)),
             None => format!("take out `{entry}`, or name a column that is there"),

@@ -221,13 +221,9 @@ impl<S: ServerDriver> Inner<S> {
         let slot = self.slot(stop, &unwanted).await?;
         let idle = slot.idle(S::is_usable);
         let mut was_idle = idle.is_some();
-        let mut session = if let Some(session) = idle {
-            session
-        } else {
-            tokio::select! {
-                session = self.opened() => session?,
-                reason = stop.wait(&unwanted) => return Err(reason),
-            }
+        let mut session = match idle {
+            Some(session) => session,
+            None => Box::pin(self.opened(stop, &unwanted)).await?,
         };
         loop {
             let known = self.shapes.get(target);
@@ -268,15 +264,23 @@ impl<S: ServerDriver> Inner<S> {
             }
             // The other idle sessions have lost the server too.
             drop(self.pool.take_idle());
-            session = self.opened().await?;
+            session = Box::pin(self.opened(stop, &unwanted)).await?;
             was_idle = false;
         }
     }
 
-    /// Opens a session. Boxed, like everything rare: a future is as large as its largest branch, and
-    /// every read would move it.
-    fn opened(&self) -> Pin<Box<impl Future<Output = Result<S::Session, StoreError>>>> {
-        Box::pin(self.driver.open())
+    /// Opens a session, unless the read must end first. Boxed, like everything rare: a future is as
+    /// large as its largest branch, and every read would move it.
+    async fn opened(
+        &self,
+        stop: &StopCondition,
+        unwanted: &ReceiverGone,
+    ) -> Result<S::Session, StoreError> {
+        let opening = Box::pin(self.driver.open());
+        tokio::select! {
+            session = opening => session,
+            reason = stop.wait(unwanted) => Err(reason),
+        }
     }
 
     /// Acquires the permit for one session, without waiting if one is free.

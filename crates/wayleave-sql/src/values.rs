@@ -171,7 +171,7 @@ fn first_instant(cell: &Cell<'_>) -> Result<Value, StoreError> {
 
 fn period_unfit(datatype: Datatype) -> StoreError {
     StoreError::Unfit {
-        column: "of the period".to_owned(),
+        column: "(period)".to_owned(),
         datatype,
     }
 }

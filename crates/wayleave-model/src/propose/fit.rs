@@ -105,12 +105,10 @@ fn mend(
             remove(document, path, "required")?;
             fitted(path, "is not required any more: its column may be NULL")
         }
-        (ProblemCode::ValuesRemoved | ProblemCode::ValuesAdded, Some(field)) => list_values(
-            document,
-            field,
-            &path.replace(".one_of", ""),
-            column(field)?,
-        ),
+        (ProblemCode::ValuesRemoved, Some(field)) => {
+            let entry = path.strip_suffix(".one_of").unwrap_or(path);
+            list_values(document, field, entry, column(field)?)
+        }
         (ProblemCode::KeyNotUnique, _) if path.ends_with(".unique") => {
             let entry = path.strip_suffix(".unique")?;
             remove(document, entry, "unique")?;
@@ -174,7 +172,9 @@ fn choose_key(document: &mut DocumentMut, stream: &Stream, table: &Table) -> Opt
     let named = |columns: &Vec<String>| -> Option<Vec<String>> {
         let fields = columns.iter().map(|it| {
             let field = stream.field_of_column(it)?;
-            Some(field.name.value.clone())
+            let is_present = table.column(it).is_some_and(|it| !it.nullable);
+            let can_be_key = field.datatype.can_be_key() && !field.many.value;
+            (is_present && can_be_key).then(|| field.name.value.clone())
         });
         fields.collect()
     };

@@ -106,8 +106,14 @@ impl Writer for SqliteWriter {
         check_suspended_write(write)?;
         let (file, options, session) = (self.file.clone(), self.options, self.session.clone());
         let (write, context) = (write.clone(), context.clone());
+        let limit = context.deadline.saturating_duration_since(Instant::now());
         let work = tokio::task::spawn_blocking(move || {
             let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+            // The writes before it may have taken all its time.
+            if Instant::now() >= context.deadline {
+                let doing = "waiting for other writes";
+                return Err(StoreError::Timeout { doing, limit }.into());
+            }
             perform(&mut session, &file, options, &write, &context)
         });
         match work.await {
@@ -244,7 +250,7 @@ impl Session {
         })
     }
 
-    /// Ends statements when the time is over or nobody waits any more.
+    /// Interrupts statements after the deadline, or when the caller has cancelled.
     fn watch(&mut self, context: &WriteContext) -> Result<(), StoreError> {
         let context = context.clone();
         let stop = move || context.cancel.is_cancelled() || Instant::now() >= context.deadline;

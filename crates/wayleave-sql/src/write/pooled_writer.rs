@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use wayleave_plan::plan::{AuthorizedPlan, Column, Target};
@@ -137,6 +137,7 @@ impl<S: WriteDriver> PooledWriter<S> {
             writer: self,
             session,
         };
+        let limit = context.deadline.saturating_duration_since(Instant::now());
         let work = async {
             session.begin().await?;
             steps(&mut session, write).await
@@ -148,7 +149,7 @@ impl<S: WriteDriver> PooledWriter<S> {
             () = context.cancel.cancelled() => Err(StoreError::Cancelled),
             () = tokio::time::sleep_until(context.deadline.into()) => Err(StoreError::Timeout {
                 doing: "writing",
-                limit: context.deadline.saturating_duration_since(std::time::Instant::now()),
+                limit,
             }),
         };
         let done = match stopped {

@@ -78,12 +78,9 @@ pub fn ring(private: &Path) -> Result<KeyRing, KeyError> {
                 current: fresh(1)?,
                 older: Vec::new(),
             };
-            match write(&path, &first) {
-                Ok(()) => first,
-                // Another process was quicker, and its keys are as good.
-                Err(_) if path.exists() => return ring(private),
-                Err(error) => return Err(error),
-            }
+            publish_new(&path, &first.text())?;
+            // Read back: another process may have created the file first, and all must use the same.
+            return ring(private);
         }
         Err(cause) => {
             return Err(KeyError::Disk {
@@ -132,7 +129,8 @@ pub fn rotate(private: &Path, drop_older: bool) -> Result<Rotation, KeyError> {
         older: older.len(),
     };
     let current = fresh(id)?;
-    write(&path, &KeyFile { current, older })?;
+    let keys = KeyFile { current, older };
+    publish(&path, &keys.text(), |aside| fs::rename(aside, &path))?;
     Ok(rotation)
 }
 
@@ -213,6 +211,25 @@ fn write(path: &Path, keys: &KeyFile) -> Result<(), KeyError> {
         for byte in key.secret {
             let _ = write!(text, "{byte:02x}");
         }
+}
+
+/// Writes a file whole, unless there is one already.
+fn publish_new(path: &Path, text: &str) -> Result<(), KeyError> {
+    publish(path, text, |aside| match fs::hard_link(aside, path) {
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    })
+}
+
+/// Writes a temporary file and moves it into place, so that no reader sees half a file.
+fn publish(
+    path: &Path,
+    text: &str,
+    place: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<(), KeyError> {
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let (process, number) = (std::process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed));
+    let aside = path.with_extension(format!("{process}-{number}.tmp"));
         text.push('\n');
     }
     let written = fs::OpenOptions::new()
@@ -225,8 +242,13 @@ fn write(path: &Path, keys: &KeyFile) -> Result<(), KeyError> {
             file.write_all(text.as_bytes())?;
             file.sync_all()
         })
-        .and_then(|()| fs::rename(&aside, path));
-    written.map_err(failed)
+        .and_then(|()| place(&aside));
+    let _ = fs::remove_file(&aside);
+    written.map_err(|cause| KeyError::Disk {
+        path: path.to_owned(),
+        doing: "written",
+        cause,
+    })
 }
 
 #[cfg(test)]

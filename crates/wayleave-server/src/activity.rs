@@ -15,6 +15,7 @@ use wayleave_project::{Project, activity_log};
 pub(crate) use lookup::ActivitySubscriptions;
 pub use lookup::RecentActivities;
 pub use observer::ActivityObserver;
+pub(crate) use observer::{open_text, target};
 pub use replay::{ReplayError, ReplayReport};
 
 /// The log of a project's calls, configured by the settings. The first call opens it.

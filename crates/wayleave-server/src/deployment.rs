@@ -16,7 +16,10 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use tokio::{sync::watch::Receiver, task::JoinHandle};
+use tokio::{
+    sync::watch::{Receiver, Sender},
+    task::JoinHandle,
+};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
@@ -176,7 +179,7 @@ impl Deployment {
             registry: Registry::new(),
             stores: stores.clone(),
             now: ArcSwap::default(),
-            suspensions: ArcSwap::default(),
+            suspensions: Sender::default(),
             settings: Arc::clone(&settings),
             drafts: DraftCache::default(),
             change_limit: change_limit::ChangeLimit::default(),
@@ -236,10 +239,10 @@ impl Deployment {
         }
     }
 
-    /// Compares the served mappings with their sources from now until the deployment is closed, and
-    /// suspends the streams that no longer fit; follows the settings file; and tells other processes
-    /// of both. Waits for the first comparison, a second at most.
-    pub async fn keep_watch(&self) {
+    /// Until the deployment is closed: compares the served mappings with their sources and suspends
+    /// the streams that no longer fit, follows the settings file, and publishes the status of both
+    /// to other processes. Waits for the first comparison, a second at most.
+    pub async fn start_watching(&self) {
         let stop = self.watching.clone();
         let tasks = &self.following;
         tasks.spawn(Arc::clone(&self.settings).follow(stop.clone()));

@@ -16,7 +16,7 @@ const EXIT_CODES: [(u8, &str); 6] = [
         1,
         "done, and something was found: problems, drift, a record that is not whole, a no",
     ),
-    (2, "asked wrongly, or something it needs is not there"),
+    (2, "invalid usage, or something it needs is missing"),
     (70, "a bug"),
     (77, "an owner's credential where an agent's belongs"),
     (130, "told to stop a second time, and stopped at once"),
@@ -124,7 +124,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether the command only uses the project folder: it asks no source and serves nobody.
+    /// Whether the command only uses the project folder: it asks no source, serves nobody and needs
+    /// no timer.
     pub(crate) fn is_local(&self) -> bool {
         match self {
             Self::Init(_)
@@ -140,7 +141,6 @@ impl Command {
             | Self::Backup(_)
             | Self::Restore(_)
             | Self::Client(_)
-            | Self::Top(_)
             | Self::Completions(_) => true,
             Self::Source(action) => action.is_local(),
             Self::Audit(arguments) => arguments.is_local(),
@@ -157,6 +157,7 @@ impl Command {
             | Self::Search(_)
             | Self::Fetch(_)
             | Self::Watch(_)
+            | Self::Top(_)
             | Self::Introspect(_)
             | Self::Propose(_)
             | Self::Meta(_)

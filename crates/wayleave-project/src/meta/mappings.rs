@@ -71,7 +71,14 @@ struct ReadInput {
 async fn read(context: MetaContext, input: ReadInput) -> MetaResult {
     input::check_name(&input.dataset)?;
     let text = match input.proposal {
-        Some(id) => own(&context, id)?.text,
+        Some(id) => {
+            let proposal = own(&context, id)?;
+            if proposal.dataset != input.dataset {
+                let message = format!("your proposal {id} is of dataset `{}`", proposal.dataset);
+                return Err(MetaRefusal::new(MetaCode::UnknownProposal, message));
+            }
+            proposal.text
+        }
         None => match context.ratified(&input.dataset).await? {
             Some(text) => text,
             None => return Err(unratified(&context, &input.dataset).await?),
@@ -334,7 +341,7 @@ async fn status(context: MetaContext, input: StatusInput) -> MetaResult {
     Ok(Rendering::new(json!({ "proposals": wanted }), text))
 }
 
-/// A proposal without its text.
+/// A proposal as JSON, without its text.
 fn described(proposal: &InboxProposal, now: Millis) -> Value {
     let decision = proposal.decision.as_ref();
     json!({

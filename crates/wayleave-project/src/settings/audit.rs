@@ -50,6 +50,6 @@ pub(super) fn telemetry_address(raw: &raw::Telemetry) -> Result<Option<SocketAdd
     let address = raw.listen.as_deref().map(str::parse).transpose();
     address.map_err(|_| SettingsError::Value {
         setting: "telemetry.listen",
-        expected: "an address and port, like `127.0.0.1:7412`",
+        expected: "an address and port, like `127.0.0.1:9464`",
     })
 }

@@ -297,8 +297,8 @@ impl Recorder {
     }
 }
 
-/// The tool, prompt or resource; of a resource without its query, which has values.
-fn target(facts: &RequestFacts) -> Option<String> {
+/// The tool, prompt or resource; a resource without its query, which contains values.
+pub(crate) fn target(facts: &RequestFacts) -> Option<String> {
     let uri = facts
         .uri
         .as_deref()
@@ -306,9 +306,8 @@ fn target(facts: &RequestFacts) -> Option<String> {
     facts.name.as_deref().or(uri).map(open_text)
 }
 
-/// A caller's own text as it stands in the log in the open, where it is no credential, encoded or
-/// not.
-fn open_text(text: &str) -> String {
+/// A caller's own text as recorded in the open: redacted if it is a credential, encoded or not.
+pub(crate) fn open_text(text: &str) -> String {
     let plain = text.strip_prefix("wayleave://").unwrap_or(text);
     let may_be_secret = plain.contains([':', '@', '=', '%']);
     if may_be_secret && is_credential(plain) {

@@ -237,7 +237,11 @@ impl Admit for StdioAuth {
                     Ok(())
                 }
                 Err(refusal) => {
-                    self.set_state(TokenState::Refused(refusal));
+                    self.set_state(match refusal {
+                        // Only now: the next message checks the token again.
+                        Refusal::Unavailable => TokenState::Token(token),
+                        refusal => TokenState::Refused(refusal),
+                    });
                     Err(self.turn_away(refusal))
                 }
             }

@@ -213,7 +213,7 @@ impl ServingContext {
     /// The interval at which a source is compared; `None` if it is not scheduled.
     fn interval(&self, source: &str) -> Option<Duration> {
         let every = self.settings.now().drift.every;
-        let suspended = self.suspensions.load();
+        let suspended = self.suspensions.borrow().clone();
         let live = self.live();
         let mut broken = suspended.connections();
         let is_suspended = broken.any(|(id, digest)| {
@@ -282,7 +282,7 @@ impl ServingContext {
     /// Suspends the streams that no longer fit, and resumes those that fit again.
     async fn suspend(&self, found: Vec<ConnectionFindings>) {
         let mut offer = self.offer.lock().await;
-        let before = self.suspensions.load_full();
+        let before = self.suspensions.borrow().clone();
         let mut next = Suspensions::clone(&before);
         for one in found {
             next.record(one);
@@ -298,11 +298,11 @@ impl ServingContext {
 
     /// The suspended streams, with their problems; for the operator.
     pub(crate) fn suspended(&self) -> Vec<Suspension> {
-        self.suspensions.load().list(&self.live())
+        self.suspensions.borrow().list(&self.live())
     }
 }
 
-/// Begins to watch, and waits for the first comparison, for a moment.
+/// Starts to watch the sources, and waits a moment for the first comparison.
 pub(crate) async fn start(
     serving: Arc<ServingContext>,
     tasks: &tokio_util::task::TaskTracker,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 use wayleave_ledger::{Governance, LedgerError, State};
 use wayleave_mcp::Registry;
@@ -46,8 +46,9 @@ pub(crate) struct ServingContext {
     pub(super) registry: Registry,
     pub(super) stores: Arc<SourceStores>,
     pub(super) now: ArcSwap<ServedDatasets>,
-    /// What the last comparison of each source found. Changed while `offer` is held.
-    pub(super) suspensions: ArcSwap<Suspensions>,
+    /// The findings of the last comparison of each source. Changed while `offer` is held, and sent
+    /// whenever they or the served datasets have changed.
+    pub(super) suspensions: watch::Sender<Arc<Suspensions>>,
     pub(super) settings: Arc<ActiveSettings>,
     pub(super) drafts: DraftCache,
     pub(super) change_limit: ChangeLimit,
@@ -77,8 +78,9 @@ impl ServingContext {
             self.now.store(next);
             return;
         }
-        // Nothing below awaits, so a caller that goes away leaves nothing half done.
-        self.publish(&mut offer, &next, self.suspensions.load_full());
+        // No await below, so a caller that goes away leaves nothing half done.
+        let suspensions = self.suspensions.borrow().clone();
+        self.publish(&mut offer, &next, suspensions);
     }
 
     /// Serves these datasets without the suspended streams, and commits the lists. Suspensions
@@ -95,7 +97,7 @@ impl ServingContext {
                 let change = offer.change(&world);
                 self.service.replace_datasets(world);
                 self.now.store(Arc::clone(next));
-                self.suspensions.store(suspensions);
+                self.suspensions.send_replace(suspensions);
                 match change {
                     Ok(batch) => drop(self.registry.commit(batch)),
                     Err(error) => tracing::error!(%error, "a bug: a dataset cannot be offered"),

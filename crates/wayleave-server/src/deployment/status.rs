@@ -20,11 +20,11 @@ pub(super) async fn tell(serving: Arc<ServingContext>, stop: CancellationToken) 
         }
         Err(_) => return,
     };
-    let mut worlds = serving.service.worlds();
+    let mut suspensions = serving.suspensions.subscribe();
     let mut settings = serving.settings.changes();
     let mut told = None;
     loop {
-        worlds.mark_unchanged();
+        suspensions.mark_unchanged();
         settings.mark_unchanged();
         let status = ServingStatus {
             pid: std::process::id(),
@@ -42,7 +42,7 @@ pub(super) async fn tell(serving: Arc<ServingContext>, stop: CancellationToken) 
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            moved = worlds.changed() => if moved.is_err() { return },
+            moved = suspensions.changed() => if moved.is_err() { return },
             moved = settings.changed() => if moved.is_err() { return },
         }
     }

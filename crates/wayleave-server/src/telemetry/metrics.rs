@@ -12,8 +12,10 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use wayleave_activity::{Activity, ActivityId, CallOutcome, CallSpan, public_text};
+use wayleave_activity::{Activity, ActivityId, CallOutcome, CallSpan};
 use wayleave_mcp::RequestFacts;
+
+use crate::activity::{open_text, target};
 
 /// Upper bounds of the histogram's buckets, in seconds: those of the MCP conventions, and some
 /// below them, because most reads are faster.
@@ -57,7 +59,30 @@ struct RunningCall {
     began: Instant,
 }
 
-/// Measures calls, where that is asked for.
+/// The label of what has no series of its own.
+const OTHER: &str = "other";
+/// The methods that have series of their own.
+const METHODS: [&str; 17] = [
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "notifications/cancelled",
+    "notifications/initialized",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "server/discover",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+];
+
+/// Measures calls, if configured.
 pub struct CallMetrics(Option<Measurements>);
 
 struct Measurements {
@@ -93,15 +118,14 @@ impl CallMetrics {
 
     pub(crate) fn begin(&self, id: ActivityId, facts: &RequestFacts) {
         if let Some(measurements) = &self.0 {
-            let target = facts.name.as_deref().or(facts.uri.as_deref());
             let call = RunningCall {
                 token: facts
                     .caller
                     .as_ref()
                     .map_or("", |it| it.subject())
                     .to_owned(),
-                method: facts.method.as_deref().map(public_text).unwrap_or_default(),
-                target: target.map(public_text).unwrap_or_default(),
+                method: facts.method.as_deref().map(open_text).unwrap_or_default(),
+                target: target(facts).unwrap_or_default(),
                 began: Instant::now(),
             };
             lock(&measurements.running).insert(id, call);
@@ -217,15 +241,17 @@ impl SeriesKey {
                 CallOutcome::Failed { .. } | CallOutcome::Refused { .. }
             );
         let tool = activity.target.clone().filter(|_| is_tool);
+        // A caller may send any method, and each would be a series.
+        let method = METHODS.iter().find(|it| **it == activity.method);
         Self {
-            method: activity.method.clone(),
+            method: method.unwrap_or(&OTHER).to_string(),
             tool: tool.unwrap_or_default(),
             outcome: activity.outcome.word().to_owned(),
         }
     }
 
     fn other() -> Self {
-        let other = || "other".to_owned();
+        let other = || OTHER.to_owned();
         Self {
             method: other(),
             tool: other(),
@@ -261,5 +287,53 @@ impl Measurements {
         series.sum += seconds;
         series.rows += activity.rows;
         series.bytes += activity.bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wayleave_activity::CallTransport;
+
+    use super::*;
+
+    fn activity(method: &str) -> Activity {
+        Activity {
+            id: ActivityId::now(),
+            micros: 5,
+            transport: CallTransport {
+                http: true,
+                session: false,
+            },
+            method: method.to_owned(),
+            target: None,
+            agent: wayleave_activity::Agent::default(),
+            grants: Vec::new(),
+            streams: Vec::new(),
+            arguments: wayleave_activity::ArgumentRecord::default(),
+            used: wayleave_activity::RecordList::default(),
+            generated: wayleave_activity::RecordList::default(),
+            rows: 0,
+            bytes: 0,
+            answer: None,
+            outcome: CallOutcome::Completed,
+            trace: None,
+            suppressed: 0,
+        }
+    }
+
+    #[test]
+    fn methods_that_callers_make_up_share_one_series() {
+        let metrics = CallMetrics::new(None);
+        for number in 0..2 * MAX_SERIES {
+            metrics.refuse(&activity(&format!("no/such{number}")));
+        }
+        metrics.refuse(&activity("resources/read"));
+        let page = metrics.page();
+        assert!(page.contains("mcp_method_name=\"other\""), "{page}");
+        assert!(
+            page.contains("mcp_method_name=\"resources/read\""),
+            "{page}"
+        );
+        assert!(!page.contains("no/such"), "{page}");
     }
 }

@@ -186,7 +186,13 @@ fn find(project: &Project, id: ActivityId) -> Result<wayleave_activity::Activity
 /// Unseals the arguments of a call, for the operator.
 fn opened(project: &Project, activity: &wayleave_activity::Activity) -> Result<String, Failure> {
     let Some(sealed) = &activity.arguments.sealed else {
-        return Ok("{}".to_owned());
+        if activity.arguments.shape.is_empty() {
+            return Ok("{}".to_owned());
+        }
+        return Err(
+            Failure::usage("the arguments of this call are not in the record")
+                .hint("arguments over 16 KiB are recorded by names and types alone"),
+        );
     };
     let keys = activity_log::argument_keys(project);
     let opened = keys.and_then(|keys| keys.unseal(activity.id, sealed));

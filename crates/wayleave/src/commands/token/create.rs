@@ -26,8 +26,8 @@ pub(crate) struct Arguments {
     /// A dataset it may read all of: makes a grant for each of its connections.
     #[arg(long = "all-of", value_name = "DATASET", value_parser = arguments::dataset)]
     all_of: Vec<String>,
-    /// What it may do besides reading: `builder` connects datasets; `dev` is for
-    /// drafting mappings, which no tool does yet.
+    /// What it may do besides reading: `builder` connects datasets and proposes
+    /// mappings; no tool needs `dev` yet.
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<ExtraScope>,
     /// Something it says about whoever holds it, for the row filters of its grants.

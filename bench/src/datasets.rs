@@ -36,7 +36,7 @@ pub(crate) fn measure(many: usize) -> Result<ExitCode> {
         tempfile::tempdir()?
     };
     let runtime = Runtime::new()?;
-    writeln!(std::io::stderr(), "making {many} datasets")?;
+    writeln!(std::io::stderr(), "creating {many} datasets")?;
     // Exclude the memory of a deployment without datasets.
     let empty = tempfile::tempdir_in(folder.path())?;
     let first = runtime.block_on(opened(&runtime.block_on(made(empty.path(), 0))?))?;
@@ -53,8 +53,8 @@ pub(crate) fn measure(many: usize) -> Result<ExitCode> {
     write!(
         std::io::stdout(),
         "| {many} datasets live | |\n| --- | --- |\n\
-         | memory for each | {:.1} KiB |\n\
-         | CPU time of opening, for each | {:.2} ms |\n\
+         | memory per dataset | {:.1} KiB |\n\
+         | CPU time of opening, per dataset | {:.2} ms |\n\
          | CPU time of connecting one more | {:.2} ms |\n\
          | CPU time of disconnecting it | {:.2} ms |\n\
          | aim: connecting | below {} ms |\n",

@@ -171,9 +171,9 @@ impl Outcome {
              | median of reads | {:.2} ms | {:.2} ms |\n\
              | 99th percentile of reads | {quiet:.2} ms | {loud:.2} ms |\n\
              | ratio | | {ratio:.2} (aim: at most {AIM:.2}) |\n\
-             | memory: subscribed, after a quarter, at the end | {before:.0} MiB | {began:.0}, {first:.0}, {last:.0} MiB |\n\
+             | memory: after subscribing, after a quarter, at the end | {before:.0} MiB | {began:.0}, {first:.0}, {last:.0} MiB |\n\
              | changes made, updates received | | {}, {} |\n\
-             | subscribers told after the last change | | {ended} of {subscribers} |\n",
+             | subscribers notified of the last change | | {ended} of {subscribers} |\n",
             without.served,
             with.served,
             medians.0,

@@ -69,7 +69,7 @@ enum Command {
         #[command(flatten)]
         run: Run,
     },
-    /// The questions of TPC-H, each one call, compared with statements through the driver.
+    /// The questions of TPC-H, one call each, compared with statements through the driver.
     Questions(Questions),
     /// Searches of many short documents, compared with SQLite's FTS5 and PostgreSQL's tsvector.
     Search {
@@ -94,7 +94,7 @@ enum Command {
         #[arg(long, default_value_t = 20)]
         turns: u32,
     },
-    /// Many subscribers of one type while its records change, and what readers notice of them.
+    /// Many subscribers of one type while its records change, and their effect on readers.
     Live(Live),
     /// Point reads with and without a record of every call, and the size of that record.
     Provenance {

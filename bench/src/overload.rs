@@ -131,7 +131,7 @@ pub(crate) fn measure(turns: u32) -> Result<ExitCode> {
     })?;
     writeln!(
         std::io::stdout(),
-        "knowing who brings a token takes {:.1} µs (aim: below {} µs)\n",
+        "identifying the caller of a token takes {:.1} µs (aim: below {} µs)\n",
         knowing.as_secs_f64() * 1e6,
         MAX_IDENTIFY_TIME.as_micros(),
     )?;
@@ -153,7 +153,7 @@ async fn knowing(folder: &Path, token: &str) -> Result<Duration> {
         let began = Instant::now();
         for _ in 0..TIMES {
             let known = credentials.caller(token).await;
-            known.map_err(|refusal| anyhow!("not let in: {}", refusal.message()))?;
+            known.map_err(|refusal| anyhow!("not authenticated: {}", refusal.message()))?;
         }
         best = best.min(began.elapsed() / TIMES);
     }
@@ -192,13 +192,13 @@ fn report(pairs: &mut [Pair]) -> Result<bool> {
     let grown = median(ratios.map(|(quiet, loud)| loud / quiet).collect());
     write!(
         std::io::stdout(),
-        "| {OTHERS} clients at an even pace, medians over turns | alone | beside one at 10 × its allowance |\n\
+        "| {OTHERS} clients at a steady rate, medians over turns | alone | beside one at 10 × its allowance |\n\
          | --- | --- | --- |\n\
          | requests answered | {} | {} |\n\
          | median | {:.2} ms | {:.2} ms |\n\
          | 99th percentile | {:.2} ms | {:.2} ms |\n\
-         | grown by | | {:.0} % (aim: at most {:.0} %) |\n\
-         | the greedy one: asked, served, refused | | {asked}, {}, {} |\n",
+         | growth | | {:.0} % (aim: at most {:.0} %) |\n\
+         | greedy client: requests, served, refused | | {asked}, {}, {} |\n",
         served.0,
         served.1,
         median(middle.0),
@@ -280,7 +280,10 @@ pub(crate) async fn client(
         if result.get("isError") == Some(&Value::Bool(true)) {
             let code = result.pointer("/structuredContent/error/code");
             let code = code.and_then(Value::as_str);
-            ensure!(code == Some("rate_limited"), "refused otherwise: {result}");
+            ensure!(
+                code == Some("rate_limited"),
+                "refused with another error: {result}"
+            );
             met.refused += 1;
         } else {
             met.served += 1;

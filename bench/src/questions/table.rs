@@ -99,8 +99,8 @@ impl fmt::Display for Report {
         writeln!(f, "\n{table}\n")?;
         writeln!(
             f,
-            "the aim: a call takes at most {MAX_CALL} of the same statement through the driver; the \
-             specification's is shown beside it; medians over rounds (least..most)\n\n\
+            "the aim: a call takes at most {MAX_CALL} times as long as the same statement through \
+             the driver; the specification's is shown beside it; medians over rounds (least..most)\n\n\
              our statements:\n"
         )?;
         for it in &self.questions {

@@ -124,7 +124,7 @@ impl Library {
     pub(crate) fn opened(&self, deployment: &Deployment) -> Result<Index> {
         let what = only(deployment)?;
         let IndexState::Ready(index) = self.index_dir(&what)?.open(&what.spec)? else {
-            anyhow::bail!("the index that was made is not there");
+            anyhow::bail!("the built index is missing");
         };
         Ok(index)
     }

@@ -306,9 +306,9 @@ impl<'p> Archive<'p> {
         let header = start
             .strip_prefix(MAGIC)
             .and_then(SegmentHeader::decode)
-            .ok_or_else(|| damaged("its header is not one"))?;
+            .ok_or_else(|| damaged("its header is invalid"))?;
         let summary = ArchiveSummary::decode(&end);
-        let summary = summary.ok_or_else(|| damaged("its summary is not one"))?;
+        let summary = summary.ok_or_else(|| damaged("its summary is invalid"))?;
         let table_bytes = summary.block_count.checked_mul(ENTRY_BYTES as u64);
         let table_end = table_bytes.and_then(|bytes| summary.table_offset.checked_add(bytes));
         if table_end != Some(end_at) {
@@ -334,7 +334,7 @@ impl<'p> Archive<'p> {
 
     fn read_at(&self, offset: u64, length: u64) -> Result<Vec<u8>, ReadError> {
         let length = usize::try_from(length)
-            .map_err(|_| ReadError::damaged(self.path, "a length is not one"))?;
+            .map_err(|_| ReadError::damaged(self.path, "a length is invalid"))?;
         let mut bytes = vec![0; length];
         self.file
             .read_exact_at(&mut bytes, offset)
@@ -376,7 +376,7 @@ impl<'p> Archive<'p> {
             })
         });
         let entries: Option<Vec<BlockEntry>> = entries.collect();
-        entries.ok_or_else(|| ReadError::damaged(self.path, "its block table is not one"))
+        entries.ok_or_else(|| ReadError::damaged(self.path, "its block table is invalid"))
     }
 
     /// Unpacks the records of a block, byte for byte as in the segment.

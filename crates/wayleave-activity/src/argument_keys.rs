@@ -46,7 +46,7 @@ pub enum ArgumentKeyError {
         path: PathBuf,
     },
     /// The system's random source failed.
-    #[error("the system gives no random bytes")]
+    #[error("the system's random source failed")]
     Random,
     /// The key that sealed the arguments was destroyed.
     #[error("the key that sealed these arguments was destroyed")]

@@ -14,7 +14,7 @@ use crate::activity::{
 
 /// A record that this program cannot decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a record this program knows")]
+#[error("unknown or malformed record")]
 pub struct RecordDecodeError;
 
 /// One entry of the log.

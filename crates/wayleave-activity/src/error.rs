@@ -29,7 +29,7 @@ pub enum LogError {
         offset: u64,
     },
     /// The maximum number of writers is reached.
-    #[error("`{}` has {limit} writers already", path.display())]
+    #[error("`{}` already has the maximum of {limit} writers", path.display())]
     TooManyWriters {
         /// The folder.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum LogError {
         limit: usize,
     },
     /// A record was not written within the timeout.
-    #[error("the activity log did not take a record within {} ms", limit.as_millis())]
+    #[error("writing to the activity log timed out after {} ms", limit.as_millis())]
     Slow {
         /// The timeout.
         limit: Duration,
@@ -67,7 +67,7 @@ impl LogError {
             }
             Self::TooManyWriters { .. } => "stop servers of this project that are not needed",
             Self::Slow { .. } => {
-                "see what keeps that disk busy; calls are served again once it works"
+                "check what keeps that disk busy; calls are served again once writes succeed"
             }
             Self::Closed => "the server is stopping",
         }

@@ -201,7 +201,7 @@ impl ActivityLog {
         let space = space.map_err(|error| LogError::disk("read", existing)(error.into()))?;
         if space.f_bavail.saturating_mul(space.f_frsize) < MIN_FREE_BYTES {
             let full = std::io::ErrorKind::StorageFull.into();
-            return Err(LogError::disk("written for much longer", existing)(full));
+            return Err(LogError::disk("written for long", existing)(full));
         }
         Ok(())
     }

@@ -203,7 +203,7 @@ impl ChainWalk<'_> {
     fn header(&mut self, file: &SegmentFile, header: &SegmentHeader) -> CheckResult {
         let fail = |reason: &str| Err(self.damage(&file.path, file.number, reason));
         if header.number != file.number {
-            return fail("the segment is another one than its name states");
+            return fail("the segment number in its header differs from its file name");
         }
         let is_first_here = self.segment == 0;
         if is_first_here && header.number > 1 {
@@ -229,7 +229,7 @@ impl ChainWalk<'_> {
             return if is_unfinished {
                 Ok(())
             } else {
-                Err(self.damage(&file.path, file.number, "its header is not one"))
+                Err(self.damage(&file.path, file.number, "its header is invalid"))
             };
         };
         self.header(file, &header)?;
@@ -321,7 +321,11 @@ impl ChainWalk<'_> {
         {
             if head.state != state {
                 self.record -= 1;
-                return Err(self.damage(&file.path, file.number, "the head states another one"));
+                return Err(self.damage(
+                    &file.path,
+                    file.number,
+                    "its chain state differs from the head's",
+                ));
             }
             self.met_head = true;
         }

@@ -29,7 +29,7 @@ pub enum LinkError {
     #[error("the console's folder cannot be written")]
     Disk(#[from] io::Error),
     /// The system gives no random numbers.
-    #[error("the system gives no random numbers")]
+    #[error("the system's random source failed")]
     NoRandomness,
 }
 

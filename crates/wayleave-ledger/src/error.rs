@@ -367,7 +367,7 @@ pub enum GovernanceError {
         path: PathBuf,
     },
     /// The system supplies no random bytes, so no secret can be generated.
-    #[error("the system gives no random bytes")]
+    #[error("the system's random source failed")]
     NoRandomness,
     /// The project has owners, but no signer is set.
     #[error("the project has owners, and a decision in it needs the signature of one")]

@@ -29,7 +29,7 @@ pub(crate) fn members(batch: &[u8]) -> Option<Vec<&[u8]>> {
 pub(crate) fn not_in_batch() -> RpcError {
     RpcError::new(
         RpcError::INVALID_REQUEST,
-        "this message cannot be part of a batch, send it alone",
+        "this message cannot be part of a batch; send it alone",
     )
 }
 

@@ -94,7 +94,7 @@ impl Budget {
             return Ok(room);
         }
         let full = BudgetExceeded {
-            what: "too many requests at once",
+            what: "too many concurrent requests",
             retry_after: QUEUE_RETRY_DELAY,
         };
         let _place = self.waiting.try_acquire().map_err(|_| full)?;
@@ -239,7 +239,7 @@ mod tests {
             assert!(futures::poll!(one.as_mut()).is_pending());
         }
         let refused = budget.turn().await.unwrap_err();
-        assert_eq!(refused.what, "too many requests at once");
+        assert_eq!(refused.what, "too many concurrent requests");
         drop(first);
         let next = waiting.remove(0).await.unwrap();
         drop((second, next));

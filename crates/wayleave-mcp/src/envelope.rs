@@ -34,7 +34,7 @@ pub(crate) const STATELESS: &str = "2026-07-28";
 pub(crate) fn id_too_long() -> RpcError {
     RpcError::new(
         RpcError::INVALID_REQUEST,
-        format!("the id of a request has at most {MAX_ID_BYTES} bytes"),
+        format!("the request id is longer than {MAX_ID_BYTES} bytes"),
     )
 }
 

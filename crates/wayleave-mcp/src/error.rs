@@ -97,7 +97,7 @@ impl RpcError {
     /// The call cannot be recorded, so it is not served. For observers. Over HTTP without a session
     /// it is a `503`.
     pub fn unrecorded() -> Self {
-        let message = "calls cannot be recorded, so none is served; try again later";
+        let message = "calls cannot be recorded and are refused; try again later";
         Self::new(Self::INTERNAL, message)
             .with_data(json!({ "reason": "audit_unavailable", "retryable": true }))
     }
@@ -132,9 +132,7 @@ impl RpcError {
                 Self::invalid_params(format!("unknown {kind} `{name}`; did you mean `{near}`?"))
                     .with_data(json!({ "did_you_mean": near }))
             }
-            None => {
-                Self::invalid_params(format!("unknown {kind} `{name}`; `{kind}s/list` has all"))
-            }
+            None => Self::invalid_params(format!("unknown {kind} `{name}`; see `{kind}s/list`")),
         }
     }
 

@@ -110,10 +110,17 @@ fn match_query(names: &[String], query: &str, variables: &mut Variables) -> Resu
             bad_query(name, reason, message, names)
         };
         if !names.iter().any(|known| known == name) {
-            return Err(refuse("unknown_parameter", "is unknown here"));
+            return Err(refuse(
+                "unknown_parameter",
+                "is not supported by this resource",
+            ));
         }
-        let value = percent_decode(value)
-            .ok_or_else(|| refuse("malformed_escape", "has a `%` that encodes no UTF-8 text"))?;
+        let value = percent_decode(value).ok_or_else(|| {
+            refuse(
+                "malformed_escape",
+                "has a `%` escape that is not valid UTF-8",
+            )
+        })?;
         if variables.insert(name.to_owned(), value).is_some() {
             return Err(refuse("duplicate_parameter", "is given twice"));
         }

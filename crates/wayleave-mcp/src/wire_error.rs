@@ -25,7 +25,7 @@ pub(crate) fn diagnose(message: &[u8], envelope: &Envelope<'_>) -> (RpcError, Va
         ),
         Some(Fault::Batch) => RpcError::new(
             RpcError::INVALID_REQUEST,
-            "a batch is taken in revision 2025-03-26 alone, with 1 to 64 messages",
+            "batches are accepted only in revision 2025-03-26, with 1 to 64 messages",
         ),
         Some(Fault::NoMessage) | None => {
             RpcError::new(RpcError::INVALID_REQUEST, "not a json-rpc 2.0 request")

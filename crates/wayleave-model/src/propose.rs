@@ -121,7 +121,7 @@ impl fmt::Display for OmissionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Secret(reason) => reason.fmt(f),
-            Self::Bytes => f.write_str("holds bytes, and no datatype does"),
+            Self::Bytes => f.write_str("holds binary data, for which there is no datatype"),
             Self::SearchIndex => f.write_str("is an index the store keeps for itself"),
             Self::Unnameable => f.write_str("has a name that a mapping cannot hold"),
             Self::NoKey => f.write_str("has no primary key and no unique columns without NULL"),

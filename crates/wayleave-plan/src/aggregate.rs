@@ -413,7 +413,7 @@ fn zone(name: &str) -> Result<String, Refusal> {
         .and_then(|calendar| calendar.name().map(str::to_owned))
         .ok_or_else(|| {
             let message = format!(
-                "{} is no IANA time zone; write one such as `Europe/Paris`",
+                "{} is not an IANA time zone; write one such as `Europe/Paris`",
                 quoted(name)
             );
             invalid(message, "group_by_time.time_zone")

@@ -164,7 +164,7 @@ impl FetchPlan {
 
 fn malformed(view: &View, request: &FetchRequest) -> Refusal {
     let message = format!(
-        "{} is no id: an id is `connection_id/stream:key`, as results show it",
+        "{} is not a record id; write `connection_id/stream:key`, as in results",
         quoted(&request.id)
     );
     let refusal = Refusal::new(Code::InvalidRequest, message)

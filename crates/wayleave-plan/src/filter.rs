@@ -255,7 +255,7 @@ fn operand(
         let opened = json.as_str().and_then(|it| masking.open(it, datatype));
         return opened.ok_or_else(|| {
             refuse(format!(
-                "`{}` is masked; compare it with a token that your own results show, of a value of at most 250 bytes",
+                "`{}` is masked; compare it with a token from your own results, of a value of at most 250 bytes",
                 compared.name
             ))
         });

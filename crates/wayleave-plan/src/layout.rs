@@ -329,7 +329,7 @@ pub(crate) fn unknown_field(scope: &PathScope<'_>, name: &str, param: &str) -> R
             relation.to
         ),
         Some(relation) if rest == first => format!(
-            "`{prefix}{first}` is a relation to `{}`, and no field; name a field behind it: `{prefix}{first}.…`",
+            "`{prefix}{first}` is a relation to `{}`, not a field; name one of its fields: `{prefix}{first}.…`",
             relation.to
         ),
         _ => format!("stream `{stream}` has no field {}", quoted(rest)),

@@ -282,7 +282,7 @@ fn refused_at(stream: &str, connection_id: &str, param: &'static str) -> Refusal
         "`cursor` does not continue this call: it belongs to another call, has expired, or the data's mapping has changed; repeat the call without it"
     } else {
         arguments.push(("changes_since", "beginning".into()));
-        "`changes_since` is no bookmark for this call: it belongs to another call, has expired, or the data's mapping has changed; begin again"
+        "`changes_since` is not a bookmark of this call: it belongs to another call, has expired, or the data's mapping has changed; start over"
     };
     Refusal::new(Code::InvalidCursor, message)
         .param(param)

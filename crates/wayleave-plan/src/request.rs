@@ -407,7 +407,7 @@ impl SortKey {
         }
         if let Some(meant) = elsewhere(name) {
             let message = format!(
-                "{} is no sort: a field, or `-` and the field from the largest down",
+                "{} is not a sort key; write `field`, or `-field` for largest first",
                 quoted(text)
             );
             let mut refusal = refuse(message).retry_with("sort");

@@ -386,7 +386,8 @@ fn nothing_to_search(view: &View, named: &[(&ConnectionView, &StreamView)]) -> R
         .filter(|stream| stream.search().next().is_some())
         .map(StreamView::name)
         .collect();
-    let message = "no text of these streams can be searched; `query_records` with `contains` can look into others";
+    let message =
+        "these streams have no searchable text; use `query_records` with `contains` instead";
     Refusal::new(Code::InvalidRequest, message)
         .param("streams")
         .allowed(streams)

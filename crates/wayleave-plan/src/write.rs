@@ -138,8 +138,7 @@ impl PolicyRefusal {
                 "policy: your grant covers some records only, and this could collide with others"
             }
             Self::HiddenReference => {
-                "policy: the source ties this record to others that are not mapped, and this would \
-                 tell of them"
+                "policy: the source links this record to unmapped ones, and this would reveal them"
             }
         }
     }

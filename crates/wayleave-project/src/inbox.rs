@@ -202,7 +202,7 @@ pub enum InboxError {
         now: Digest,
     },
     /// The limit of waiting proposals is reached, for this token or for all.
-    #[error("{whose} {most} proposals wait already")]
+    #[error("the inbox is full: {most} proposals {whose} wait already")]
     Full {
         /// Whose limit: `of this token` or `in all`.
         whose: &'static str,
@@ -210,7 +210,7 @@ pub enum InboxError {
         most: usize,
     },
     /// The mapping is too large.
-    #[error("the mapping has {bytes} bytes, and one may have {MAX_PROPOSAL_BYTES}")]
+    #[error("the mapping has {bytes} bytes; the limit is {MAX_PROPOSAL_BYTES}")]
     TooLarge {
         /// Its size.
         bytes: usize,

@@ -12,6 +12,7 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use wayleave_plan::seal::{KeyRing, SealingKey};
@@ -48,7 +49,7 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// The system gives no random bytes.
-    #[error("the system gives no random bytes")]
+    #[error("the system's random source failed")]
     Random,
 }
 
@@ -58,10 +59,10 @@ impl KeyError {
         match self {
             Self::Disk { .. } => "check that this user may read and write the project folder",
             Self::Damaged { .. } => {
-                "remove the file: a new one is made, and cursors handed out before end"
+                "remove the file: a new one is created, and cursors issued so far become invalid"
             }
             Self::DamagedMaskKey { .. } => {
-                "restore it from a backup; without it a new one is made, and every token of a masked field is another"
+                "restore it from a backup; a new one would change the token of every masked value"
             }
             Self::Random => "check the system's random source",
         }
@@ -196,21 +197,20 @@ fn secret(hex: &str) -> Option<[u8; 32]> {
     Some(secret)
 }
 
-/// Writes a temporary file and renames it, so that no reader sees half a file.
-fn write(path: &Path, keys: &KeyFile) -> Result<(), KeyError> {
-    let failed = |cause| KeyError::Disk {
-        path: path.to_owned(),
-        doing: "written",
-        cause,
-    };
-    let aside = path.with_extension(format!("{}.tmp", std::process::id()));
-    let mut text = String::new();
-    for key in std::iter::once(&keys.current).chain(&keys.older) {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{} ", key.id);
-        for byte in key.secret {
-            let _ = write!(text, "{byte:02x}");
+impl KeyFile {
+    /// The text of the file: a line for each key.
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for key in std::iter::once(&self.current).chain(&self.older) {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{} ", key.id);
+            for byte in key.secret {
+                let _ = write!(text, "{byte:02x}");
+            }
+            text.push('\n');
         }
+        text
+    }
 }
 
 /// Writes a file whole, unless there is one already.
@@ -230,8 +230,6 @@ fn publish(
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
     let (process, number) = (std::process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed));
     let aside = path.with_extension(format!("{process}-{number}.tmp"));
-        text.push('\n');
-    }
     let written = fs::OpenOptions::new()
         .write(true)
         .create(true)
@@ -254,6 +252,24 @@ fn publish(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processes_that_start_together_use_the_same_keys() {
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let barrier = std::sync::Barrier::new(4);
+            let open = || {
+                barrier.wait();
+                ring(folder.path()).unwrap();
+                fs::read_to_string(folder.path().join(FILE)).unwrap()
+            };
+            let read: Vec<String> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+                threads.into_iter().map(|it| it.join().unwrap()).collect()
+            });
+            assert!(read.iter().all(|it| *it == read[0]));
+        }
+    }
 
     #[test]
     fn a_rotation_keeps_a_few_older_keys_or_none() {

@@ -27,7 +27,7 @@ pub enum IndexError {
         cause: Box<tantivy::TantivyError>,
     },
     /// Another process is building the same index.
-    #[error("another process is making this index")]
+    #[error("another process is building this index")]
     Busy,
     /// A connection or stream name cannot be used as a folder name.
     #[error("`{name}` cannot name a folder of indexes")]
@@ -39,7 +39,7 @@ pub enum IndexError {
     #[error("there is no index to refresh")]
     Absent,
     /// The records to index could not be read.
-    #[error("what was to be indexed could not be read")]
+    #[error("the records to index could not be read")]
     Feed {
         /// The cause.
         #[source]
@@ -52,12 +52,12 @@ impl IndexError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Disk { .. } => "check the disk's space and the folder's owner",
-            Self::Engine { .. } => "`wayleave index rebuild` makes the index again",
+            Self::Engine { .. } => "`wayleave index rebuild` rebuilds the index",
             Self::Busy => "wait for it, or stop the other process",
             Self::Name { .. } => {
                 "connections and streams are named by letters, digits, `-` and `_`"
             }
-            Self::Absent => "`wayleave index rebuild` makes it",
+            Self::Absent => "`wayleave index rebuild` builds it",
             Self::Feed { .. } => "check the source with `wayleave doctor`",
         }
     }

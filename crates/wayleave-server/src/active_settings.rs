@@ -186,7 +186,7 @@ impl ActiveSettings {
             );
         }
         if was_refused {
-            tracing::warn!("`{FILE}` is read again; nothing is wrong with it any more");
+            tracing::warn!("`{FILE}` was reloaded and is valid again");
         }
         if !taken.is_empty() {
             self.now.store(Arc::new(next));
@@ -209,7 +209,7 @@ impl ActiveSettings {
         tracing::error!(
             error = message,
             hint,
-            "the settings are refused; those before are still in force, all of them"
+            "the changed settings are refused; all earlier settings stay in force"
         );
         self.state().refused = Some(message);
         self.changes.send_modify(|count| *count += 1);

@@ -157,7 +157,10 @@ impl Shared {
         let fresh = self.watch.refresh().await;
         fresh.map_err(|error| {
             let reason = with_causes(&error);
-            tracing::error!(reason, "the ledger cannot be read; nobody is let in");
+            tracing::error!(
+                reason,
+                "the ledger cannot be read; all requests are refused"
+            );
             Refusal::Unavailable
         })
     }

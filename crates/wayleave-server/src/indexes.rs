@@ -291,7 +291,7 @@ impl ServedIndexes {
         });
         match removed.await {
             Ok(Ok(0)) => {}
-            Ok(Ok(indexes)) => tracing::info!(indexes, "indexes served no more are removed"),
+            Ok(Ok(indexes)) => tracing::info!(indexes, "removed indexes that are no longer served"),
             Ok(Err(error)) => {
                 tracing::warn!(error = with_causes(&error), "indexes cannot be removed");
             }

@@ -131,10 +131,10 @@ impl CertificateResolver {
         match self.files.read() {
             Ok(pair) => {
                 self.pair.store(Arc::new(pair));
-                tracing::info!("a renewed certificate is shown");
+                tracing::info!("a renewed certificate is in use");
             }
             Err(error) => {
-                tracing::warn!(%error, "a renewed certificate cannot be used; the one before is shown on");
+                tracing::warn!(%error, "a renewed certificate cannot be used; the previous one stays in use");
             }
         }
     }

@@ -147,7 +147,7 @@ impl Shared {
                     tracing::error!(
                         reason,
                         hint = error.hint(),
-                        "the ledger cannot be read; nobody is let in"
+                        "the ledger cannot be read; all requests are refused"
                     );
                 }
                 (Ok(_), true) => tracing::info!("the ledger can be read again"),

@@ -91,7 +91,7 @@ pub(crate) fn unexpected_answer() -> StoreError {
     StoreError::Failed {
         doing: "reading",
         code: None,
-        detail: Detail::fixed("the answer is not what the statement selects"),
+        detail: Detail::fixed("the answer lacks a selected value"),
     }
 }
 

@@ -313,6 +313,6 @@ async fn image<S: WriteSession>(
 /// The error for several rows with a key that, by the mapping, identifies one record.
 fn several() -> WriteFault {
     WriteFault::Store(StoreError::Unsupported {
-        what: "a key that several rows have",
+        what: "a key that several rows share",
     })
 }

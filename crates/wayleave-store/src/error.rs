@@ -111,7 +111,7 @@ pub enum StoreError {
         waited: Duration,
     },
     /// Another program holds the file's lock, and did not release it in time.
-    #[error("the source is locked by another program, and was for {} ms", waited.as_millis())]
+    #[error("the source is locked by another program; gave up after {} ms", waited.as_millis())]
     Locked {
         /// Time that the read waited.
         waited: Duration,
@@ -179,7 +179,7 @@ impl StoreError {
             }
             Self::Busy { .. } => "try again in a moment, or allow the source more sessions",
             Self::Locked { .. } => "try again when the other program is done with the file",
-            Self::OutOfRange { .. } => "leave the extreme values out with a filter",
+            Self::OutOfRange { .. } => "exclude the extreme values with a filter",
             Self::Cancelled => "nothing is left to do",
             Self::Failed { .. } => "the detail is the store's own",
         }

@@ -45,7 +45,7 @@ pub enum SampleError {
     #[error("could not be read")]
     Unreadable,
     /// The statement exceeded its time limit.
-    #[error("took longer than a statement may")]
+    #[error("exceeded the time limit of a statement")]
     Timeout,
     /// Earlier columns used up the time of the whole call.
     #[error("no time was left")]

@@ -33,8 +33,8 @@ pub(crate) fn refusal(connection_id: &str, error: &StoreError) -> Refusal {
         StoreError::OutOfRange { .. } => (
             Code::SourceUnavailable,
             "out_of_range",
-            "cannot compute this: a sum or a time is out of its range; leave the extreme values \
-             out with a filter",
+            "cannot compute this: a sum or a time is out of its range; exclude the extreme values \
+             with a filter",
         ),
         StoreError::BadDsn { .. } => (
             Code::SourceUnavailable,

@@ -92,7 +92,7 @@ pub fn points(log: &Path) -> Vec<(String, u32)> {
 
 /// About `share` points, evenly spaced; all points with `WAYLEAVE_FULL=1`.
 pub fn taken(points: &[(String, u32)], share: usize) -> Vec<(&str, u32)> {
-    let step = if std::env::var_os("WAYLEAVE_FULL").is_some() {
+    let step = if crate::is_full() {
         1
     } else {
         points.len().div_ceil(share).max(1)

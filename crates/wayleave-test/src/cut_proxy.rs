@@ -1,6 +1,7 @@
 //! A TCP proxy in front of servers on this machine, which simulates a network cut.
 
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::net::{TcpListener, TcpStream};
@@ -12,6 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 pub struct CutProxy {
     port: u16,
     servers: Arc<Servers>,
+    accepted: Arc<AtomicUsize>,
     /// Ends the proxy when dropped.
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
@@ -42,6 +44,7 @@ impl CutProxy {
         let mut proxy = Self {
             port: 0,
             servers: Arc::new(Servers(Mutex::new(servers.to_vec()))),
+            accepted: Arc::default(),
             running: None,
         };
         proxy.restore().await?;
@@ -63,12 +66,18 @@ impl CutProxy {
         self.port
     }
 
+    /// Number of connections that it has accepted, whatever became of them.
+    pub fn accepted(&self) -> usize {
+        self.accepted.load(Ordering::SeqCst)
+    }
+
     /// Accepts connections again.
     pub async fn restore(&mut self) -> io::Result<()> {
         let listener = TcpListener::bind(("127.0.0.1", self.port)).await?;
         self.port = listener.local_addr()?.port();
         let (stop, stopped) = oneshot::channel();
-        let passing = tokio::spawn(pass(listener, Arc::clone(&self.servers), stopped));
+        let (servers, accepted) = (Arc::clone(&self.servers), Arc::clone(&self.accepted));
+        let passing = tokio::spawn(pass(listener, servers, accepted, stopped));
         self.running = Some((stop, passing));
         Ok(())
     }
@@ -82,7 +91,12 @@ impl CutProxy {
     }
 }
 
-async fn pass(listener: TcpListener, servers: Arc<Servers>, mut stopped: oneshot::Receiver<()>) {
+async fn pass(
+    listener: TcpListener,
+    servers: Arc<Servers>,
+    count: Arc<AtomicUsize>,
+    mut stopped: oneshot::Receiver<()>,
+) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -92,6 +106,7 @@ async fn pass(listener: TcpListener, servers: Arc<Servers>, mut stopped: oneshot
         let (Ok((mut near, _)), Some(server)) = (accepted, servers.next()) else {
             break;
         };
+        count.fetch_add(1, Ordering::SeqCst);
         connections.spawn(async move {
             if let Ok(mut far) = TcpStream::connect(("127.0.0.1", server)).await {
                 let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;

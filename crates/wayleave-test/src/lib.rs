@@ -37,3 +37,8 @@ pub use postgres::{PostgresServer, own_postgres, postgres};
 pub use server::{Database, Endpoint, StartError};
 pub use sqlite::{SqliteLock, sqlite_execute, sqlite_file, sqlite_lock};
 pub use tls::Certificates;
+
+/// Whether generated tests run at full size, as `WAYLEAVE_FULL=1` asks.
+pub fn is_full() -> bool {
+    std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1")
+}

@@ -243,7 +243,7 @@ fn failure(read: Read, structured: &Value) -> Failure {
         ("unknown_stream", _) => usage.or_hint(
             "`wayleave schema` lists the streams, `wayleave datasets` what is not live yet",
         ),
-        (_, Some("indexing")) => usage.or_hint("`wayleave index rebuild` makes the indexes now"),
+        (_, Some("indexing")) => usage.or_hint("`wayleave index rebuild` builds the indexes now"),
         ("source_unavailable" | "timeout", _) => {
             usage.or_hint("`wayleave doctor` looks at every source")
         }

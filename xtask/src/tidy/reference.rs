@@ -87,7 +87,10 @@ pub(super) fn check(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
         }
         let Some(document) = repository.text_of(rule.document)? else {
             if let Some((file, line, name)) = names.first() {
-                let message = format!("{} `{name}` has no reference to be in", rule.what);
+                let message = format!(
+                    "{} `{name}` belongs in a reference that does not exist",
+                    rule.what
+                );
                 let hint = format!("write {}", rule.document);
                 findings.push(Finding::failure(file, *line, message, hint));
             }

@@ -24,11 +24,11 @@ pub(super) fn check(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
             if super::has_extension(word, "rs") || super::has_extension(word, "py") {
                 // A missing file is a missing path, which another check reports.
                 tests = repository.text_of(word)?.unwrap_or_default();
-            } else if is_test_name(word) && !tests.contains(&format!("fn {word}(")) {
+            } else if is_test_name(word) && !has_test(&tests, word) {
                 findings.push(Finding::failure(
                     PAGE,
                     line,
-                    format!("the file before it has no test `{word}`"),
+                    format!("the file named before it has no test `{word}`"),
                     "name a test that exists, or say that the item is not shown",
                 ));
             }
@@ -51,6 +51,13 @@ fn missing_items(page: &str) -> Vec<Finding> {
         .collect()
 }
 
+/// Whether a file defines a test of this name, in Rust or in Python.
+fn has_test(file: &str, name: &str) -> bool {
+    ["fn", "def"]
+        .iter()
+        .any(|keyword| file.contains(&format!("{keyword} {name}(")))
+}
+
 /// The inline code of a line.
 fn code(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
@@ -71,6 +78,17 @@ mod tests {
         let found = missing_items(&rows.join("\n"));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].message(), "item 1 is missing");
+    }
+
+    #[test]
+    fn a_test_is_found_in_either_language_by_its_whole_name() {
+        for file in [
+            "#[test]\nfn it_holds_well() {}",
+            "    async def it_holds_well(self) -> None:",
+        ] {
+            assert!(has_test(file, "it_holds_well"), "{file}");
+            assert!(!has_test(file, "it_holds"), "{file}");
+        }
     }
 
     #[test]

@@ -40,7 +40,7 @@ const IN_RUST: &[Rule] = &[(
 const ANYWHERE: &[Rule] = &[
     (
         r#"(?:^|[\s"'`(=<:,])/(?:work|root|home|Users)/[\w.]"#,
-        "a path of somebody's machine",
+        "a path of a particular machine",
         "use a relative path, or a variable",
     ),
     (

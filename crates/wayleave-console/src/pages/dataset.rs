@@ -142,7 +142,7 @@ fn drift(visit: &SignedInRequest<'_>, name: &str, compared: &[ConnectionDrift]) 
     let broken: Vec<_> = compared.iter().filter(|it| it.is_broken()).collect();
     html! { @if !broken.is_empty() {
         div.box.weigh {
-            p { strong { "Its source is not what the mapping says." } }
+            p { strong { "Its source does not match the mapping." } }
             ul { @for it in &broken {
                 @match &it.drift {
                     Ok(problems) => { @for problem in problems.iter().take(8) {

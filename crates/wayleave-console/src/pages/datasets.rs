@@ -167,7 +167,7 @@ fn needs(visit: &SignedInRequest<'_>, line: &DatasetLine) -> Option<Vec<Markup>>
             "mend the source, or ratify a draft that fits it (`wayleave propose --fit`)",
         )
     } else if let Some((_, ComparedState::Drifted(first))) = compared {
-        let wrong = format!("its source is not what the mapping says: {first}");
+        let wrong = format!("its source does not match the mapping: {first}");
         (
             wrong,
             "`wayleave propose --fit` writes the mapping that fits; read it here, or ratify it there",

@@ -141,7 +141,7 @@ pub(super) fn show(
                 h2 id="r" { "Revoke" }
                 form.box.bad method="post" action={ "/tokens/" (id) "/revoke" } {
                     (csrf(visit.session))
-                    p { "Whoever holds it is let in no more, from their next call." }
+                    p { "Requests with it are refused from the next call on." }
                     div.row {
                         div.field { label for="rw" { "Why" }
                             input id="rw" name="note" required autocomplete="off"; }

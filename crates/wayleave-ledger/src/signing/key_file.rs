@@ -90,7 +90,7 @@ pub enum KeyFileError {
     #[error("a passphrase has at least {MIN_PASSPHRASE_CHARS} characters")]
     Short,
     /// The system supplies no random bytes.
-    #[error("the system gives no random bytes")]
+    #[error("the system's random source failed")]
     NoRandomness,
 }
 

@@ -31,7 +31,12 @@ pub(super) async fn receive(
         match timeout_at(deadline, receiving).await {
             Ok(Ok(collected)) => return Ok(collected.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {}
-            Ok(Err(_)) => return Err(HttpRefusal::with(StatusCode::BAD_REQUEST, "body cut short")),
+            Ok(Err(_)) => {
+                return Err(HttpRefusal::with(
+                    StatusCode::BAD_REQUEST,
+                    "body is incomplete",
+                ));
+            }
             Err(_) => {
                 let reason = "body took too long";
                 return Err(HttpRefusal::with(StatusCode::REQUEST_TIMEOUT, reason));

@@ -73,7 +73,7 @@ pub(super) fn changed(changes: &mut Changes, old: &Capability, new: &Capability)
     }
     if *action != old.action {
         let words = format!(
-            "lets {what} {action} records instead of {} them",
+            "changes the action of {what} from `{}` to `{action}`",
             old.action
         );
         push("action", words, vec![Risk::Write]);

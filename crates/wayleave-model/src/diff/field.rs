@@ -199,7 +199,7 @@ impl FieldPath<'_> {
                 false,
             ),
             (Some(old), None) => (
-                format!("masks {what} no more: grants may show it, where `{old}` was required"),
+                format!("no longer requires mask `{old}` for {what}: grants may show its values"),
                 true,
             ),
             (Some(old), Some(new)) => (

@@ -23,7 +23,7 @@ pub(super) fn unmapped_references(mapping: &Mapping, catalogue: &Catalogue) -> V
                 let other = shown(&key.to_table);
                 (
                     format!(
-                        "`{}` sets what refers to table {other}, to which no relation leads: \
+                        "`{}` sets a reference to table {other}, which no relation describes: \
                              calls that set it are refused",
                         capability.name
                     ),
@@ -35,8 +35,8 @@ pub(super) fn unmapped_references(mapping: &Mapping, catalogue: &Catalogue) -> V
                 let other = shown(&table.name);
                 (
                     format!(
-                        "`{}` deletes what table {other} refers to, without a relation: calls \
-                             are refused",
+                        "`{}` deletes records that table {other} refers to, which no relation \
+                             describes: calls are refused",
                         capability.name
                     ),
                     format!("map table {other} and its relation to `{}`", stream.name),

@@ -122,7 +122,7 @@ fn strange(first: char, start: usize) -> ExpressionError {
     let span = start..start + first.len_utf8();
     let error = |message: &str| ExpressionError::new(message, span.clone());
     match first {
-        '"' => error("texts stand in single quotes, and names in none")
+        '"' => error("texts are written in single quotes, and names without quotes")
             .hint("write `'text'` or `name`"),
         ';' => error("an expression is one value; `;` does not belong in it"),
         '%' => error("there is no `%` here").hint("the arithmetic is `+ - * /`"),

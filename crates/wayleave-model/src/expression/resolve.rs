@@ -162,7 +162,7 @@ impl<'m> Expander<'m> {
         }
         if self.open.len() == MAX_CHAIN {
             return Err(fail(format!(
-                "more than {MAX_CHAIN} fields are computed one from the other"
+                "more than {MAX_CHAIN} computed fields depend on each other in a chain"
             )));
         }
         let fields = StreamFields::new(self.mapping, stream);
@@ -184,7 +184,9 @@ impl<'m> Expander<'m> {
             let (end, field) = fields.end(path).map_err(|unknown| unknown.message)?;
             self.leaves += 1;
             if self.leaves > MAX_LEAVES {
-                return Err(format!("more than {MAX_LEAVES} fields are computed with"));
+                return Err(format!(
+                    "the expression refers to fields more than {MAX_LEAVES} times"
+                ));
             }
             let inner = self.computed(end, field).map_err(|error| error.message)?;
             let Some(inner) = inner else {

@@ -157,7 +157,9 @@ impl Leaves for GroupLeaves<'_> {
             [] if op == AggregateOp::Count => None,
             [one] => match TypeChecker(&RowLeaves(self.0)).infer(one)? {
                 TypedOperand::Known(formula) => Some(formula),
-                TypedOperand::Null => return wrong(format!("`{op}` of null is nothing")),
+                TypedOperand::Null => {
+                    return wrong(format!("`{op}` needs a value, and this is null"));
+                }
             },
             _ => return wrong(format!("`{op}` takes one value")),
         };

@@ -71,7 +71,7 @@ fn unclosed(problems: &mut Vec<Problem>, source: &str) -> Option<usize> {
             format!("nothing closes this `{bracket}`"),
         )
         .hint(format!(
-            "write the `{closing}`; what follows is not looked at until then"
+            "add the closing `{closing}`; the rest is not checked until then"
         ))
         .at(at..at + 1),
     );

@@ -112,7 +112,7 @@ impl ShapeChecker<'_> {
         } else {
             format!("`{}`", section.header)
         };
-        let message = format!("{} means nothing in {place}", shown(name));
+        let message = format!("unknown key {} in {place}", shown(name));
         self.report(
             Problem::new(ProblemCode::UnknownKey, message)
                 .hint(hint)
@@ -154,7 +154,7 @@ impl ShapeChecker<'_> {
     }
 
     fn nothing_in(&mut self, name: &str, at: &Range<usize>) {
-        let message = format!("`{name}` has no entry, and needs one");
+        let message = format!("`{name}` is empty, and needs at least one entry");
         self.report(Problem::new(ProblemCode::EmptyList, message).at(at.clone()));
     }
 

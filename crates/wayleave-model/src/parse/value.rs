@@ -184,7 +184,7 @@ fn iri_base(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
     } else if !text.ends_with(['#', '/', ':', '=', '_']) {
         Problem::new(
             ProblemCode::InvalidIri,
-            format!("{} cannot have names put after it", shown(text)),
+            format!("names cannot be appended to {}", shown(text)),
         )
         .hint("end it with `#` or `/`")
     } else {

@@ -76,9 +76,7 @@ pub(super) fn block(stream: &Stream) -> String {
     if *why == super::OmissionReason::NoFields {
         return text;
     }
-    text.push_str(
-        "# To serve it, see to that, take the `# ` off the lines below and check again.\n",
-    );
+    text.push_str("# To serve it, fix that, uncomment the lines below and check again.\n");
     for line in tables(stream).lines() {
         push(
             &mut text,

@@ -117,7 +117,7 @@ fn by_token(a: &[Value], b: &[Value], places: &[usize]) -> Ordering {
 fn too_many_or_gone(is_cut: bool) -> Refusal {
     if is_cut {
         let message = format!(
-            "groups by a masked field are ranked among at most {MAX_RANKED_GROUPS}, and these are more, or more than so many rank alike; narrow them with `filter`"
+            "grouping by a masked field ranks at most {MAX_RANKED_GROUPS} groups, and this page needs more; narrow them with `filter`"
         );
         return Refusal::new(Code::ResultTooLarge, message).param("group_by");
     }

@@ -55,7 +55,7 @@ impl Aggregates {
                 if !named.field.can_aggregate(*op) {
                     let fields = scope.stream().fields();
                     let fitting = fields.filter(|field| field.can_aggregate(*op));
-                    let message = format!("`{op}` of `{name}` cannot be asked for");
+                    let message = format!("`{name}` does not support `{op}`");
                     return Err(
                         invalid(message, "metrics.field").allowed(fitting.map(FieldView::name))
                     );

@@ -171,11 +171,11 @@ impl<'a, 'v> Reader<'a, 'v> {
     fn unknown(&self, name: &str, path: &str) -> Refusal {
         let said = match name.trim_start_matches('$').to_ascii_lowercase().as_str() {
             "or" => Some("OR is `any`: {\"any\": [{…}, {…}]}"),
-            "and" | "all" => Some("AND is what stands between fields: put them side by side"),
+            "and" | "all" => Some("AND is implied between fields: put them side by side"),
             "field" | "column" | "op" | "operator" | "value" => Some(
                 "the field itself is the key: {\"status\": \"open\"} or {\"amount\": {\"gte\": 1}}",
             ),
-            "not" => Some("NOT is said of a field: `ne`, `not_in`, or {\"is_null\": false}"),
+            "not" => Some("NOT is an operator of a field: `ne`, `not_in`, or {\"is_null\": false}"),
             _ => None,
         };
         if let Some(said) = said {
@@ -266,7 +266,7 @@ impl<'a, 'v> Reader<'a, 'v> {
             } else {
                 "not_in"
             };
-            let message = format!("one value goes here; a list goes with `{several}`");
+            let message = format!("expected one value; for a list use `{several}`");
             let mut refusal = invalid(message, path);
             refusal.did_you_mean = Some(several.to_owned());
             return Err(refusal);
@@ -291,7 +291,7 @@ impl<'a, 'v> Reader<'a, 'v> {
     ) -> Result<Predicate, Refusal> {
         self.leaf(path)?;
         if !matches!(op, "eq" | "ne" | "gt" | "gte" | "lt" | "lte") {
-            let message = format!("`{op}` takes a value, and no other field");
+            let message = format!("`{op}` takes a value, not another field");
             return Err(invalid(message, path).allowed(["eq", "ne", "gt", "gte", "lt", "lte"]));
         }
         let param = format!("{path}.field");
@@ -361,7 +361,7 @@ impl<'a, 'v> Reader<'a, 'v> {
         self.leaf(path)?;
         if values.is_empty() || values.len() > MAX_VALUES {
             let message = format!(
-                "a list holds 1 to {MAX_VALUES} values, and this one {}; more take more calls",
+                "a list takes 1 to {MAX_VALUES} values, got {}; split longer lists over several calls",
                 values.len()
             );
             return Err(invalid(message, path));

@@ -327,7 +327,7 @@ fn maskable(
         format!("`{mask}` is for {suits}, and the field is a `{datatype}`")
     } else if let Some(required) = required.filter(|it| !mask.is_within(*it)) {
         format!(
-            "the mapping requires `{required}`, in place of which a grant may only give `redact`"
+            "the mapping requires `{required}`, and `{mask}` may reveal more; `redact` is allowed"
         )
     } else {
         return Ok(());

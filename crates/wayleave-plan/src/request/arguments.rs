@@ -247,7 +247,7 @@ impl<'a> Arguments<'a> {
 
     fn bad_sort(&self) -> Refusal {
         let message = format!(
-            "`sort` must be a list of 1 to {MAX_SORT_KEYS} texts, `field` or `-field` from the largest down"
+            "`sort` must be a list of 1 to {MAX_SORT_KEYS} texts: `field`, or `-field` for largest first"
         );
         Refusal::new(Code::InvalidSort, message).param(self.param("sort"))
     }
@@ -374,7 +374,7 @@ fn metric_from_text(text: &str) -> Result<Metric, Refusal> {
     };
     let op = op(word).ok_or_else(|| {
         let message = format!(
-            "{} is no metric: {} is no operation",
+            "{} is not a metric: unknown operation {}",
             quoted(text),
             quoted(word)
         );

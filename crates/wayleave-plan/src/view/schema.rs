@@ -72,7 +72,7 @@ impl View {
     }
 
     fn too_much(&self) -> Refusal {
-        let message = "`detail: \"full\"` tells of one stream: call `schema` for the index, then `schema(stream, connection_id, detail: \"full\")`";
+        let message = "`detail: \"full\"` describes one stream: call `schema` for the index, then `schema(stream, connection_id, detail: \"full\")`";
         let refusal = Refusal::new(Code::InvalidRequest, message)
             .param("detail")
             .retry_with("stream");

@@ -99,7 +99,7 @@ impl AuthorizedWrite {
             return Ok(());
         }
         let message = format!(
-            "the record was changed meanwhile: `{}` is another",
+            "the record was changed meanwhile: `{}` has another value",
             field.name()
         );
         let error = FieldError::new("if_updated", FieldErrorCode::Conflict, message);

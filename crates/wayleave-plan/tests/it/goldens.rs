@@ -1,4 +1,4 @@
-//! What each request plans, or how it is refused, compared word for word.
+//! The plan or the refusal of each request, compared word for word.
 //!
 //! A golden file is a list of cases separated by blank lines. A case is a `package` (by default the
 //! previous one), a `request`, `---`, and the answer, which `WAYLEAVE_BLESS=1` rewrites.
@@ -14,7 +14,7 @@ use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::{Code, MAX_BYTES, Refusal};
 use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest, SchemaRequest};
-use wayleave_plan::view::{Discovery, FieldView, StreamView, View};
+use wayleave_plan::view::{FieldView, SchemaSubject, StreamView, View};
 
 use crate::explain::{explain, trimmed};
 use crate::fixture::{NOW, arguments, at, keys, package, world};
@@ -71,10 +71,10 @@ fn answer(view: &View, tool: &str, json: &str) -> Result<String, Refusal> {
     Ok(text)
 }
 
-fn discovered(discovery: &Discovery<'_>) -> String {
+fn discovered(discovery: &SchemaSubject<'_>) -> String {
     let mut text = String::new();
     match discovery {
-        Discovery::Index(connections) => {
+        SchemaSubject::Index(connections) => {
             for connection in connections {
                 let streams: Vec<_> = connection.streams.iter().map(StreamView::name).collect();
                 writeln!(
@@ -86,7 +86,7 @@ fn discovered(discovery: &Discovery<'_>) -> String {
                 .unwrap();
             }
         }
-        Discovery::Streams(streams) => {
+        SchemaSubject::Streams(streams) => {
             for (connection, stream) in streams {
                 let fields: Vec<_> = stream.fields().map(FieldView::name).collect();
                 writeln!(
@@ -99,7 +99,7 @@ fn discovered(discovery: &Discovery<'_>) -> String {
                 .unwrap();
             }
         }
-        Discovery::Full(connection, stream) => {
+        SchemaSubject::Full(connection, stream) => {
             let relations: Vec<_> = stream.relations().map(|r| r.name.as_str()).collect();
             writeln!(
                 text,
@@ -114,7 +114,7 @@ fn discovered(discovery: &Discovery<'_>) -> String {
     trimmed(&text)
 }
 
-/// A refusal without its defaults, one fact per line.
+/// Prints a refusal without its defaults, one property per line.
 fn refused(refusal: &Refusal) -> String {
     let json = refusal.to_json();
     let written = json.to_string();
@@ -202,7 +202,7 @@ fn every_request_is_planned_or_refused_as_its_golden_file_says() {
     for path in paths {
         file(&path, &mut seen);
     }
-    // These come from the code that reads stores, never from a plan.
+    // These codes come from the code that reads stores, never from planning.
     let of_stores = [
         Code::ResultTooLarge,
         Code::SourceUnavailable,

@@ -140,7 +140,7 @@ pub(super) async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
             Ok("damaged") => findings.push(Finding::warning(
                 about,
                 "is damaged, and is never searched",
-                "`wayleave serve` makes it again; so does `wayleave index rebuild`",
+                "`wayleave serve` builds it again; so does `wayleave index rebuild`",
             )),
             Ok(_) => {}
             Err(error) => findings.push(Finding::problem(

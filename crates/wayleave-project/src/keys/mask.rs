@@ -3,7 +3,7 @@
 //! One line: 32 bytes in hexadecimal. Created if it is missing, and never changed: another secret
 //! would change every token, and tokens that callers noted would no longer open.
 
-use std::{fmt::Write as _, fs, io, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path};
+use std::{fmt::Write as _, fs, io, path::Path};
 
 use wayleave_plan::mask::MaskKey;
 
@@ -46,24 +46,7 @@ fn write(private: &Path, secret: [u8; 32]) -> Result<(), KeyError> {
         let _ = write!(text, "{byte:02x}");
     }
     text.push('\n');
-    let path = private.join(FILE);
-    let aside = path.with_extension(format!("{}.tmp", std::process::id()));
-    let written = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&aside)
-        .and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        })
-        .and_then(|()| match fs::hard_link(&aside, &path) {
-            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            linked => linked,
-        });
-    let _ = fs::remove_file(&aside);
-    written.map_err(|cause| disk(private, "written", cause))
+    super::publish_new(&private.join(FILE), &text)
 }
 
 fn disk(private: &Path, doing: &'static str, cause: io::Error) -> KeyError {

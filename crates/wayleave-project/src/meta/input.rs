@@ -54,7 +54,7 @@ impl WorkingText {
             let bytes = after.len();
             return Err(MetaRefusal::new(
                 MetaCode::TooLarge,
-                format!("the mapping has {bytes} bytes, and one may have {MAX_PROPOSAL_BYTES}"),
+                format!("the mapping has {bytes} bytes; the limit is {MAX_PROPOSAL_BYTES}"),
             ));
         }
         Ok(Self {

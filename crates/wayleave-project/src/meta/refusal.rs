@@ -182,7 +182,7 @@ impl MetaRefusal {
         let mut refusal = Self::problems(&problems);
         refusal.code = MetaCode::Drifted;
         refusal.message = format!(
-            "the source is not what the mapping says ({} problem(s))",
+            "the source does not match the mapping ({} problem(s))",
             problems.len()
         );
         refusal
@@ -252,7 +252,7 @@ impl From<GovernanceError> for MetaRefusal {
     fn from(_: GovernanceError) -> Self {
         Self::new(
             MetaCode::Unavailable,
-            "what people have decided cannot be read; its operator must look",
+            "the ledger of decisions cannot be read; its operator must look into it",
         )
     }
 }

@@ -130,6 +130,22 @@ async fn no_operation_sees_a_row_a_dsn_or_a_token_or_changes_what_is_served() {
 }
 
 #[tokio::test]
+async fn a_proposal_is_read_as_one_of_its_own_dataset_only() {
+    let world = world().await;
+    let unified = world.mapping().await;
+    let about = json!({ "dataset": "crm", "unified": unified, "reason": "to look" });
+    let made = world.call("mapping.propose", about).await.unwrap();
+    let id = made["proposal"]["id"]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{made}"));
+    let read = |dataset: &str| json!({ "dataset": dataset, "proposal": id });
+    let own = world.call("mapping.read", read("crm")).await.unwrap();
+    assert_eq!(own["path"], "mappings/crm.toml");
+    let other = world.call("mapping.read", read("hr")).await.unwrap_err();
+    assert_eq!(other["code"], "unknown_proposal", "{other}");
+}
+
+#[tokio::test]
 async fn a_change_from_another_text_than_the_ratified_one_is_refused() {
     let world = world().await;
     let unified = world.mapping().await;

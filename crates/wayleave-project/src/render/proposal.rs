@@ -69,7 +69,7 @@ pub fn proposal(file: &str, proposal: &Proposal) -> Rendering {
     if !problems.is_empty() {
         let _ = write!(
             text,
-            "\nit does not check yet: {}",
+            "\nthe draft does not pass `wayleave check` yet: {}",
             columns::count(problems.len(), "problem")
         );
     }

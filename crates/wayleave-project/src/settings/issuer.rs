@@ -63,7 +63,7 @@ impl Algorithm {
 
 /// The name is not that of a supported algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a signature algorithm that is taken")]
+#[error("not a supported signature algorithm")]
 pub struct UnknownAlgorithm;
 
 impl FromStr for Algorithm {
@@ -135,7 +135,7 @@ pub(super) fn resolve(raw: raw::Jwt, url: Option<&Url>) -> Result<Issuer, Settin
     let packages = raw.packages.into_iter().map(rule);
     let packages: Vec<_> = packages.collect::<Result<_, _>>()?;
     if packages.is_empty() {
-        let expected = "there: without one, no token of the issuer opens anything";
+        let expected = "a list of at least one: without one, the issuer's tokens have no access";
         return Err(value("auth.jwt.packages", expected));
     }
     Ok(Issuer {

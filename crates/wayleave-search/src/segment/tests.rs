@@ -176,11 +176,7 @@ impl Ask {
 
 #[test]
 fn leaving_windows_out_changes_no_hit_no_order_and_no_score() {
-    let corpora = if std::env::var_os("WAYLEAVE_FULL").is_some() {
-        100
-    } else {
-        10
-    };
+    let corpora = if wayleave_test::is_full() { 100 } else { 10 };
     let mut dice = CorpusDice(Dice::new(7));
     let (mut asked, mut hits) = (0, 0);
     for _ in 0..corpora {

@@ -108,7 +108,7 @@ impl Jwt {
     async fn verified(&self, token: &str, now: Millis) -> Result<VerifiedClaims, Refusal> {
         let named = verify::key_named(token);
         let keys = self.keys.with(named.as_deref()).await.map_err(|error| {
-            tracing::warn!(%error, "an issuer's keys are not to be had; its tokens are refused");
+            tracing::warn!(%error, "the issuer's keys are not available; its tokens are refused");
             Refusal::Unavailable
         })?;
         let seconds = now.div_euclid(1000);

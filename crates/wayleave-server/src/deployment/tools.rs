@@ -263,7 +263,7 @@ fn unmatched(dataset: &str, compared: &[ConnectionDrift]) -> Refused {
     Refused::new(
         Code::Drifted,
         format!(
-            "the source of `{dataset}` is not what its mapping says ({many} problem(s)); its \
+            "the source of `{dataset}` does not match its mapping ({many} problem(s)); its \
              operator must mend the mapping and ratify it again"
         ),
     )
@@ -277,6 +277,6 @@ fn broken(error: &GovernanceError) -> Refused {
     );
     Refused::new(
         Code::LedgerUnavailable,
-        "what people have decided cannot be read or recorded; its operator has the details",
+        "the ledger of decisions cannot be read or written; its operator has the details",
     )
 }

@@ -51,7 +51,7 @@ impl HttpService for StatusService {
                 Err(_) if self.is_required => answer(
                     StatusCode::SERVICE_UNAVAILABLE,
                     "text/plain",
-                    "calls cannot be recorded, so none is served\n",
+                    "calls cannot be recorded and are refused\n",
                 ),
                 _ => answer(StatusCode::OK, "text/plain", "ready\n"),
             },

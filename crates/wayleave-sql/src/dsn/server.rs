@@ -216,7 +216,7 @@ impl Parameters {
         parameters.identity = match (chain, key) {
             (Some(chain), Some(key)) => Some(ClientCertificate { chain, key }),
             (None, None) => None,
-            _ => return Err(bad("`sslcert` and `sslkey` come together")),
+            _ => return Err(bad("`sslcert` and `sslkey` must be given together")),
         };
         // The client certificate names its owner, so it is shown only to a server that has proved
         // its identity.
@@ -228,7 +228,7 @@ impl Parameters {
             return Err(bad("`sslcert` needs `sslmode=verify-full`"));
         }
         if parameters.socket.is_some() && parameters.tls.is_some() {
-            return Err(bad("`sslmode` is not for a local `socket`"));
+            return Err(bad("`sslmode` cannot be combined with `socket`"));
         }
         Ok(parameters)
     }

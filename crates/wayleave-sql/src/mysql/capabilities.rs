@@ -15,7 +15,7 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
         },
         Difference {
             topic: Topic::Booleans,
-            note: "numbers but 0 are true",
+            note: "0 is false; every other number is true",
         },
         Difference {
             topic: Topic::Datetimes,

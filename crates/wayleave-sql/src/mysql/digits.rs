@@ -284,7 +284,7 @@ pub(super) fn is_greatest(text: &str) -> bool {
 /// The error for a value with more digits than the server keeps.
 pub(super) fn out_of_range() -> StoreError {
     StoreError::OutOfRange {
-        detail: Detail::fixed("a decimal of more digits than the server keeps"),
+        detail: Detail::fixed("a decimal has more digits than the server can store"),
     }
 }
 

@@ -11,8 +11,8 @@ pub(crate) fn parse(text: &str) -> Result<Server, StoreError> {
     // a key that the server sends. Only a verified connection makes that safe.
     if server.password.is_some() && server.guards_password() {
         return Err(bad(
-            "its password would go to whoever answers: beyond this machine it needs \
-             `sslmode=verify-full`, or `cleartext_password=allow` where the network is trusted",
+            "its password could be sent to an impostor: a remote server needs \
+             `sslmode=verify-full`, or `cleartext_password=allow` on a trusted network",
         ));
     }
     Ok(server)

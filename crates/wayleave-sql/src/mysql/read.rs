@@ -212,7 +212,7 @@ impl Database {
             let years: Vec<i16> = years.into_iter().flatten().collect();
             let offsets: Offsets =
                 zones::offsets(&zone, &years).ok_or(StoreError::Unsupported {
-                    what: "a time zone's calendar over so many years",
+                    what: "grouping by local time over so many years",
                 })?;
             dialect.zones.insert((column, zone), offsets);
         }
@@ -251,7 +251,7 @@ impl Database {
         }
         if !sender.restart() {
             return Err(StoreError::Unsupported {
-                what: "so many rows in the order of texts that end in NUL",
+                what: "sorting so many rows by texts that end in NUL",
             });
         }
         let sent = self.stream(connection, tables, &careful, sender).await;

@@ -39,49 +39,57 @@ const fn setting(variable: &'static str, value: &'static str, refusal: &'static 
 
 /// Variables that have the same name in both engines.
 const SETTINGS: [Setting; 12] = [
-    setting("autocommit", "1", "`autocommit` does not stay on"),
+    setting("autocommit", "1", "`autocommit` could not be turned on"),
     setting(
         "completion_type",
         "NO_CHAIN",
-        "`completion_type` does not stay `NO_CHAIN`",
+        "`completion_type` could not be set to `NO_CHAIN`",
     ),
     setting(
         "sql_select_limit",
         "18446744073709551615",
-        "`sql_select_limit` stays set",
+        "`sql_select_limit` could not be set",
     ),
-    setting("sql_big_selects", "1", "`sql_big_selects` does not stay on"),
-    setting("sql_auto_is_null", "0", "`sql_auto_is_null` stays on"),
-    setting("time_zone", "+00:00", "`time_zone` does not stay UTC"),
+    setting(
+        "sql_big_selects",
+        "1",
+        "`sql_big_selects` could not be turned on",
+    ),
+    setting(
+        "sql_auto_is_null",
+        "0",
+        "`sql_auto_is_null` could not be turned off",
+    ),
+    setting("time_zone", "+00:00", "`time_zone` could not be set to UTC"),
     setting(
         "sql_mode",
         "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
-        "`sql_mode` does not stay as set",
+        "`sql_mode` could not be set",
     ),
     setting(
         "max_sort_length",
         "16384",
-        "`max_sort_length` does not stay as set",
+        "`max_sort_length` could not be set",
     ),
     setting(
         "group_concat_max_len",
         "1024",
-        "`group_concat_max_len` does not stay as set",
+        "`group_concat_max_len` could not be set",
     ),
     setting(
         "character_set_client",
         "utf8mb4",
-        "`character_set_client` does not stay as set",
+        "`character_set_client` could not be set",
     ),
     setting(
         "character_set_connection",
         "utf8mb4",
-        "`character_set_connection` does not stay as set",
+        "`character_set_connection` could not be set",
     ),
     setting(
         "character_set_results",
         "utf8mb4",
-        "`character_set_results` does not stay as set",
+        "`character_set_results` could not be set",
     ),
 ];
 
@@ -94,8 +102,8 @@ const MARIADB_SETTINGS: [Setting; 2] = [
     setting("tx_isolation", "REPEATABLE-READ", ISOLATION),
     setting("tx_read_only", "1", READ_ONLY),
 ];
-const ISOLATION: &str = "the isolation level does not stay as set";
-const READ_ONLY: &str = "the session does not stay read-only";
+const ISOLATION: &str = "the isolation level could not be set";
+const READ_ONLY: &str = "the session could not be made read-only";
 
 /// Applies the settings to a new session.
 pub(super) async fn apply(connection: &mut Conn) -> Result<(), mysql_async::Error> {

@@ -97,7 +97,7 @@ impl WriteDriver for Database {
             // A view has no engine of its own; the tables behind it are not checked.
             Some(engine) if !engine.eq_ignore_ascii_case("InnoDB") => {
                 Err(StoreError::Unsupported {
-                    what: "writes to a table that cannot roll back",
+                    what: "writes to a table whose engine is not InnoDB",
                 })
             }
             _ => Ok(()),
@@ -161,7 +161,7 @@ impl WriteDriver for Database {
             ran.returned.push(Value::Integer(id.into()));
         } else if !returned.is_empty() {
             return Err(StoreError::Unsupported {
-                what: "records whose key it makes up, unless that is a number",
+                what: "generated keys other than one integer",
             }
             .into());
         }

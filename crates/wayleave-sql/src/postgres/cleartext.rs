@@ -17,9 +17,7 @@ pub(super) struct CleartextRefused;
 
 impl fmt::Display for CleartextRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the server asks for the password in clear text over a line that is not verified",
-        )
+        f.write_str("the server requests the password in clear text over an unverified connection")
     }
 }
 

@@ -277,6 +277,6 @@ fn not_utf8(doing: &'static str) -> StoreError {
     StoreError::Failed {
         doing,
         code: None,
-        detail: Detail::fixed("a name in the database's catalogue is no UTF-8"),
+        detail: Detail::fixed("a name in the database's catalogue is not valid UTF-8"),
     }
 }

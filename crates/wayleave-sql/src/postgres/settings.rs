@@ -15,52 +15,56 @@ const SETTINGS: [(&str, &str, &str); 14] = [
     (
         "default_transaction_read_only",
         "on",
-        "the session does not stay read-only",
+        "the session could not be made read-only",
     ),
     (
         "default_transaction_isolation",
         "read committed",
-        "the isolation level does not stay as set",
+        "the isolation level could not be set",
     ),
     (
         "default_transaction_deferrable",
         "off",
-        "`default_transaction_deferrable` stays on",
+        "`default_transaction_deferrable` could not be turned off",
     ),
-    ("TimeZone", "UTC", "`TimeZone` does not stay UTC"),
-    ("DateStyle", "ISO, YMD", "`DateStyle` does not stay as set"),
+    ("TimeZone", "UTC", "`TimeZone` could not be set to UTC"),
+    ("DateStyle", "ISO, YMD", "`DateStyle` could not be set"),
     (
         "IntervalStyle",
         "iso_8601",
-        "`IntervalStyle` does not stay as set",
+        "`IntervalStyle` could not be set",
     ),
-    ("bytea_output", "hex", "`bytea_output` does not stay as set"),
+    ("bytea_output", "hex", "`bytea_output` could not be set"),
     (
         "extra_float_digits",
         "1",
-        "`extra_float_digits` does not stay as set",
+        "`extra_float_digits` could not be set",
     ),
     (
         "standard_conforming_strings",
         "on",
-        "`standard_conforming_strings` does not stay on",
+        "`standard_conforming_strings` could not be turned on",
     ),
-    ("row_security", "on", "`row_security` does not stay on"),
+    (
+        "row_security",
+        "on",
+        "`row_security` could not be turned on",
+    ),
     (
         "transform_null_equals",
         "off",
-        "`transform_null_equals` stays on",
+        "`transform_null_equals` could not be turned off",
     ),
-    ("array_nulls", "on", "`array_nulls` does not stay on"),
+    ("array_nulls", "on", "`array_nulls` could not be turned on"),
     (
         "quote_all_identifiers",
         "off",
-        "`quote_all_identifiers` stays on",
+        "`quote_all_identifiers` could not be turned off",
     ),
     (
         "client_encoding",
         "UTF8",
-        "`client_encoding` does not stay UTF8",
+        "`client_encoding` could not be set to UTF8",
     ),
 ];
 
@@ -92,7 +96,7 @@ pub(super) const ROLLBACK: &str = "ROLLBACK";
 
 /// Why a session behind a statement-level pooler is refused.
 pub(super) const POOLED_STATEMENTS: &str =
-    "a pooler gives every statement another session; it must pool sessions or transactions";
+    "the pooler uses statement pooling; it must pool sessions or transactions";
 
 /// Startup options, with a mark that shows whether they arrived.
 pub(super) struct StartupOptions {

@@ -38,7 +38,11 @@ impl File {
             match (name.as_ref(), value.as_ref()) {
                 ("immutable", "1") => immutable = true,
                 ("immutable", "0") => immutable = false,
-                _ => return Err(bad("a SQLite source takes no parameter but `immutable=1`")),
+                _ => {
+                    return Err(bad(
+                        "a SQLite source takes only the parameter `immutable`, `0` or `1`",
+                    ));
+                }
             }
         }
         Ok(Self {

@@ -105,7 +105,7 @@ impl Watchdog {
                 waited: MAX_WRITER_WAIT,
             },
             Some(EndReason::ForSpace) => StoreError::Unsupported {
-                what: "a sort or a grouping that fills 256 MiB of temporary files",
+                what: "a sort or grouping that needs more than 256 MiB of temporary files",
             },
             None => self.stop.now().unwrap_or(StoreError::Cancelled),
         }

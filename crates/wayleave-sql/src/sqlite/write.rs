@@ -226,7 +226,7 @@ impl Session {
         let limit = options.limits.statement;
         if file.immutable {
             return Err(StoreError::Unsupported {
-                what: "writes to a file that is promised not to change",
+                what: "writes to a file opened with `immutable=1`",
             });
         }
         let identity = FileIdentity::read(file);

@@ -131,6 +131,6 @@ fn no_table(_: &AuthorizedWrite, fault: WriteFault) -> WriteFault {
 /// The error for a row of the table that we did not write.
 fn not_ours() -> StoreError {
     StoreError::Unsupported {
-        what: "idempotency keys that Wayleave did not write",
+        what: "idempotency keys written by another program",
     }
 }

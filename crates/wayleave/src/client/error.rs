@@ -8,7 +8,7 @@ use super::document::DocumentError;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
     /// The variable that locates the settings is not set.
-    #[error("`{variable}` is not set, so there is no telling where settings are")]
+    #[error("`{variable}` is not set, so the settings cannot be located")]
     NoHome { variable: &'static str },
     /// The client has one set of settings for all folders.
     #[error("{client} has no settings of a folder")]
@@ -17,10 +17,12 @@ pub(crate) enum ClientError {
     #[error("{client} takes no address: it starts its servers itself")]
     NoAddress { client: &'static str },
     /// The client's settings cannot refer to a variable.
-    #[error("{client} hands no variables on, and a token is never written into settings")]
+    #[error(
+        "{client} does not pass on environment variables, and a token is never written into settings"
+    )]
     NoToken { client: &'static str },
     /// The client passes variables on under their own names only.
-    #[error("{client} hands variables on under their own names only")]
+    #[error("{client} passes on environment variables under their own names only")]
     NoRename { client: &'static str },
     /// The address is invalid.
     #[error("the address is not one of a server: {reason}")]

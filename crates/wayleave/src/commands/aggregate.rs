@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     /// Which groups: a JSON object over measures, such as `{"sum_amount": {"gt": 100}}`.
     #[arg(long, value_name = "JSON", value_parser = read::filter)]
     having: Option<Value>,
-    /// Sort by a group field or a measure; `-sum_amount` from the largest down. May be repeated.
+    /// Sort by a group field or a measure; `-sum_amount` for largest first. May be repeated.
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     sort: Vec<String>,
     /// At most so many groups, up to 100.

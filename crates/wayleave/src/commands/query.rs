@@ -15,7 +15,7 @@ pub(crate) struct Arguments {
     /// Which records: a JSON object, such as `{"status": "open"}`.
     #[arg(long, value_name = "JSON", value_parser = read::filter)]
     filter: Option<Value>,
-    /// Sort by a field; `-field` from the largest down. May be repeated.
+    /// Sort by a field; `-field` for largest first. May be repeated.
     #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
     sort: Vec<String>,
     /// Show only these fields, separated by commas. Wherever a field is named it may be a path along relations to one, such as `album.artist.Name`.

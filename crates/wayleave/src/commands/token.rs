@@ -71,7 +71,7 @@ async fn revoke(
     let document = json!({ "token": id, "who": who, "entry": entry.seq });
     output.answer(
         &document,
-        format!("revoked token `{id}`; whoever holds it is let in no more"),
+        format!("revoked token `{id}`; requests with it are refused from now on"),
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -137,7 +137,7 @@ impl<'m> Rules<'m> {
             } else if capability.action.value == Action::Update
                 && self.is_referred_to(stream, field)
             {
-                "a relation leads to it, so that other records would lose this one"
+                "a relation joins on it, and a change would break references to the record"
             } else {
                 continue;
             };

@@ -21,7 +21,7 @@ impl<'m> Rules<'m> {
             ("generated", &field.generated),
         ] {
             if flag.value {
-                let message = format!("`{key}` is said of columns, and this field is computed");
+                let message = format!("`{key}` applies to columns, and this field is computed");
                 let problem =
                     Problem::new(ProblemCode::NeedlessKey, message).hint(format!("remove `{key}`"));
                 self.report(&format!("{path}.{key}"), &flag.span, problem);

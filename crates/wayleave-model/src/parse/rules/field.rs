@@ -113,7 +113,7 @@ impl<'m> Rules<'m> {
         {
             let message = format!("no value lies between {least} and {greatest}");
             let problem =
-                Problem::new(ProblemCode::EmptyRange, message).hint("exchange the two bounds");
+                Problem::new(ProblemCode::EmptyRange, message).hint("swap the two bounds");
             self.report(&format!("{path}.{name}"), &least.span, problem);
         }
     }

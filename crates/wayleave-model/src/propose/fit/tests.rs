@@ -166,3 +166,43 @@ fn a_draft_that_does_not_parse_is_left_alone() {
     let fit = fit(&broken, &catalogue(vec![])).unwrap();
     assert_eq!(fit.text, broken);
 }
+
+#[test]
+fn a_field_whose_name_begins_with_a_setting_is_fitted_like_any_other() {
+    let mapping = MAPPING.replace(
+        "bio = { datatype = \"string\" }",
+        "one_of_us = { datatype = \"string\", column = \"bio\", one_of = [\"a\", \"b\"] }",
+    );
+    let mapping = mapping.replace("search = [\"name\", \"bio\"]", "search = [\"name\"]");
+    let narrower = people(|columns| columns[2].one_of = vec!["a".to_owned()]);
+    let fit = fit(&mapping, &catalogue(vec![orgs(), narrower])).unwrap();
+    let parsed = parse::parse(fit.text.as_bytes()).unwrap();
+    assert_eq!(
+        parsed
+            .stream("people")
+            .unwrap()
+            .field("one_of_us")
+            .unwrap()
+            .one_of
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn a_new_key_is_one_that_every_row_has() {
+    // The old key is not unique any more; of the other sets only the last is never NULL.
+    let table = people(|columns| columns[3].nullable = true);
+    let table = Table {
+        primary_key: Vec::new(),
+        unique: vec![vec!["mail".to_owned()], vec!["name".to_owned()]],
+        ..table
+    };
+    let fit = fit(MAPPING, &catalogue(vec![orgs(), table])).unwrap();
+    let parsed = parse::parse(fit.text.as_bytes()).unwrap();
+    let key = parsed.stream("people").unwrap().key.iter();
+    assert_eq!(
+        key.map(|it| it.value.as_str()).collect::<Vec<_>>(),
+        ["name"]
+    );
+}

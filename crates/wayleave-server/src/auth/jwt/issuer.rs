@@ -61,7 +61,7 @@ pub(crate) enum KeysError {
     Document { url: Url },
     #[error("the issuer took too long")]
     Slow,
-    #[error("the issuer's keys were asked for a moment ago, in vain")]
+    #[error("the last fetch of the issuer's keys failed; waiting before the next")]
     Recently,
 }
 

@@ -158,8 +158,8 @@ fn need(host: Host, variable: &Variable) -> Option<String> {
         return variable.file.is_none().then(|| {
             let file = variable.file_name();
             format!(
-                "{client} hands no variables on: put the DSN of source `{}` into a file that only \
-                 you may read, `export {file}=PATH`, and run this again",
+                "{client} does not pass on environment variables: put the DSN of source `{}` into a \
+                 file that only you may read, `export {file}=PATH`, and run this again",
                 variable.source
             )
         });

@@ -1,6 +1,6 @@
-"""A project with a console, for the suites that agents and a person share.
+"""A project with a console, for the suites in which agents and a person take part.
 
-What a person does in a page is done in headless Chromium; what no browser would send is sent by hand.
+Actions of a person in a page run in headless Chromium; requests that no browser sends are sent by hand.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def chromium() -> str | None:
 
 
 class Shop(serving.Project):
-    """A project with one declared source, of which nothing is ratified."""
+    """A project with one declared source and no ratified mapping."""
 
     def __init__(self) -> None:
         super().__init__('[project]\nname = "record-shop"\n\n[serve]\nhttp = "127.0.0.1:0"\ntokens = true\n')
@@ -73,10 +73,10 @@ class Shop(serving.Project):
 
 
 class Served(serving.HttpServer):
-    """A server with a console beside it."""
+    """A server with a console."""
 
     def link(self) -> str:
-        """The link that the terminal shows."""
+        """The sign-in link that the server prints."""
         began = time.monotonic()
         while time.monotonic() - began < PATIENCE:
             for line in list(self.log):
@@ -97,7 +97,7 @@ async def browser():
 
 
 class ConsoleCase(Calls):
-    """What the suites do with a project, its server and its console."""
+    """Common steps of the suites with a project, its server and its console."""
 
     maxDiff = None
 
@@ -116,7 +116,7 @@ class ConsoleCase(Calls):
         return await listening(transport, mode, stack)
 
     async def propose(self, client) -> dict:
-        """From a declared source to a waiting proposal, by structured errors alone where it errs."""
+        """Makes a waiting proposal from a declared source, correcting its mistakes only by structured errors."""
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         self.assertLessEqual(OPERATIONS, set(tools))
         sources = (await self.good(client, "wayleave_meta_source_list")).structured_content["sources"]
@@ -126,7 +126,7 @@ class ConsoleCase(Calls):
         seen = await self.good(client, "wayleave_meta_source_introspect", source=wrong["allowed"][0])
         self.assertEqual({it["name"] for it in seen.structured_content["tables"]}, {"customer", "invoice"})
         made = (await self.good(client, "wayleave_meta_gen_mapping", source="shop")).structured_content
-        # A field that is not there, which the errors name with line, column and fix.
+        # A missing field, which the errors report with line, column and fix.
         shaped = await self.good(
             client, "wayleave_meta_gen_shape", dataset="shop", unified=made["diff"]["unified"],
             stream="customer", set={"title": "nam", "description": "Everyone who buys."},
@@ -173,7 +173,7 @@ class ConsoleCase(Calls):
         return json.loads(ran.stdout)
 
     def ask(self, method: str, path: str, headers: dict | None = None, form: dict | None = None):
-        """A request that no browser would make; returns status, headers and body."""
+        """Sends a request that no browser sends; returns status, headers and body."""
         where = urlsplit(self.server.link())
         connection = http.client.HTTPConnection("127.0.0.1", where.port, timeout=PATIENCE)
         body = urlencode(form) if form is not None else None
@@ -187,7 +187,7 @@ class ConsoleCase(Calls):
         return answer.status, dict(answer.getheaders()), read
 
     def log_in(self) -> tuple[str, str, str]:
-        """The session's cookie, the text of its forms, and the origin."""
+        """Signs in. Returns the session's cookie, its CSRF token, and the origin."""
         where = urlsplit(self.server.link())
         origin = f"http://{where.netloc}"
         code = where.query.removeprefix("code=")

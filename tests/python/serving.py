@@ -1,4 +1,4 @@
-"""How the tests find the program, make projects with it, serve them, and hear what changes."""
+"""Helpers of the tests: find the program, create projects, serve them, and receive notices."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, T
 ROOT = Path(__file__).resolve().parents[2]
 MODERN = "2026-07-28"
 LAST_WITH_HANDSHAKE = "2025-11-25"
-# Long enough for a loaded machine; only a broken server ever waits this long.
+# Timeout in seconds, for a loaded machine; only a broken server exceeds it.
 PATIENCE = 30
-# What a client that may only read is offered.
+# Whether generated tests run at full size.
+FULL = os.environ.get("WAYLEAVE_FULL") == "1"
+# The tools of a client that may only read.
 READING = {"schema", "query_records", "aggregate", "search", "fetch"}
 INVALID_PARAMS = -32602
 
@@ -46,7 +48,7 @@ KINDS = {
 
 @functools.cache
 def built(variable: str, name: str, *what: str) -> str:
-    """A binary: the one that the environment names, or built now."""
+    """The path of a binary: from the environment variable, or built now."""
     if given := os.environ.get(variable):
         return given
     build = ["cargo", "build", "--quiet", "--message-format", "json", *what]
@@ -62,21 +64,21 @@ def program() -> str:
 
 
 def plugin_host() -> str:
-    """The example of `wayleave-mcp`."""
+    """The path of the example `plugin_host` of `wayleave-mcp`."""
     return built(
         "WAYLEAVE_PLUGIN_HOST", "plugin_host", "--package", "wayleave-mcp", "--example", "plugin_host"
     )
 
 
 class Terminal:
-    """A terminal for one command, with a person at it who types what they are told to."""
+    """A terminal for one command, and a person at it who types what the command asks for."""
 
     def __init__(self) -> None:
         self.ours, self._theirs = pty.openpty()
 
     def popen(self, command: list[str] | tuple[str, ...], **options) -> subprocess.Popen:
-        """Starts a command that this terminal belongs to. Its output goes wherever it is sent."""
-        # Until the last copy of its side is closed, nobody is told that a terminal has gone.
+        """Starts a command with this terminal as its controlling terminal. Its output goes where `options` send it."""
+        # A terminal reports a hang-up only once the last copy of its other side is closed.
         try:
             return subprocess.Popen(
                 command, stdin=self._theirs, start_new_session=True,
@@ -93,7 +95,7 @@ class Terminal:
 
 
 def on_terminal(command: list[str], lines: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
-    """Runs a command on a terminal of its own, where a person types these lines."""
+    """Runs a command on its own terminal, where a person types these lines."""
     terminal = Terminal()
     try:
         running = terminal.popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -105,13 +107,13 @@ def on_terminal(command: list[str], lines: list[str], env: dict[str, str] | None
 
 
 def keep(kind: str, text: str) -> None:
-    """Keeps a log or an export for the last step of the test suite, which searches them for secrets."""
+    """Stores a log or an export for the last step of the test suite, which searches it for secrets."""
     if folder := os.environ.get("WAYLEAVE_KEEP"):
         Path(folder, f"{os.getpid()}-{kind}-{uuid.uuid4().hex}").write_text(text)
 
 
 class HttpServer:
-    """A command that serves over HTTP and says where. A person at a terminal started it."""
+    """A command that serves over HTTP and prints its address, started by a person at a terminal."""
 
     def __init__(self, *command: str, env: dict[str, str] | None = None) -> None:
         self._terminal = Terminal()
@@ -123,7 +125,7 @@ class HttpServer:
             self.log.append(line)
             if found := re.search(r"listening on (http://\S+)", line):
                 self.url = found.group(1)
-                # Whatever else it logs is read, so that a full pipe never stops it.
+                # Read the rest of its log, so that a full pipe never blocks it.
                 self._reading = threading.Thread(target=self._read, daemon=True)
                 self._reading.start()
                 return
@@ -134,7 +136,7 @@ class HttpServer:
         keep("log", "".join(self.log))
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> int:
-        """Asks the server to end, as a person or a service manager would, for its exit code."""
+        """Stops the server, as a person or a service manager would; returns its exit code."""
         if self.process.stderr.closed:
             return self.process.returncode  # it was stopped before
         self.process.send_signal(how)
@@ -150,7 +152,7 @@ class HttpServer:
 
 
 class Project:
-    """A project folder, worked on with the command line as a person would."""
+    """A project folder, changed with the command line as by a person."""
 
     def __init__(self, settings: str) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="wayleave-python-")
@@ -160,7 +162,7 @@ class Project:
         (self.path / "wayleave.toml").write_text(settings)
 
     def run(self, *words: str, fails: bool = False) -> str:
-        # There is no `--yes`: where a person is asked, one answers.
+        # There is no `--yes`: the person at the terminal answers questions.
         words = tuple(word for word in words if word != "--yes")
         command = [program(), *words, "--project", str(self.path)]
         if (name := self._asked(words)) and "--key" not in words:
@@ -169,13 +171,13 @@ class Project:
             done = subprocess.run(command, env=self.env, capture_output=True, text=True)
         if (done.returncode != 0) != fails:
             raise RuntimeError(f"{words} ended with {done.returncode}: {done.stderr}")
-        # Arguments are opened for the operator, who may see them.
+        # Unseal the arguments: the operator may see them.
         if words[0] == "audit" and "--arguments" not in words:
             keep("export", done.stdout + done.stderr)
         return done.stdout
 
     def _asked(self, words: tuple[str, ...]) -> str | None:
-        """The name that a person must type for a command to be carried out."""
+        """The name that a person must type to confirm a command; `None` if it asks nothing."""
         match words:
             case ("ratify" | "retire", name, *_):
                 return name
@@ -193,12 +195,12 @@ class Project:
         return self.path / f"mappings/{name}.toml"
 
     def over_http(self) -> HttpServer:
-        """A server of it, on a free port of this machine."""
+        """Starts a server of the project on a free local port."""
         command = [program(), "serve", "--http", "127.0.0.1:0", "--project", str(self.path)]
         return HttpServer(*command, env=self.env)
 
     def over_stdio(self, token: str = "") -> StdioServerParameters:
-        """How a client starts a server of it."""
+        """The parameters with which a client starts a server of the project."""
         return StdioServerParameters(
             command=program(),
             args=["serve", "--stdio", "--project", str(self.path)],
@@ -210,7 +212,7 @@ class Project:
 
 
 class Notices:
-    """The list_changed notices one client has heard, in either era's way."""
+    """The list_changed notices that a client received, in either era."""
 
     def __init__(self) -> None:
         self.heard: Counter[str] = Counter()
@@ -222,17 +224,17 @@ class Notices:
             self._news.notify_all()
 
     async def on_message(self, message: object) -> None:
-        """For the older era, where notices come unasked."""
+        """Handler for the older era, where notices are unsolicited."""
         if kind := KINDS.get(type(message)):
             await self.add(kind)
 
     async def listen_on(self, subscription) -> None:
-        """For the newer era, where they come on a stream the client opened."""
+        """Handler for the newer era, where notices arrive on a stream that the client opened."""
         async for event in subscription:
             await self.add(KINDS[type(event)])
 
     async def until(self, **wanted: int) -> None:
-        """Returns once at least so many notices of each kind were heard."""
+        """Waits until at least this many notices of each kind were received."""
         async with asyncio.timeout(PATIENCE), self._news:
             await self._news.wait_for(lambda: all(self.heard[k] >= n for k, n in wanted.items()))
 
@@ -242,22 +244,22 @@ def text_of(result: types.CallToolResult) -> str:
 
 
 def handle(text: str, name: str) -> str | None:
-    """A handle that the text gives, such as `next_cursor`."""
+    """The value of a handle in the text, such as `next_cursor`."""
     found = re.search(rf"^{name}=(\S+)", text, re.MULTILINE)
     return found and found.group(1)
 
 
 def rows_of(text: str) -> list[list[str]]:
-    """The rows of a text table without its header; no cell of theirs holds an escape."""
+    """The rows of a text table, without its header. Cells must not contain escapes."""
     lines = [line[1:].split("|") for line in text.splitlines() if line.startswith("|")]
     return lines[1:]
 
 
 @asynccontextmanager
 async def unwrapped():
-    """Raises what the tests raise past a client's task groups, which would wrap it beyond recognition.
+    """Passes exceptions of the tests by a client's task groups, which would wrap them beyond recognition.
 
-    Whatever is opened is opened on the stack, and closed before the failure goes on."""
+    Everything is opened on the stack, and closed before the exception is raised again."""
     failure = None
     async with AsyncExitStack() as stack:
         try:
@@ -269,7 +271,7 @@ async def unwrapped():
 
 
 async def listening(server, mode: str, stack: AsyncExitStack) -> tuple[Client, Notices]:
-    """A client, and the notices it hears; it listens to everything from the start."""
+    """Connects a client that listens to all list changes from the start; returns it with its notices."""
     notices = Notices()
     handler = notices.on_message if mode == "legacy" else None
     client = await stack.enter_async_context(
@@ -287,7 +289,7 @@ async def listening(server, mode: str, stack: AsyncExitStack) -> tuple[Client, N
 
 
 class Calls:
-    """How rules call tools."""
+    """Calls of tools by rules."""
 
     async def good(self, client: Client, tool: str, **arguments) -> types.CallToolResult:
         result = await client.call_tool(tool, arguments)
@@ -295,7 +297,8 @@ class Calls:
         return result
 
     async def refused(self, client: Client, tool: str, **arguments) -> dict:
-        """The error, which is the same in text and in structure, and bounded."""
+        """Makes a call that must be refused. Returns the error, which must be the same in text and structure,
+        within its size."""
         result = await client.call_tool(tool, arguments)
         self.assertTrue(result.is_error, text_of(result))
         error = result.structured_content["error"]
@@ -307,14 +310,14 @@ class Calls:
 
 
 async def with_token(url: str, token: str, stack: AsyncExitStack):
-    """A server over HTTP, for whoever has the token; closed with the stack."""
+    """The transport to a server over HTTP with a token; closed with the stack."""
     http = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
     await stack.enter_async_context(http)
     return streamable_http_client(url, http_client=http)
 
 
 def define_every_way(module: dict, stdio: type, http: type) -> None:
-    """Defines the test classes of a module: each transport, in sessions and in the newest revision."""
+    """Defines the test classes of a module: each transport, in the session era and in the newest revision."""
     for transport, rules in (("Stdio", stdio), ("Http", http)):
         for era, mode in (("Legacy", "legacy"), ("Modern", MODERN)):
             members = {"mode": mode, "__module__": module["__name__"]}

@@ -1,7 +1,7 @@
-"""What agents did, and taking some of it away: the activity pages and the narrowing of a grant.
+"""The activity pages, and the narrowing of a grant.
 
-The calls are made by the official Python client; the pages are read in headless Chromium, with and
-without JavaScript, and by hand where no browser would ask so.
+The official Python client makes the calls. The pages are read in headless Chromium, with and without
+JavaScript, and by hand where no browser sends such a request.
 
 Run it with a Python that has `mcp` 2.x and `playwright`, and a Chromium:
 python tests/python/test_activity.py [-v] [NAME ...]
@@ -21,7 +21,7 @@ VALUE = "asked-for-91c2"
 
 
 class Activity(ConsoleCase, unittest.IsolatedAsyncioTestCase):
-    """A shop that is live, a token that reads it, and a person who looks at what it did."""
+    """A live shop, a token that reads it, and a person who views its activity."""
 
     async def asyncSetUp(self) -> None:
         async with unwrapped() as stack:
@@ -33,7 +33,7 @@ class Activity(ConsoleCase, unittest.IsolatedAsyncioTestCase):
         self.tokens = {it["label"]: it["id"] for it in json.loads(self.project.run("token", "list", "--json"))["tokens"]}
 
     async def calls(self, client) -> None:
-        """One call that is answered, one that is refused, one of a record."""
+        """Makes a call that is answered, one that is refused, and one for a record."""
         await self.good(client, "query_records", stream="customer", filter={"name": {"contains": VALUE}})
         await self.refused(client, "query_records", stream="customer", fields=["salary"])
         await self.good(client, "fetch", id="shop/customer:1")
@@ -80,12 +80,12 @@ class Activity(ConsoleCase, unittest.IsolatedAsyncioTestCase):
             page = self.page("/activity?" + urlencode({**nothing}), cookie)
             self.assertIn("No call fits", page)
             self.assertIn("Look further back", page)
-        # What is no filter is left out, and said to be.
+        # Invalid filters are ignored, and the page says so.
         for wrong in ["since=ever", "outcome=fine", "before=1"]:
             status, _, page = self.ask("GET", f"/activity?{wrong}", {"Cookie": cookie})
             self.assertEqual(status, 422)
             self.assertIn("is not a filter", page)
-        # The chart tells the same as the list, in shapes and as a table.
+        # The chart shows the same as the list, in shapes and as a table.
         self.assertIn('role="img"', desk)
         self.assertRegex(desk, r"Calls an hour: most at \d\d:00 UTC, \d+; 1 not answered in all")
         self.assertIn("The same as a table", desk)
@@ -178,7 +178,7 @@ class Activity(ConsoleCase, unittest.IsolatedAsyncioTestCase):
             entries = json.loads(self.project.run("audit", "--json"))["total"]
             page = await self.sign_in(await chrome.new_context(java_script_enabled=False))
             await page.goto(page.url.replace("/inbox", f"/grants/{grant}"))
-            # Nothing is narrowed by looking, or by a form that takes nothing.
+            # Neither a preview nor an unchanged form narrows the grant.
             await page.get_by_role("button", name=f"Narrow {grant}").click()
             self.assertIn("Nothing would be taken from it", await page.inner_text("[role=alert]"))
             await page.locator("input[value='customer.email']").uncheck()
@@ -189,7 +189,7 @@ class Activity(ConsoleCase, unittest.IsolatedAsyncioTestCase):
             for word in ["customer.email", "stream invoice", 'rows of customer other than {"city": "Oslo"}']:
                 self.assertIn(word, lost)
             self.assertEqual(json.loads(self.project.run("audit", "--json"))["total"], entries)
-            # What was ticked stays ticked.
+            # The selection is preserved.
             self.assertFalse(await page.locator("input[value='customer.email']").is_checked())
             await page.get_by_role("button", name=f"Narrow {grant}").click()
             narrower = page.url.rsplit("/", 1)[1].split("#")[0]
@@ -197,7 +197,7 @@ class Activity(ConsoleCase, unittest.IsolatedAsyncioTestCase):
             self.assertEqual(json.loads(self.project.run("audit", "--json"))["total"], entries + 1)
             await page.goto(page.url.replace(narrower, grant))
             self.assertIn("It was narrowed.", await page.inner_text("main"))
-            # The same token, its next call.
+            # The next call with the same token.
             refused = await self.refused(client, "query_records", stream="customer", fields=["email"])
             self.assertEqual(refused["code"], "unknown_field")
             refused = await self.refused(client, "query_records", stream="invoice")
@@ -215,7 +215,7 @@ class Activity(ConsoleCase, unittest.IsolatedAsyncioTestCase):
             await page.goto(page.url.replace("/inbox", "/grants/new"))
             for field in ["customer.name", "customer.email"]:
                 await page.locator(f"input[value='{field}']").check()
-            # Only what fits the datatype is offered.
+            # Only masks that fit the datatype are selectable.
             offered = await page.locator("[name='mask.customer.email'] option").all_inner_texts()
             self.assertIn("as it is", offered)
             self.assertNotIn("its year", offered)
@@ -263,7 +263,7 @@ class Activity(ConsoleCase, unittest.IsolatedAsyncioTestCase):
             status, _, _ = self.ask("POST", f"/grants/{missing}/narrow", headers, [("csrf", csrf), ("s", "customer")])
             self.assertIn(status, (404, 422))
         self.assertEqual(json.loads(self.project.run("audit", "--json"))["total"], entries)
-        # The command line keeps to the same rule.
+        # The command line has the same rule.
         self.project.run("grant", "narrow", narrow, "--stream", "customer=email", fails=True)
         self.project.run("grant", "narrow", narrow, "--stream", "invoice", fails=True)
         self.project.run("grant", "narrow", narrow, fails=True)

@@ -1,7 +1,7 @@
-"""An analyst's questions, as the official Python client asks them of the demo's server.
+"""Questions of an analyst, which the official Python client asks the demo's server.
 
 Each question crosses relations and takes one call: a path, groups along a path with conditions and
-totals, a walk of groups by their cursor, and an error whose `next` is the mended call. The answers
+totals, a walk of groups by their cursor, and an error whose `next` is the corrected call. The answers
 are compared with SQL over the demo's own file.
 
 Run it with a Python that has `mcp` 2.x:  python tests/python/test_analysis.py [-v] [NAME ...]
@@ -28,7 +28,7 @@ TONNES_OF_VESSELS = """
 
 
 class Rules(Calls):
-    """What holds in either mode."""
+    """Rules for either mode."""
 
     mode: str
 

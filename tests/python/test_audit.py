@@ -15,6 +15,7 @@ import json
 import socket
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -34,7 +35,7 @@ from serving import MODERN, PATIENCE, Calls, unwrapped
 
 PROV = "http://www.w3.org/ns/prov#"
 ACTIVITY = "io.wayleave/activity"
-# Values that no file of the record may hold in the open, wherever a call puts them.
+# Value that no file of the record may contain unsealed, wherever a call uses it.
 CANARY = "canary-5f1e"
 MAPPING = """
 [dataset]
@@ -60,7 +61,7 @@ key = ["id"]
 [streams.slow.fields]
 id = { datatype = "integer", required = true }
 """
-# Takes longer than any call may, unless it is stopped.
+# Takes longer than any call may run.
 SLOW = """
 CREATE VIEW slow AS SELECT id FROM people WHERE (
     WITH RECURSIVE count (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 10000000000)
@@ -254,7 +255,7 @@ class Rules(Calls):
         self.assertIn(f"<{activity(call)}> <{PROV}used> <urn:wayleave:record:crm/people:1>", quads)
         graph = rdflib.Dataset(default_union=True)
         graph.parse(data=json.dumps(document), format="json-ld")
-        # The library takes only names with a prefix.
+        # The library accepts only prefixed names.
         for prefix, namespace in document["@context"].items():
             graph.bind(prefix, namespace)
         trig = graph.serialize(format="trig")
@@ -287,13 +288,13 @@ class Rules(Calls):
             await self.good(client, "fetch", id="crm/people:1")
             [writer] = [it for it in log.iterdir() if (it / "head").stat().st_size]
             [segment] = writer.glob("*.log")
-            # Whoever may do anything is stopped only by the file system itself.
+            # Only the file system itself stops root.
             lock_file(segment)
             try:
-                with self.assertRaises(Exception) as refused:
+                with self.assertRaises(MCPError) as refused:
                     await client.call_tool("fetch", {"id": "crm/people:2"})
-                if isinstance(refused.exception, MCPError):
-                    self.assertEqual(refused.exception.error.code, -32603)
+                error = refused.exception.error
+                self.assertEqual((error.code, error.data["reason"]), (-32603, "audit_unavailable"))
             finally:
                 unlock_file(segment)
             again = await self.good(client, "fetch", id="crm/people:3")
@@ -302,10 +303,12 @@ class Rules(Calls):
 
 
 def lock_file(file: Path) -> None:
-    """Fills the segment's place with a folder that cannot be appended to, if it cannot be made immutable."""
-    done = subprocess.run(["chattr", "+i", str(file)], capture_output=True)
+    """Makes a file immutable; skips the test, and says so, if this user or the file system cannot."""
+    done = subprocess.run(["chattr", "+i", str(file)], capture_output=True, text=True)
     if done.returncode:
-        raise unittest.SkipTest("this file system knows no immutable files")
+        why = f"no immutable files in {file.parent}: {done.stderr.strip()}"
+        print(f"skipped: {why}", file=sys.stderr)
+        raise unittest.SkipTest(why)
 
 
 def unlock_file(file: Path) -> None:
@@ -313,7 +316,7 @@ def unlock_file(file: Path) -> None:
 
 
 def leaks(folder: Path, secret: str) -> list[Path]:
-    """The files of a project, its source aside, that hold a text."""
+    """The files of a project that contain a text, except for its source."""
     files = [it for it in folder.rglob("*") if it.is_file() and not it.name.startswith("crm.db")]
     return [it for it in files if secret.encode() in it.read_bytes()]
 
@@ -361,7 +364,7 @@ def free_port() -> int:
 
 
 def stateless(method: str, name: str, arguments: dict, **meta: str) -> tuple[bytes, dict[str, str]]:
-    """A request of the newest revision as bytes, and its headers."""
+    """The body and headers of a request of the newest revision."""
     about = {
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -382,7 +385,7 @@ def stateless(method: str, name: str, arguments: dict, **meta: str) -> tuple[byt
 
 
 class Collector:
-    """An OTLP receiver: keeps what it is sent."""
+    """An OTLP receiver that stores everything it receives."""
 
     def __init__(self) -> None:
         received = self.received = []
@@ -419,7 +422,7 @@ class Collector:
 
 
 class Raw(unittest.TestCase):
-    """What no client library does on purpose: leaving, flooding, planting."""
+    """Behaviour that no client library offers: disconnecting, flooding, forging."""
 
     def setUp(self) -> None:
         self.port = free_port()
@@ -462,6 +465,8 @@ class Raw(unittest.TestCase):
             if "query_records" in self.status("/calls")[1]:
                 break
             time.sleep(0.1)
+        else:
+            self.fail("the call never ran")
         connection.sock.shutdown(socket.SHUT_RDWR)
         connection.close()
         left = self.until("--target", "query_records")
@@ -479,12 +484,19 @@ class Raw(unittest.TestCase):
 
         about = {"protocolVersion": "2025-11-25", "capabilities": {},
                  "clientInfo": {"name": "raw", "version": "1"}}
+        def answered() -> int:
+            while "id" not in (message := json.loads(pipe.stdout.readline())):
+                pass
+            return message["id"]
+
         say(id=1, method="initialize", params=about)
-        pipe.stdout.readline()
+        self.assertEqual(answered(), 1)
         say(method="notifications/initialized")
         slow = {"name": "aggregate", "arguments": {"stream": "slow", "metrics": ["count"]}}
         say(id=2, method="tools/call", params=slow)
-        time.sleep(0.5)
+        # Lines are taken in order: after the answer to this one, the call has begun.
+        say(id=3, method="ping")
+        self.assertEqual(answered(), 3)
         say(method="notifications/cancelled", params={"requestId": 2})
         cancelled = self.until("--target", "aggregate")
         self.assertEqual(cancelled["outcome"]["kind"], "cancelled")

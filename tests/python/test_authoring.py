@@ -1,5 +1,5 @@
-"""The authoring operations over MCP: who may call them, what they say of themselves, and that none of
-them reads a row, a DSN or a token, or changes what is served.
+"""The authoring operations over MCP: who may call them, their descriptions, and that none of them reads a
+row, a DSN or a token, or changes the served datasets.
 
 Run it with a Python that has `mcp` 2.x: python tests/python/test_authoring.py [-v] [NAME ...]
 """
@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import random
 import unittest
 
 from console_case import CANARY, OPERATIONS, SCOPE_DENIED, ConsoleCase, Shop
 from mcp import MCPError
-from serving import MODERN, text_of, unwrapped
+from serving import FULL, MODERN, text_of, unwrapped
 
 SCOPES = ("runtime", "builder", "dev")
 SETTINGS = """[project]
@@ -37,7 +36,7 @@ def subsets(names: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 class Authoring(ConsoleCase, unittest.IsolatedAsyncioTestCase):
-    """Operations as tools."""
+    """The operations as tools."""
 
     def setUp(self) -> None:
         self.project = Shop()
@@ -64,7 +63,7 @@ class Authoring(ConsoleCase, unittest.IsolatedAsyncioTestCase):
         self.project.run("connect", "shop")
         return self.project.token("--all-of", "shop", "--label", "reads")
 
-    # --- who sees them, and what they say of themselves ---------------------------------------------
+    # --- visibility and descriptions ----------------------------------------------------------------
 
     async def test_t1_a_runtime_caller_is_listed_no_authoring_tool(self) -> None:
         self.serve()
@@ -134,7 +133,7 @@ class Authoring(ConsoleCase, unittest.IsolatedAsyncioTestCase):
 
     async def test_criterion_2_gen_shape_gives_the_bytes_that_the_command_line_gives(self) -> None:
         self.serve()
-        count = 200 if os.environ.get("WAYLEAVE_FULL") else 20
+        count = 200 if FULL else 20
         changes, refused = Changes(seed=20), 0
         async with unwrapped() as stack:
             builder, _ = await self.client(self.project.builder, MODERN, stack)
@@ -169,7 +168,7 @@ class Authoring(ConsoleCase, unittest.IsolatedAsyncioTestCase):
         return [good, {"source": path, "dataset": path}, {"source": "shop", "dataset": "shop", "proposal": 1}]
 
     def served(self) -> dict:
-        """Everything on record about what is served, and the operator's drafts."""
+        """The complete recorded state of the served datasets, and the operator's drafts."""
         told = {
             words: json.loads(self.project.run(*words.split(), "--json"))
             for words in ("datasets", "grant list --all", "token list --all", "source list")
@@ -215,7 +214,7 @@ class Authoring(ConsoleCase, unittest.IsolatedAsyncioTestCase):
                                 continue
                             result = await client.call_tool(tool, given)
                             told = text_of(result) + json.dumps(result.structured_content)
-                            # What a caller sent itself may come back; nothing else of it may.
+                            # Only texts that the caller itself sent may come back.
                             for secret in secrets:
                                 if secret not in json.dumps(given):
                                     self.assertNotIn(secret, told, tool)
@@ -254,7 +253,7 @@ class Authoring(ConsoleCase, unittest.IsolatedAsyncioTestCase):
                     for n, given in enumerate(self.inputs(tool, unified)):
                         result = await client.call_tool(tool, given)
                         answer = dict(result.structured_content)
-                        # When a proposal came is all that may differ.
+                        # Only the time of the proposal may differ.
                         answer.pop("proposal", None)
                         told[tool, n] = (result.is_error, answer)
             self.stop()
@@ -264,7 +263,7 @@ class Authoring(ConsoleCase, unittest.IsolatedAsyncioTestCase):
         database = self.project.path / "shop.db"
         bytes_ = bytearray(database.read_bytes())
         self.assertGreater(len(bytes_), 4096 * 2)
-        # The first page holds the catalogue.
+        # The first page contains the catalogue.
         bytes_[4096:] = b"\xa5" * (len(bytes_) - 4096)
         database.write_bytes(bytes_)
         self.assertEqual(await everything(is_whole=False), whole)

@@ -36,7 +36,7 @@ async def connected(server: str | StdioServerParameters, mode: str):
 
 
 async def names(client: Client) -> dict[str, set[str]]:
-    """What the server lists now, by kind."""
+    """The names that the server currently lists, by kind."""
     return {
         "tools": {tool.name for tool in (await client.list_tools()).tools},
         "resources": {str(each.uri) for each in (await client.list_resources()).resources},
@@ -57,12 +57,12 @@ OF_THE_PLUGIN = {
 
 
 class Rules:
-    """What holds for every connection, whatever its mode and its transport."""
+    """Rules for every connection, in any mode and over any transport."""
 
     mode: str
 
     def client(self):
-        """A connection to a fresh server, without the plugin."""
+        """A client of a new server without the plugin."""
         return connected(self.server(), self.mode)
 
     @asynccontextmanager
@@ -163,7 +163,7 @@ class Rules:
                 self.assertEqual(result.completion.values, expected, prefix)
 
     async def refusal_of(self, call) -> str:
-        """The text of a refusal, whether it came as an error or as a failed result."""
+        """The text of a refusal, as an error or as a failed result."""
         try:
             result = await call
         except MCPError as error:
@@ -180,7 +180,7 @@ class OverStdio:
 
 
 class OverHttp:
-    """Each test has a server, which must also end well."""
+    """Each test has a server, which must end with success."""
 
     def setUp(self) -> None:
         self.http = HttpServer(plugin_host(), "--http", "127.0.0.1:0")
@@ -218,7 +218,7 @@ class ModernOverHttp(Rules, OverHttp, unittest.IsolatedAsyncioTestCase):
 
 
 class ErasTogether(OverHttp, unittest.IsolatedAsyncioTestCase):
-    """Clients of both eras on one server, at once."""
+    """Clients of both eras on one server at the same time."""
 
     async def test_a_change_made_in_one_era_is_heard_once_in_both(self) -> None:
         async with (

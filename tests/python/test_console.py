@@ -1,11 +1,11 @@
-"""Agents propose, a human ratifies in a browser: the whole way, through the binary.
+"""Agents propose, and a human ratifies in a browser: end to end, with the binary.
 
 The official Python client with a builder token goes from a declared source to a waiting proposal.
-Headless Chromium signs in with the link that the terminal shows, reads the difference and ratifies.
-A second client hears that tools and resources changed, and reads the new records. In both eras.
+Headless Chromium signs in with the printed link, reads the difference and ratifies. A second client is
+notified that tools and resources changed, and reads the new records. In both eras.
 
-Every page is looked at in light, dark and on a phone: `WAYLEAVE_SHOTS` names a folder for the
-pictures. axe-core finds no serious violation on any of them.
+Every page is viewed in light, in dark and on a phone: `WAYLEAVE_SHOTS` names a folder for the
+screenshots. axe-core finds no serious violation on any of them.
 
 Run it with a Python that has `mcp` 2.x, `playwright` and `axe-playwright-python`, and a Chromium:
 python tests/python/test_console.py [-v] [NAME ...]
@@ -35,7 +35,7 @@ MODES = {
     "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
 }
 class Look:
-    """A person who looks at every page, in one light and on one screen."""
+    """A person who views every page in one colour scheme on one screen."""
 
     def __init__(self, case: unittest.TestCase, context, mode: str) -> None:
         self.case, self.context, self.mode = case, context, mode
@@ -45,7 +45,7 @@ class Look:
 
     async def begin(self) -> None:
         self.page = await self.context.new_page()
-        # A policy that is broken is reported on the console of the browser.
+        # The browser's console reports violations of the content security policy.
         self.page.on("console", lambda message: self.report(message.text))
         self.page.on("pageerror", lambda error: self.refused.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
@@ -66,7 +66,7 @@ class Look:
         self.case.assertLessEqual(len(others), 2, others)
 
     async def here(self, name: str) -> None:
-        """Checks the page that is shown, and takes its picture."""
+        """Checks the current page, and takes a screenshot."""
         page, where = self.page, f"{name} in {self.mode}"
         await page.wait_for_load_state("load")
         self.case.assertLessEqual(len((await page.content()).encode()), 60 * 1024, where)
@@ -76,7 +76,7 @@ class Look:
         serious = [it for it in found if it["impact"] in ("serious", "critical")]
         told = [(it["id"], [node["html"][:200] for node in it["nodes"]][:3]) for it in serious]
         self.case.assertEqual(told, [], where)
-        # Markup in data is text: nothing of it ran, and nothing became an element.
+        # Markup in data is text: no script ran, and no element was created.
         self.case.assertNotEqual(await page.title(), "1")
         self.case.assertEqual(await page.locator("img, main b b, main script").count(), 0, where)
         if self.shots:
@@ -87,7 +87,7 @@ class Look:
 
 
     async def by_keyboard(self, where: str) -> None:
-        """Everything that can be done on the page is reached with Tab, in view and with a ring."""
+        """Checks that every control of the page is reached with Tab and has a focus ring."""
         many = await self.page.evaluate(
             """() => {
                 const all = document.querySelectorAll(
@@ -117,7 +117,7 @@ class Look:
 
 @contextmanager
 def other_port():
-    """A page of somebody else, on another port of this machine."""
+    """Serves a foreign page on another port of this machine."""
     class Page(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = b"<!doctype html><title>other</title><body>"
@@ -142,7 +142,7 @@ def other_port():
 
 
 class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
-    """What agents and a person do together."""
+    """Agents and a person on one project."""
 
     async def whole_way(self, mode: str) -> None:
         async with unwrapped() as stack, browser() as chrome:
@@ -154,11 +154,11 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
             self.assertIn("To write to customers about late invoices.", body)
             self.assertIn("adds field email (string) to customer", body)
             self.assertIn("Personal data", body)
-            # What a person has not asked for is not read.
+            # Rows are not read before the person requests them.
             self.assertNotIn(CANARY, await page.content())
             await page.get_by_role("button", name="Show 5 rows of customer").click()
             self.assertIn(CANARY, await page.inner_text("#rows"))
-            # A name that does not fit is told at the field, and what was written stays.
+            # A wrong name is reported at the field, and the input is preserved.
             for tick in await page.locator("#weighed input").all():
                 await tick.check()
             await page.fill("#note", "letters go by e-mail")
@@ -171,7 +171,7 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
             await page.get_by_role("button", name="Ratify shop").click()
             await page.get_by_role("heading", name="shop is ratified").wait_for()
             self.assertEqual(await page.title(), "shop is ratified · Wayleave")
-            # Ratifying grants nothing: a token reads it once a grant says so, and it is connected.
+            # Ratifying grants nothing: a token reads the dataset once it is granted and connected.
             granted = self.project.token("--all-of", "shop", "--scope", "builder")
             other, notices = await self.client(granted, mode, stack)
             before = {it.name for it in (await other.list_tools()).tools}
@@ -255,7 +255,7 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(look.refused, [])
 
     async def answers(self, look: Look, root: str, waiting: int, grant: str) -> None:
-        """The pages that forms are answered with."""
+        """Views the pages that forms respond with."""
         page = look.page
         await page.goto(f"{root}/grants/{grant}")
         await page.locator("input[value='customer.email']").uncheck()
@@ -294,7 +294,7 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
         return proposed.structured_content["proposal"]["id"]
 
     def spoil(self, waiting: int) -> int:
-        """A proposal that no longer checks, as one that came before a rule was made."""
+        """Adds a proposal that does not check, like one made before a rule was added; returns its id."""
         folder = self.project.path / ".wayleave/inbox"
         kept = json.loads((folder / f"{waiting}.json").read_text())
         kept["text"] += "\n[streams.odd]\ntable = \"<b>odd</b>\"\nkey = [\"n\\u200bo\"]\n"
@@ -305,7 +305,7 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
         return kept["id"]
 
     async def some_calls(self, token: str, stack) -> str:
-        """Some calls on record, by a client whose name is markup; the id of one that read rows."""
+        """Makes calls with a client whose name is markup; returns the id of one that read rows."""
         client, _ = await self.client(token, MODERN, stack)
         for _ in range(4):
             await self.good(client, "query_records", stream="customer", fields=["name"])
@@ -357,7 +357,7 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
         status, headers, _ = self.ask("POST", "/login", {"Origin": origin, "Cookie": f"wayleave_console_{where.port}=chosen"}, {"code": code})
         self.assertEqual(status, 303)
         cookie = headers["set-cookie"]
-        # A cookie that somebody put there is never taken over.
+        # A planted cookie is never adopted.
         self.assertNotIn("chosen", cookie)
         for part in ("HttpOnly", "SameSite=Strict", "Path=/", f"wayleave_console_{where.port}="):
             self.assertIn(part, cookie)
@@ -463,7 +463,7 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
                     )
                 self.assertIn("Nothing you sent was done", await page.inner_text("main"))
                 self.assertEqual(len(json.loads(self.project.run("token", "list", "--json"))["tokens"]), before)
-                # A cookie planted there never becomes a session, and the person's own is not replaced.
+                # A cookie planted by that page never becomes a session, and does not replace the person's own.
                 await page.goto(other)
                 await page.evaluate("(name) => { document.cookie = `${name}=planted; path=/inbox`; }", cookie["name"])
                 answer = await signed.goto(f"{root}/inbox")
@@ -484,7 +484,7 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
                 builder, "wayleave_meta_mapping_propose", dataset="shop", text=huge, reason=""
             )
             self.assertEqual(error["code"], "too_large")
-            # Ten megabytes are more than any call may have, and nothing of them is kept.
+            # Ten megabytes are more than any request may have, and none of it is stored.
             with self.assertRaises(Exception):
                 await builder.call_tool(
                     "wayleave_meta_mapping_propose", {"dataset": "shop", "text": huge * 10, "reason": ""}

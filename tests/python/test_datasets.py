@@ -104,13 +104,13 @@ class Project(serving.Project):
         return json.loads(self.run("token", "create", *words, "--json"))["secret"]
 
     def frozen(self, name: str) -> Path:
-        """The frozen mapping that is ratified now."""
+        """The path of the currently ratified frozen mapping."""
         listed = json.loads(self.run("datasets", "--json"))["datasets"]
         digest = next(line["digest"] for line in listed if line["name"] == name)
         return next((self.path / ".wayleave/mappings").glob(f"*{digest.split(':')[-1]}*"))
 
     def entries(self) -> int:
-        """How many acts are recorded."""
+        """Number of recorded acts."""
         return len(json.loads(self.run("audit", "--json"))["entries"])
 
 
@@ -118,7 +118,7 @@ async def tools(client: Client) -> set[str]:
     return {tool.name for tool in (await client.list_tools()).tools}
 
 
-# Those about all datasets, and the record of calls: they are there whatever is connected.
+# Resources that exist whatever is connected: about all datasets, and the record of calls.
 STANDING = (
     "wayleave://schema",
     "wayleave://kg/types",
@@ -146,7 +146,7 @@ async def prompts(client: Client) -> set[str]:
 
 
 class Rules(Calls):
-    """What holds for every connection, whatever its mode and its transport."""
+    """Rules for every connection, in any mode and over any transport."""
 
     mode: str
 
@@ -157,7 +157,7 @@ class Rules(Calls):
 
     @asynccontextmanager
     async def clients(self, *tokens: str):
-        """Clients that listen to everything from the start, each with the notices it hears."""
+        """Clients that listen to all list changes from the start, each with its notices."""
         async with unwrapped() as stack:
             opened = [
                 await listening(await self.server(token, stack), self.mode, stack)
@@ -171,7 +171,7 @@ class Rules(Calls):
         return caught.exception
 
     async def found(self, client: Client, phrase: str, patience: float = PATIENCE) -> list[str]:
-        """What a search finds, once its indexes are made."""
+        """The ids that a search finds, once its indexes are built."""
         began = time.monotonic()
         while True:
             result = await client.call_tool("search", {"q": f'"{phrase}"'})
@@ -183,7 +183,7 @@ class Rules(Calls):
                 ids = [hit["id"] for hit in result.structured_content["data"]["results"]]
             if ids or time.monotonic() - began >= patience:
                 return ids
-            # Asking without a pause would spend the caller's budget while an index is made.
+            # Without a pause the calls would spend the caller's budget while an index is built.
             await asyncio.sleep(0.05)
 
     async def test_a_dataset_appears_for_everyone_and_vanishes_for_everyone(self) -> None:
@@ -213,7 +213,7 @@ class Rules(Calls):
                 gone = await self.error_of(client.call_tool("workup_crew_list", {"entity": "x"}))
                 self.assertEqual(gone.error.code, INVALID_PARAMS)
                 self.assertIn("workup_crew_list", gone.error.message)
-                # One notice a kind for each of the two acts; the prompts were there all along.
+                # One notice per kind for each of the two acts; the prompts did not change.
                 self.assertEqual(notices.heard, Counter(tools=2, resources=2))
 
     async def test_what_the_command_line_does_is_seen_within_a_second(self) -> None:
@@ -229,7 +229,7 @@ class Rules(Calls):
                 for client, notices in both:
                     self.assertEqual("workup_cargoes" in await tools(client), word == "connect")
                     self.assertEqual(notices.heard, Counter(tools=act, resources=act))
-            # The median: a machine may be slow once.
+            # The median, because a machine may be slow once.
             self.assertLess(sorted(took)[len(took) // 2], 1.0, took)
 
     async def test_what_is_connected_is_there_after_a_restart(self) -> None:
@@ -296,7 +296,7 @@ class Rules(Calls):
             idle = await self.good(client, "disconnect_dataset", name="cargoes")
             self.assertFalse(idle.structured_content["data"]["was_active"])
             self.assertEqual(project.entries(), before)
-            # Others are unharmed, and the next real change is the first that anybody hears of.
+            # Other datasets are unaffected, and the next real change gives the first notice.
             await self.good(client, "workup_fleet", entity="ships 3")
             await self.good(client, "connect_dataset", name="crew-list")
             for _, notices in both:
@@ -421,7 +421,7 @@ class Rules(Calls):
             stale = await self.refused(client, "query_records", **call, cursor=cursor)
             self.assertEqual(stale["code"], "invalid_cursor")
             await notices.until(resources=1)
-            # Its tool is the same as before, so of tools nobody hears.
+            # Its tool did not change, so there is no notice about tools.
             self.assertEqual(notices.heard, Counter(resources=1))
 
     async def test_what_is_connected_is_found_by_search_without_a_restart(self) -> None:
@@ -433,7 +433,7 @@ class Rules(Calls):
             self.assertEqual(await self.found(client, "sailors 77", patience=0), [])
 
     async def test_a_retired_dataset_is_gone_and_cannot_be_connected(self) -> None:
-        # Of a token whose grants are all of another dataset: retiring ends the grants too.
+        # The token's grants are all of another dataset: retiring ends the grants too.
         builder = self.project.token("--all-of", "cargoes", "--scope", "builder")
         async with self.clients(builder, self.project.runtime) as both:
             (client, _), (reader, _) = both

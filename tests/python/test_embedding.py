@@ -13,7 +13,7 @@ from serving import INVALID_PARAMS, PATIENCE, READING, text_of, unwrapped
 
 
 def embedding() -> str:
-    """The example of `wayleave`."""
+    """The path of the example `embedding` of `wayleave`."""
     return serving.built("WAYLEAVE_EMBEDDING", "embedding", "--package", "wayleave", "--example", "embedding")
 
 

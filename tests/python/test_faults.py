@@ -1,6 +1,6 @@
 """No reply without its record, whatever happens to the server or to its disk.
 
-`strace` is attached to a running server and lets the system calls of its log fail, wait or kill it; when it is
+`strace` is attached to a running server and makes the system calls of its log fail, wait or kill it; once it is
 detached the disk works again. Each rule holds with `audit.sync` and without.
 
 Run it with a Python that has `mcp` 2.x, as a user who may trace processes:
@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import shutil
 import subprocess
 import threading
 import unittest
@@ -21,17 +19,16 @@ from urllib.parse import urlsplit
 
 import serving
 import test_audit
-from serving import PATIENCE
+from serving import FULL, PATIENCE
 from test_audit import ACTIVITY, bare, stateless
 
-# The log is written, cut and synced with these.
+# System calls that write, truncate and sync the log.
 WRITING = "pwrite64,ftruncate,fdatasync"
 CLIENTS = 8
-FULL = bool(os.environ.get("WAYLEAVE_FULL"))
 
 
 class Strace:
-    """Disturbs the log of a server as long as it is attached."""
+    """Injects faults into the log of a server while attached."""
 
     def __init__(self, server, log, inject: str) -> None:
         files = [it for it in [log, log / "00", *(log / "00").iterdir()]]
@@ -46,7 +43,7 @@ class Strace:
                 self._reading.start()
                 return
         self.process.wait()
-        raise unittest.SkipTest("processes cannot be traced here")
+        raise RuntimeError("`strace` cannot attach: may this user trace processes?")
 
     def detach(self) -> None:
         if self.process.poll() is None:
@@ -56,7 +53,6 @@ class Strace:
         self.process.stderr.close()
 
 
-@unittest.skipUnless(shutil.which("strace"), "strace is not installed")
 class Faults:
     settings: str
 
@@ -80,7 +76,7 @@ class Faults:
         return strace
 
     def call(self, server, key: int = 1) -> tuple[int, dict]:
-        """The status and the message that a call is answered with."""
+        """Makes a call; returns the status and the message of the response."""
         url = urlsplit(server.url)
         connection = http.client.HTTPConnection(url.hostname, url.port, timeout=PATIENCE)
         try:
@@ -96,7 +92,7 @@ class Faults:
         return answer.status, message
 
     def many(self, server, count: int = CLIENTS) -> list[tuple[int, dict] | None]:
-        """The answers to calls made at once; none to a call that the server did not survive."""
+        """Makes concurrent calls; returns the answers, `None` for a call that the server did not survive."""
 
         def one(key: int) -> tuple[int, dict] | None:
             try:
@@ -115,7 +111,7 @@ class Faults:
         return status
 
     def assert_recorded(self) -> None:
-        """Whatever was answered with a result is on record, and the record is whole."""
+        """Checks that every call answered with a result is recorded, and that the record is complete."""
         recorded = [it["id"] for it in self.project.list("--target", "fetch")]
         self.assertEqual(len(recorded), len(set(recorded)))
         self.assertEqual(len(self.answered), len(set(self.answered)))

@@ -1,6 +1,6 @@
 """Subscriptions to records that change, as the official Python client sees them.
 
-Another program changes the data; the server is told nothing. Every rule holds for each way a client
+Another program changes the data, without notifying the server. Every rule holds for each way a client
 may connect: over stdio and over HTTP, in the sessions of the older revisions and in the newest one.
 
 Run it with a Python that has `mcp` 2.x:  python tests/python/test_live.py [-v] [NAME ...]
@@ -22,8 +22,10 @@ from mcp import Client, MCPError
 from mcp.client.subscriptions import ResourceUpdated
 from serving import INVALID_PARAMS, PATIENCE, unwrapped
 
-# How often the server looks; a change is told within this, and a little for a loaded machine.
+# Interval of the change feed, in seconds.
 INTERVAL = 0.2
+# Time in seconds within which a change is told while its source is there: many intervals, for a loaded machine.
+SOON = 5
 SHIP = "wayleave://kg/Ship"
 
 MAPPING = """
@@ -111,10 +113,12 @@ class Project(serving.Project):
 
 
 class Updates:
-    """The updates one client has heard, by URI."""
+    """Number of updates that a client received, by URI."""
 
     def __init__(self) -> None:
         self.heard: Counter[str] = Counter()
+        # The subscriptions that the server acknowledged, in the newest revision.
+        self.honored: list[str] = []
         self.ended = asyncio.Event()
         self._news = asyncio.Condition()
 
@@ -133,10 +137,10 @@ class Updates:
             self.heard[uri] += 1
             self._news.notify_all()
 
-    async def exactly(self, wanted: dict[str, int]) -> None:
-        """Returns when this was heard, and fails if more follows."""
+    async def exactly(self, wanted: dict[str, int], within: float = SOON) -> None:
+        """Waits until these updates were received; fails if others follow."""
         wanted = Counter(wanted)
-        async with asyncio.timeout(PATIENCE), self._news:
+        async with asyncio.timeout(within), self._news:
             await self._news.wait_for(lambda: self.heard >= wanted)
         await asyncio.sleep(3 * INTERVAL)
         if self.heard != wanted:
@@ -153,7 +157,7 @@ class Rules:
 
     @asynccontextmanager
     async def subscribed(self, token: str, *uris: str):
-        """A client subscribed to these, and the updates it hears."""
+        """A client subscribed to these URIs, and its updates."""
         async with unwrapped() as stack:
             updates = Updates()
             server = await self.server(token, stack)
@@ -168,6 +172,7 @@ class Rules:
                 listening = await stack.enter_async_context(
                     client.listen(resource_subscriptions=list(uris))
                 )
+                updates.honored = list(listening.honored.resource_subscriptions or [])
                 task = asyncio.create_task(updates.listen_on(listening))
                 stack.callback(task.cancel)
             yield client, updates
@@ -183,7 +188,7 @@ class Rules:
             self.assertIn("renamed", read.contents[0].text)
             delete(11)
             await updates.exactly({SHIP: 3, ship(11): 3})
-            # Another program that writes what is there already changes nothing.
+            # Writing the same values again is not a change.
             self.project.sql("UPDATE ships SET name = name")
             put(3, "other")
             await updates.exactly({SHIP: 4, ship(11): 3})
@@ -201,20 +206,21 @@ class Rules:
                     self.assertEqual(error.data["subscribe_to"], SHIP)
         else:
             async with self.subscribed(self.project.reader, SHIP, *filters) as (_, updates):
+                self.assertEqual(updates.honored, [SHIP])
                 self.project.put(1, "changed")
                 await updates.exactly({SHIP: 1})
 
     async def test_only_what_is_granted_is_told(self) -> None:
         put = self.project.put
         async with self.subscribed(self.project.narrow, SHIP, ship(1), ship(2)) as (_, updates):
-            # An ungranted field, then ungranted rows: a change, a new one and one gone.
+            # An ungranted field, then ungranted rows: updated, created and deleted.
             self.project.sql("UPDATE ships SET secret = 'y', changed = '2020-01-01T00:00:00Z'")
             put(2, "hidden", "Oslo")
             put(20, "hidden", "Oslo")
             self.project.delete(20)
             await asyncio.sleep(4 * INTERVAL)
             await updates.exactly({})
-            # A row that enters the filter is like a new one, and one that leaves like one gone.
+            # A row that enters the filter counts as created, and one that leaves as deleted.
             put(2, "hidden", "Bergen")
             await updates.exactly({SHIP: 1, ship(2): 1})
             put(1, "ship 1", "Oslo")
@@ -233,11 +239,11 @@ class Rules:
         async with self.subscribed(self.project.narrow, SHIP, ship(1)) as (client, updates):
             await asyncio.to_thread(self.project.run, "grant", "revoke", self.project.grant)
             if self.mode != "legacy":
-                # The stream was opened with the grant, and ends with it.
+                # The stream ends with the grant it was opened under.
                 await asyncio.wait_for(updates.ended.wait(), PATIENCE)
                 await updates.exactly({})
                 return
-            # A session goes on with what the token may do now, from its next request.
+            # The next request of a session has the token's current rights.
             listed = (await client.list_resource_templates()).resource_templates
             self.assertEqual([it for it in listed if "kg/" in it.uri_template], [])
             await updates.exactly({SHIP: 1, ship(1): 1})
@@ -272,6 +278,9 @@ class Rules:
             if self.mode == "legacy":
                 with self.assertRaises(MCPError):
                     await client.session.subscribe_resource(SHIP)
+            else:
+                async with client.listen(resource_subscriptions=[SHIP]) as listening:
+                    self.assertFalse(listening.honored.resource_subscriptions)
 
     async def test_a_source_that_goes_away_is_told_of_once_it_is_back(self) -> None:
         file = self.project.file
@@ -284,7 +293,8 @@ class Rules:
                 connection.execute("UPDATE ships SET name = 'meanwhile' WHERE id IN (1, 3, 5)")
             connection.close()
             away.rename(file)
-            await updates.exactly({SHIP: 1, ship(1): 1})
+            # A source that does not answer is read less and less often.
+            await updates.exactly({SHIP: 1, ship(1): 1}, within=PATIENCE)
 
     async def test_a_caller_has_so_many_subscriptions_and_no_more(self) -> None:
         if self.mode == "legacy":
@@ -294,6 +304,20 @@ class Rules:
                 self.assertEqual(caught.exception.error.data["reason"], "too_many_subscriptions")
                 await client.session.unsubscribe_resource(ship(2))
                 await client.session.subscribe_resource(ship(3))
+        else:
+            three, fourth = [SHIP, ship(1), ship(2)], [ship(3)]
+            async with self.subscribed(self.project.reader) as (client, _):
+                async with client.listen(resource_subscriptions=three) as full:
+                    self.assertEqual(sorted(full.honored.resource_subscriptions or []), three)
+                    async with client.listen(resource_subscriptions=fourth) as more:
+                        self.assertFalse(more.honored.resource_subscriptions)
+                # The server may take a moment to notice that the stream is closed.
+                async with asyncio.timeout(PATIENCE):
+                    accepted = False
+                    while not accepted:
+                        async with client.listen(resource_subscriptions=fourth) as again:
+                            accepted = again.honored.resource_subscriptions == fourth
+                        await asyncio.sleep(INTERVAL)
 
     async def test_the_capability_and_the_cost_are_stated(self) -> None:
         async with self.subscribed(self.project.reader) as (client, _):

@@ -1,7 +1,7 @@
 """Markup in every name and text that people, agents and databases write is text on every page.
 
-Each place has an attack of its own, so that a page that shows a place is told from one that does not.
-Every link of the console is followed.
+Each place has its own attack, which identifies the pages that show the place. Every link of the console
+is followed.
 
 Run it with a Python that has `mcp` 2.x, `playwright` and a Chromium:
 python tests/python/test_markup.py [-v] [NAME ...]
@@ -23,7 +23,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from serving import MODERN, PATIENCE
 
-# What a page of ours never holds.
+# Elements that no page of the console contains.
 FOREIGN = {"img", "iframe", "object", "embed", "base"}
 
 
@@ -36,7 +36,7 @@ def quoted(name: str) -> str:
 
 
 class Page(HTMLParser):
-    """The links of a page, and what of it should not be there."""
+    """The links of a page, and its forbidden contents."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -58,7 +58,7 @@ class Page(HTMLParser):
 
 
 class Markup(ConsoleCase, unittest.IsolatedAsyncioTestCase):
-    """A project in which everything that can be markup is."""
+    """A project in which every text that can be markup is markup."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -98,7 +98,7 @@ class Markup(ConsoleCase, unittest.IsolatedAsyncioTestCase):
         self.reader = project.token("--grant", self.grant, "--label", attack("label"))
 
     async def connect(self, token: str, stack: AsyncExitStack) -> Client:
-        """A client whose own name and version are markup."""
+        """Connects a client whose name and version are markup."""
         web = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
         await stack.enter_async_context(web)
         transport = streamable_http_client(self.server.url, http_client=web)
@@ -107,7 +107,7 @@ class Markup(ConsoleCase, unittest.IsolatedAsyncioTestCase):
         return await stack.enter_async_context(made)
 
     async def calls(self) -> None:
-        """Proposals, one of them sent back, and calls that are served and refused."""
+        """Makes proposals, sends one of them back, and makes calls that are served and refused."""
         async with AsyncExitStack() as stack:
             builder = await self.connect(self.project.builder, stack)
             for reason in ["reason", "later"]:
@@ -135,7 +135,7 @@ class Markup(ConsoleCase, unittest.IsolatedAsyncioTestCase):
                 await reader.read_resource("wayleave://kg/" + quote(attack("resource")))
 
     def crawl(self, cookie: str) -> dict[str, str]:
-        """Every page that a link leads to, by its path."""
+        """Follows every link; returns the pages by path."""
         as_token = json.loads(self.project.run("token", "list", "--json"))["tokens"][-1]["id"]
         trial = {"as": as_token, "tool": "query_records", "stream": self.table, "args": '{"limit": 5}'}
         waiting = ["/inbox", "/datasets", "/grants", "/decisions", "/activity", "/try", "/connect"]
@@ -167,7 +167,7 @@ class Markup(ConsoleCase, unittest.IsolatedAsyncioTestCase):
         await self.calls()
         cookie, csrf, origin = self.log_in()
         pages = self.crawl(cookie)
-        # What a form is answered with: sample rows of the proposal that waits.
+        # The response to a form: sample rows of the waiting proposal.
         form = {"csrf": csrf, "stream": self.table}
         _, _, rows = self.ask("POST", "/inbox/2/rows", {"Cookie": cookie, "Origin": origin}, form)
         self.assertEqual(Page(rows).wrong, [])

@@ -1,6 +1,6 @@
-"""Whatever becomes of a call is its recorded outcome: panicked, denied, cancelled, disconnected.
+"""Every outcome of a call is recorded: panicked, denied, cancelled, disconnected.
 
-The official client calls a program that embeds Wayleave and has operations that panic and never end, over
+The official client calls a program that embeds Wayleave and has operations that panic or never end, over
 stdio and over HTTP, with the handshake of the older revisions (`legacy`) and with the newest one.
 
 Run it with a Python that has `mcp` 2.x:  python tests/python/test_outcomes.py [-v] [NAME ...]
@@ -29,7 +29,7 @@ SEED = 20_261_118
 
 
 def faulty() -> str:
-    """The example of `wayleave` whose operations go wrong."""
+    """The path of the example `faulty` of `wayleave`."""
     return serving.built("WAYLEAVE_FAULTY", "faulty", "--package", "wayleave", "--example", "faulty")
 
 
@@ -65,7 +65,7 @@ class Rules(Calls):
         return [it for it in listed if it["method"] == "tools/call"]
 
     async def ended(self, count: int) -> list[dict]:
-        """The calls of the token, once there are so many."""
+        """The calls of the token, once there are `count`."""
         for _ in range(PATIENCE * 10):
             if len(found := self.calls()) >= count:
                 return found
@@ -83,7 +83,7 @@ class Rules(Calls):
                 shown = self.shown(error.data["_meta"][ACTIVITY])
                 self.assertEqual(shown["outcome"], {"kind": "failed", "code": -32603})
                 self.assertEqual((shown["target"], shown["agent"]["token"]), ("fall", self.project.token_id))
-            # The server goes on.
+            # The server still serves.
             person = await self.good(client, "fetch", id="crm/people:1")
             self.assertEqual(self.shown(activity(person))["outcome"], {"kind": "completed"})
 
@@ -97,12 +97,16 @@ class Rules(Calls):
             self.assertEqual(shown["outcome"], {"kind": "refused", "reason": "authorization"})
             self.assertEqual((shown["target"], shown["agent"]["token"]), ("list_datasets", self.project.token_id))
 
-    async def cancelled(self, client: Client) -> None:
-        sign = self.sign()
-        call = asyncio.create_task(client.call_tool("linger", {"file": str(sign)}))
+    async def begun(self, sign: Path) -> None:
+        """Waits until the call with this sign runs."""
         async with asyncio.timeout(PATIENCE):
             while not sign.exists():
                 await asyncio.sleep(0.01)
+
+    async def cancelled(self, client: Client) -> None:
+        sign = self.sign()
+        call = asyncio.create_task(client.call_tool("linger", {"file": str(sign)}))
+        await self.begun(sign)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
 
@@ -120,15 +124,14 @@ class Rules(Calls):
         words = [sys.executable, __file__, "call", self.mode, str(sign), *self.way()]
         env = {**self.project.env, "TEST_TOKEN": self.project.token}
         client = subprocess.Popen(words, env=env, stderr=subprocess.DEVNULL)
-        for _ in range(PATIENCE * 10):
-            if sign.exists():
-                break
-            await asyncio.sleep(0.1)
-        client.kill()
-        client.wait()
+        try:
+            await self.begun(sign)
+        finally:
+            client.kill()
+            client.wait()
         [latest, *_] = await self.ended(before + 1)
         self.assertEqual(latest["target"], "linger")
-        # Which it is depends on who notices first: the server, which cancels it, or the runtime, which drops it.
+        # It depends on who notices first: the server, which cancels the call, or the runtime, which drops it.
         self.assertIn(latest["outcome"]["kind"], ("abandoned", "cancelled"))
         self.assertEqual(len(self.calls()), before + 1)
 
@@ -185,7 +188,7 @@ class Stdio(Rules):
 class Http(Rules):
     @property
     def when_cancelled(self) -> str:
-        # The newest revision cancels over HTTP by closing the stream, which anybody who leaves does.
+        # In the newest revision a client cancels over HTTP by closing the stream, as on disconnecting.
         return "cancelled" if self.mode == "legacy" else "abandoned"
 
     @classmethod
@@ -204,7 +207,7 @@ serving.define_every_way(globals(), Stdio, Http)
 
 
 async def call(mode: str, sign: str, way: str, where: str) -> None:
-    """Makes a call that never ends, until it is killed."""
+    """Makes a call that never ends; runs until this process is killed."""
     import os
 
     token = os.environ["TEST_TOKEN"]

@@ -1,10 +1,10 @@
 """Nobody without an owner's key gets a mapping served that no owner ratified.
 
-An agent with a shell and the project folder, and without a key, tries one way after another. It
-knows the format of the ledger and computes every hash. After each way the two who serve the project
-look: the person who works with it, whose own folder has a record of it, and a service that was given
-the first owner's key and a head. Neither may serve what the agent wants; a way that changed files is
-named by `audit --verify`.
+An agent with a shell and the project folder, and without a key, makes one attempt after another. It
+knows the format of the ledger and computes every hash. After each attempt the two parties that serve
+the project check: the person who works with it, whose own folder has a record of it, and a service
+that was given the first owner's key and a head. Neither may serve what the agent wants, and
+`audit --verify` reports every attempt that changed files.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ FEWEST_WAYS = 30
 
 
 def way(name: str, audit: str | None = None, owner_pin: bool = True):
-    """A way to try. `audit` is what `audit --verify` says afterwards, where files were changed;
-    `owner_pin` is whether the owner's key alone, without a head, is enough to find it."""
+    """Registers an attempt. `audit` matches the report of `audit --verify` afterwards, if files were changed;
+    `owner_pin` is whether the owner's key alone, without a head, is enough to detect it."""
 
     def register(attempt):
         assert name not in WAYS, name
@@ -63,7 +63,7 @@ def good(done: subprocess.CompletedProcess) -> subprocess.CompletedProcess:
 
 
 def fields(domain: bytes, row: dict) -> bytes:
-    """The fields that are hashed and signed, each prefixed by its length."""
+    """The hashed and signed fields, each prefixed by its length."""
     parts = [
         domain, row["prev"], row["seq"].to_bytes(8, "big"), row["at"].to_bytes(8, "big", signed=True),
         row["kind"].encode(), row["body"].encode(),
@@ -78,7 +78,7 @@ def canonical(value: dict) -> str:
 
 
 class Chain:
-    """The entries of a ledger, to be changed and written back with every hash and the head made anew."""
+    """The entries of a ledger, to be changed and written back with every hash and the head recomputed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / ".wayleave"
@@ -106,7 +106,7 @@ class Chain:
         return prev.hex()
 
     def write(self) -> None:
-        """Replaces the entries, without a trace in the schema, and the head file."""
+        """Replaces the entries and the head file, without a trace in the schema."""
         last = self.link()
         with closing(sqlite3.connect(self.folder / "ledger.db", isolation_level=None)) as db:
             query = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid"
@@ -129,7 +129,7 @@ class Chain:
 
 
 def sign(key: Path, row: dict) -> str:
-    """An entry's signature by a key of OpenSSH, just as an owner's would be made."""
+    """Signs an entry with an OpenSSH key, exactly as an owner's signature is made."""
     with tempfile.NamedTemporaryFile() as message:
         message.write(fields(b"wayleave ledger signature 1", row))
         message.flush()
@@ -151,7 +151,7 @@ def sign(key: Path, row: dict) -> str:
 
 
 class Human:
-    """The owner, with a project that once served the payroll and does no more."""
+    """The owner, with a project that once served the payroll and no longer does."""
 
     def __init__(self, root: Path) -> None:
         self.home, self.folder = root / "human", root / "project"
@@ -168,7 +168,7 @@ class Human:
             )
         self.env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "SHOP_DSN": str(self.database)}
         self.make(self.folder)
-        # An old state, which the agent kept a copy of, and a narrower one since.
+        # An old state, of which the agent has a copy, and a narrower one since.
         self.old = root / "old"
         shutil.copytree(self.folder / ".wayleave", self.old)
         draft = self.folder / "mappings/shop.toml"
@@ -186,7 +186,7 @@ class Human:
         return good(wayleave(*words, "--project", str(folder or self.folder), env=self.env, typed=typed))
 
     def make(self, folder: Path) -> None:
-        """A project with one owner, whose dataset holds all of the shop."""
+        """Creates a project with one owner and a dataset of the whole shop."""
         good(wayleave("init", str(folder), env=self.env))
         if self.key.exists():
             words = ["--public-key", f"{self.key}.pub", *self.signing]
@@ -207,7 +207,7 @@ class Human:
         self.run("connect", "shop", folder=folder)
 
     def trusts(self, owner_pin: bool) -> dict[str, dict[str, str]]:
-        """The environments of those who serve the project."""
+        """The environments of the parties that serve the project."""
         nobody = {name: value for name, value in self.env.items() if name != "HOME"}
         named = nobody | {"WAYLEAVE_TRUST_OWNER": self.fingerprint}
         trusts = {
@@ -220,7 +220,7 @@ class Human:
 
 
 class Agent:
-    """A shell, the project folder, tools, and no key of an owner."""
+    """An agent with a shell, the project folder and tools, and without an owner's key."""
 
     def __init__(self, root: Path, human: Human) -> None:
         self.home, self.folder, self.human = root / "agent", human.folder, human
@@ -231,7 +231,7 @@ class Agent:
         keygen = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.ssh_key)]
         subprocess.run(keygen, check=True)
         self.public = " ".join(Path(f"{self.ssh_key}.pub").read_text().split()[:2])
-        # Projects of its own, in which it owns everything.
+        # Its own projects, in which it owns everything.
         self.owned, self.unowned = self.home / "owned", self.home / "unowned"
         for folder in (self.owned, self.unowned):
             good(wayleave("init", str(folder), env=self.env))
@@ -254,11 +254,11 @@ class Agent:
         return good(self.run(*words, **more))
 
     def want(self) -> None:
-        """Puts the mapping it wants into the drafts."""
+        """Writes the mapping it wants as a draft."""
         self.draft.write_text(self.human.wide + "\n# and more\n")
 
     def frozen(self) -> bytes:
-        """Puts the mapping it wants among the frozen ones, under its own digest."""
+        """Writes the mapping it wants as a frozen copy under its digest."""
         text = (self.human.wide + "\n# and more\n").encode()
         path = self.folder / f".wayleave/mappings/{hashlib.sha256(text).hexdigest()}.toml"
         path.write_bytes(text)
@@ -280,7 +280,7 @@ class Agent:
         shutil.copytree(other, self.folder / ".wayleave")
 
 
-# --- ways that ask the program -------------------------------------------------------------------
+# --- attempts through the program ----------------------------------------------------------------
 
 ASKS = "only a person at a terminal|needs the signature of one|unexpected argument"
 
@@ -289,7 +289,7 @@ def refused(done: subprocess.CompletedProcess, reason: str = ASKS) -> None:
     said = done.stdout + done.stderr
     assert done.returncode != 0, said
     assert re.search(reason, said), said
-    # No message teaches a way around.
+    # No message reveals a way around.
     assert "--yes" in done.args or "--yes" not in said, said
 
 
@@ -475,9 +475,9 @@ def _(agent: Agent) -> None:
     refused(agent.run("query", "payroll"), "payroll")
 
 
-# --- ways that change files ----------------------------------------------------------------------
+# --- attempts that change files ------------------------------------------------------------------
 
-# Which of these is found first depends on what is known from elsewhere.
+# The first of these to be detected depends on the pins.
 REBUILT = "first owner has the key|has no owner|was rewritten|its tail was cut"
 
 
@@ -667,7 +667,7 @@ def _(agent: Agent) -> None:
 
 @way("the ledger deleted, and the mapping ratified anew on its own terminal", audit=REBUILT)
 def _(agent: Agent) -> None:
-    # Its own record knows the owner too.
+    # The record in its own folder names the owner too.
     shutil.rmtree(agent.home / ".config")
     shutil.rmtree(agent.folder / ".wayleave")
     agent.want()
@@ -722,7 +722,7 @@ def _(agent: Agent) -> None:
     refused(agent.run("ratify", "shop", typed=["shop"]), "head file is missing|tampered")
 
 
-# --- who looks -----------------------------------------------------------------------------------
+# --- the checks ----------------------------------------------------------------------------------
 
 
 class Owners(unittest.TestCase):
@@ -749,13 +749,13 @@ class Owners(unittest.TestCase):
         shutil.copytree(self.backup, folder)
 
     def go_back(self) -> None:
-        """Restores the backup, as a person does who knows that entries are lost: without the record."""
+        """Restores the backup like a person who accepts that entries are lost: without the record."""
         shutil.rmtree(self.human.home / ".config")
         self.restore()
         self.human.run("owner", "list")
 
     def calls(self, env: dict[str, str]) -> str:
-        """What a server over standard input and output says to a client that asks for the payroll."""
+        """The answer of a stdio server to a client that asks for the payroll."""
         about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
         call = {"name": "query_records", "arguments": {"stream": "payroll"}}
         messages = [
@@ -809,7 +809,7 @@ class Owners(unittest.TestCase):
         print(f"{tried} ways tried, none works")
 
     def ask(self, server: serving.HttpServer, stream: str) -> tuple[int, str]:
-        """Asks a running server for a stream, without a session."""
+        """Queries a stream on a running server, without a session."""
         url = urllib.parse.urlsplit(server.url)
         meta = {
             "io.modelcontextprotocol/protocolVersion": serving.MODERN,
@@ -883,7 +883,7 @@ class Owners(unittest.TestCase):
         human.run("owner", "remove", "ben", "--key", str(human.key), typed=[PASSPHRASE])
         refused(wayleave("retire", "shop", *folder, env=ben, typed=["shop"]), "none of the keys at hand")
         refused(wayleave("owner", "remove", "ana", *human.signing, *folder, env=human.env), "the only owner")
-        # What was signed before still verifies.
+        # Earlier signatures still verify.
         verified = good(wayleave("audit", "--verify", "--owner", human.fingerprint, *folder, env=human.env))
         self.assertIn("signed; the first owner's key is", verified.stdout)
         doctor = good(wayleave("doctor", *folder, env=human.env))

@@ -1,14 +1,14 @@
-"""What any server of records owes any client, asked of the program by the official Python client.
+"""Rules that any server of records must keep, checked on the program with the official Python client.
 
-The rules, in the modules of `portable`, know nothing of how the program is made: they read what a
+The rules, in the modules of `portable`, know nothing of the implementation: they read only what a
 client can read, over stdio and over HTTP, by the older revisions and by the newest. Four projects are
-made with the command line: `pair` (connections that share a stream, and a stream of one connection),
+created with the command line: `pair` (connections that share a stream, and a stream of one connection),
 `wide` (25 connections, of which 24 have no store, so that an answer that touched one of them would be
 a failure), `many` (80 streams) and `vast` (1,000 streams). The number in a name is the rule's; `x1` to
 `x5` are the five that came later.
 
-Left out: the parts of rule 30 about tokens and the exit codes for lack of them, which are no part of
-reading without a token; and of rule 29 the warning of a candidate window, because search has none.
+Left out: the parts of rule 30 about tokens and their exit codes, because these rules read without a
+token; and the warning about a candidate window in rule 29, because search has no such window.
 
 Run it with a Python that has `mcp` 2.x:  python tests/python/test_portable.py [-v] [NAME ...]
 """
@@ -30,12 +30,12 @@ from serving import LAST_WITH_HANDSHAKE, MODERN, PATIENCE, HttpServer, program
 
 
 class Rules(Listing, Arguments, Schemas, Connections, Searching, Documents, Texts):
-    """What holds over either transport, in either era."""
+    """Rules over either transport, in either era."""
 
 
 @functools.cache
 def served(name: str) -> HttpServer:
-    """A server of the project, for all who ask over HTTP."""
+    """The server of a project that all clients over HTTP share."""
     server = project(name).over_http()
 
     def stop() -> None:

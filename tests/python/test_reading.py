@@ -1,6 +1,6 @@
 """Reading, as the official Python client sees it: the program, over stdio and over HTTP.
 
-The project is made with the command line, as a person would make it: two SQLite files behind one
+The project is created with the command line, as by a person: two SQLite files behind one
 mapping, ratified and connected. Every rule holds for each way a client may connect: over stdio and
 over HTTP, with the handshake of the older revisions (`legacy`) and with the newest one.
 
@@ -51,7 +51,7 @@ class Project(serving.Project):
         self.run("connect", "crm")
 
     def digest(self) -> str:
-        """Of everything in the stores."""
+        """The digest of all data in the stores."""
         whole = hashlib.sha256()
         for file in self.files:
             whole.update(file.read_bytes())
@@ -59,7 +59,7 @@ class Project(serving.Project):
 
 
 class Rules(Calls):
-    """What holds for every connection, whatever its mode and its transport."""
+    """Rules for every connection, in any mode and over any transport."""
 
     mode: str
 
@@ -259,7 +259,7 @@ class Rules(Calls):
 
 
 class OneProject(unittest.IsolatedAsyncioTestCase):
-    """The tests of a class share a project: they only read."""
+    """The tests of a class share a project, because they only read."""
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -305,7 +305,7 @@ class ModernOverHttp(Rules, OverHttp):
 
 
 class CommandLine(unittest.TestCase):
-    """People are answered as agents are."""
+    """The command line gives people the same answers as agents."""
 
     def test_the_commands_print_tables_and_documents(self) -> None:
         project = Project()

@@ -151,7 +151,7 @@ ANN = {"name": "Eve", "status": "proposed", "region": "eu"}
 
 class Project(serving.Project):
     def __init__(self) -> None:
-        # What is heard sooner than these intervals was not found by looking.
+        # Notices that arrive before these intervals elapse were not found by polling.
         super().__init__(
             '[serve]\nhttp = "127.0.0.1:0"\n\n[live]\ninterval_ms = 60000\n\n[search]\nrefresh_seconds = 3600\n'
         )
@@ -169,7 +169,7 @@ class Project(serving.Project):
         self.writer = self.granted(
             "capabilities = ['open', 'hire', 'change', 'forget']", "[streams.people]", "[streams.orgs]"
         )
-        # Sees and writes the people of one region, and not their secret.
+        # Reads and writes the people of one region, except for their secret.
         self.narrow = self.granted(
             "capabilities = ['change']",
             "[streams.people]",
@@ -223,7 +223,7 @@ class Rules:
         return result.structured_content
 
     async def fails(self, client: Client, tool: str, code: int, **arguments):
-        """The JSON-RPC error of a call, after which the file is byte for byte what it was."""
+        """The JSON-RPC error of a call, which must leave the file unchanged byte for byte."""
         before = self.project.dump()
         with self.assertRaises(MCPError) as caught:
             await client.call_tool(tool, arguments)
@@ -262,7 +262,7 @@ class Rules:
 
     async def test_criterion_6_there_is_no_validation_bypass(self):
         async with self.client(self.project.writer) as client:
-            # What is forbidden at once is forbidden in steps, too.
+            # A change that is forbidden in one step is forbidden in several too.
             made = await self.done(client, "crm_hire", **ANN)
             key = int(made["data"]["id"].split(":")[1])
             self.assertEqual(await self.fields(client, "crm_change", id=key, status="draft"), {"status": "one_of"})
@@ -396,7 +396,7 @@ class Rules:
                 {"name": "unique", "country": "unique"},
             )
             await self.done(client, "crm_open", name="Acme", country="SE")
-            # The store's own rule, of which the mapping says nothing.
+            # A rule of the store itself, which the mapping does not declare.
             self.assertEqual(await self.fields(client, "crm_hire", **ANN | {"badge": "B-0001"}), {"badge": "unique"})
 
     async def test_a_dry_run_tells_the_change_or_the_errors_and_writes_nothing(self):
@@ -433,7 +433,7 @@ class Rules:
                 await self.fields(client, "crm_hire", **ANN | {"age": 20}, idempotency_key="k1"),
                 {"idempotency_key": "conflict"},
             )
-            # A capability that keeps none takes none.
+            # A capability without idempotency accepts no key.
             self.assertEqual(
                 await self.fields(client, "crm_change", id=1, status="accepted", idempotency_key="k"),
                 {"idempotency_key": "unknown"},
@@ -445,14 +445,14 @@ class Rules:
             self.assertEqual(tools, READING | {"crm_change"})
             told = await self.done(client, "crm_change", id=1, status="accepted")
             self.assertNotIn("secret", told["data"]["record"])
-            # Hidden and missing are one answer.
+            # Hidden and missing records get the same answer.
             hidden = await self.fails(client, "crm_change", INVALID_PARAMS, id=2, status="rejected")
             missing = await self.fails(client, "crm_change", INVALID_PARAMS, id=3, status="rejected")
             self.assertEqual(hidden.message.replace("2", "3"), missing.message)
-            # It can move nothing out of what it covers.
+            # The grant cannot move a record out of its rows.
             error = await self.fails(client, "crm_change", POLICY, id=1, region="us")
             self.assertEqual(error.data["reason"], "outside_grant")
-            # A badge that a hidden person has, and one that nobody has, are refused alike.
+            # A badge of a hidden person and an unused one are refused alike.
             for badge in ["B-0002", "B-7777"]:
                 error = await self.fails(client, "crm_change", POLICY, id=1, badge=badge)
                 self.assertEqual(error.data["reason"], "hidden_conflict")
@@ -479,7 +479,7 @@ class Rules:
             if isinstance(message, types.ResourceUpdatedNotification) and str(message.params.uri) == uri:
                 heard.set()
 
-        # The server looks by itself once a minute only.
+        # The server polls only once a minute.
         if self.mode == "legacy":
             async with self.client(self.project.writer, on_message) as client:
                 await client.session.subscribe_resource(uri)
@@ -499,7 +499,7 @@ class Rules:
         async with self.client(self.project.writer) as client:
 
             async def found(words: str) -> list[str]:
-                """The titles that a search finds, once the stream is indexed at all."""
+                """The titles that a search finds, once the stream is indexed."""
                 while True:
                     result = await client.call_tool("search", {"q": words, "streams": ["people"]})
                     if not result.is_error:
@@ -541,7 +541,7 @@ class Rules:
                 self.assertEqual(self.project.dump(), before)
                 made = (await self.done(client, tool, **given))["data"]
                 for told in (tried, made):
-                    # The time of the write is its own.
+                    # The time of the write differs.
                     told.get("record", {}).pop("changed", None)
                     told.get("changed", {}).pop("changed", None)
                 self.assertEqual(tried, made)
@@ -585,7 +585,7 @@ serving.define_every_way(globals(), OverStdio, OverHttp)
 
 
 class Hurried(unittest.IsolatedAsyncioTestCase):
-    """A token whose budget is nearly nothing."""
+    """A token with a minimal budget."""
 
     def setUp(self) -> None:
         self.project = Project()
@@ -617,7 +617,7 @@ class Hurried(unittest.IsolatedAsyncioTestCase):
 
 
 class Checked(unittest.TestCase):
-    """What a person is told before anything can be written."""
+    """The findings that a person sees before any write is possible."""
 
     def setUp(self) -> None:
         self.project = Project()

@@ -1,6 +1,7 @@
-//! Appends calls to a log and names each one once it is recorded: `append FOLDER COUNT [sync] [rotate]`.
+//! Appends calls to a log, and prints the id of each once it is recorded: `append FOLDER COUNT
+//! [sync] [rotate]`.
 //!
-//! For the tests, which kill it and let its system calls fail.
+//! Tests kill this program and make its system calls fail.
 #![allow(clippy::print_stderr, reason = "it is what it does")]
 
 use std::{env, io::Write as _, process::ExitCode};

@@ -1,4 +1,4 @@
-//! Acts on a project from its own process, so that tests can kill it and let its calls fail.
+//! Changes a project from a process of its own, so that tests can kill it and make its calls fail.
 //!
 //! ```text
 //! act freeze  <project> <mapping file> <digest it replaces, or `none`>
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Prints with `writev`: tests let `write` fail, and must still see why the program stopped.
+/// Prints with `writev`: tests make `write` fail, and must still see why the program stopped.
 fn tell(error: &anyhow::Error) {
     let message = format!("error: {error:#}\n");
     let _ = std::io::stderr().write_vectored(&[IoSlice::new(message.as_bytes())]);
@@ -49,8 +49,8 @@ fn run() -> anyhow::Result<()> {
     })
 }
 
-/// Without a runtime all work runs on the calling thread and never waits. One thread makes all the
-/// system calls, so tests can count them.
+/// Polls without a runtime, so that all work runs on the calling thread and never waits. One thread
+/// makes all the system calls, so tests can count them.
 fn on_this_thread<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,

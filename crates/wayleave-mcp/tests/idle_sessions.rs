@@ -29,11 +29,11 @@ use crate::support::{
     server, tool,
 };
 
-/// Sessions whose memory is measured.
+/// Number of sessions whose memory is measured.
 const SESSIONS: usize = 2_000;
-/// Sessions opened first, so that shared memory is already allocated.
+/// Number of sessions opened first, so that shared memory is already allocated.
 const WARM_UP: usize = 500;
-/// The most an idle session may cost, in bytes.
+/// Maximum memory of an idle session.
 const MAX_SESSION_BYTES: usize = 10_000;
 
 /// The resident memory of this process, in bytes.
@@ -68,8 +68,8 @@ impl Client {
         parts
     }
 
-    /// Begins a session like a typical client: the handshake, a list, a call.
-    async fn begin(&mut self) {
+    /// Begins a session like a typical client: the handshake, a list, a call. Returns its id.
+    async fn begin(&mut self) -> String {
         let begun = self.send(self.http.initialize()).await;
         let session = begun.headers["mcp-session-id"].to_str().unwrap().to_owned();
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
@@ -89,6 +89,7 @@ impl Client {
             let request = self.http.in_session(&session, method, &params);
             assert_eq!(self.send(request).await.status, 200);
         }
+        session
     }
 }
 
@@ -105,14 +106,19 @@ async fn an_idle_session_costs_at_most_ten_kilobytes() {
     };
     let listening = Listening::start(&server, options).await;
     let mut client = Client::connect(listening.client()).await;
+    let mut sessions = Vec::with_capacity(WARM_UP + SESSIONS);
     for _ in 0..WARM_UP {
-        client.begin().await;
+        sessions.push(client.begin().await);
     }
     let before = resident();
     for _ in 0..SESSIONS {
-        client.begin().await;
+        sessions.push(client.begin().await);
     }
     let each = resident().saturating_sub(before) / SESSIONS;
     println!("{each} bytes a session");
     assert!(each <= MAX_SESSION_BYTES, "{each} bytes a session");
+    for session in &sessions {
+        let ping = client.http.in_session(session, "ping", &json!({}));
+        assert_eq!(client.send(ping).await.status, 200, "a session was dropped");
+    }
 }

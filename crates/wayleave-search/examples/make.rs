@@ -1,6 +1,6 @@
-//! Builds or refreshes an index of generated notes, for tests that kill it meanwhile.
+//! Builds or refreshes an index of generated notes, for tests that kill this program.
 //!
-//! `make build FOLDER WORD` builds one of 200 notes that all hold WORD; `make refresh FOLDER WORD`
+//! `make build FOLDER WORD` indexes 200 notes that all contain WORD; `make refresh FOLDER WORD`
 //! rewrites half of them with another word.
 #![allow(
     clippy::unwrap_used,

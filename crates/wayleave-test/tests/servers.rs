@@ -1,4 +1,4 @@
-//! The servers start, hold every fixture, and end with their owner.
+//! The test servers start, hold every fixture, and end with their owner.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
 use wayleave_test::fixture::{Dialect, Fixture, many_tables};
@@ -29,7 +29,7 @@ async fn mariadb_holds_every_fixture() {
 #[tokio::test]
 async fn mysql_holds_the_fixtures_it_can() {
     if let Some(server) = mysql().await {
-        // `Ugly` has a text column with a default, which MySQL does not accept.
+        // `Ugly` has a text column with a default, which MySQL rejects.
         holds(server, &[Fixture::Music, Fixture::Trade]).await;
     }
 }

@@ -1,1 +1,1 @@
-"""The portable rules, by what they are about; `test_portable.py` runs them."""
+"""The portable rules by subject; `test_portable.py` runs them."""

@@ -1,4 +1,4 @@
-"""How the portable rules ask a server, and what they measure of its answers."""
+"""Calls of a server by the portable rules, and measurements of its answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from serving import PATIENCE, Calls, text_of, unwrapped
 
 
 def size(result: types.CallToolResult) -> int:
-    """Of the whole result, as it goes over the wire."""
+    """Size of the whole result, as sent on the wire."""
     return len(result.model_dump_json(by_alias=True, exclude_none=True).encode())
 
 
@@ -24,10 +24,10 @@ def keys_within(value) -> set[str]:
 
 
 class Asking(Calls):
-    """How the rules ask, whatever the transport and the revision."""
+    """Calls by the rules, for any transport and revision."""
 
     mode: str
-    # What client and server are to agree on.
+    # The revision that client and server must agree on.
     revision: str
 
     @asynccontextmanager
@@ -39,7 +39,7 @@ class Asking(Calls):
             yield client
 
     async def indexed(self, client: Client, *needed: str) -> None:
-        """Waits until these connections can be searched; each has notes with this word."""
+        """Waits until these connections are indexed: until a search finds their notes."""
         found = None
         try:
             async with asyncio.timeout(PATIENCE):

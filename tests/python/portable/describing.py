@@ -1,4 +1,4 @@
-"""Rules about `schema`, and about which connection is meant."""
+"""Rules about `schema`, and about the choice of a connection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from serving import text_of
 
 
 class Schemas(Asking):
-    """What there is to read."""
+    """The description of readable data."""
 
     async def test_10_11_the_index_is_whole_and_bounded_for_any_number_of_streams(self) -> None:
         for name, count, most in [("pair", 4, 8_000), ("many", 80, 18_000), ("vast", 1_000, 65_536)]:
@@ -26,7 +26,7 @@ class Schemas(Asking):
                 for n in range(count):
                     self.assertIn(f"kind_{n:04}", text)
             else:
-                # By connector: what follows a connector's line is its own.
+                # Grouped by connector: the lines after a connector's line belong to it.
                 self.assertRegex(text, r"(?s)\nmail\b.*\n- notes\b.*\n- letters\b")
                 self.assertRegex(text, r"(?s)\ndesk\b.*\n- notes\b.*\n- alone\b")
 
@@ -90,7 +90,7 @@ class Schemas(Asking):
 
 
 class Connections(Asking):
-    """Which connection is asked."""
+    """The connection that answers a call."""
 
     async def test_17_an_ambiguous_stream_is_told_with_its_holders_and_no_store_is_asked(self) -> None:
         async with self.client() as client:
@@ -104,11 +104,11 @@ class Connections(Asking):
 
     async def test_18_of_25_connections_the_first_are_listed_and_all_are_counted(self) -> None:
         async with self.client("wide") as client:
-            # 24 of them have no store; an answer that asked one would not be this one.
+            # 24 of them have no store, so an answer that reads one would differ.
             error = await self.refused(client, "query_records", stream="notes")
         self.assertEqual(error["code"], "ambiguous_connection")
         listed = [each["connection_id"] for each in error["available_connections"]]
-        # At most twelve, and no more than fit into an error, whose bound `refused` holds.
+        # At most twelve, and no more than fit into an error, whose size `refused` checks.
         self.assertIn(len(listed), range(6, 13))
         self.assertEqual(listed, [f"box{n:02}" for n in range(len(listed))])
         self.assertEqual((error["total"], error["truncated"]), (25, True))

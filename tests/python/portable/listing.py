@@ -1,4 +1,4 @@
-"""Rules about what is listed, and about what is taken as an argument."""
+"""Rules about lists, and about arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from serving import READING
 
 
 class Listing(Asking):
-    """What is listed."""
+    """The lists of tools and resources."""
 
     async def test_01_02_03_the_five_tools_are_listed_small_and_read_only(self) -> None:
         async with self.client() as client:
@@ -60,14 +60,14 @@ class Listing(Asking):
 
 
 class Arguments(Asking):
-    """What is accepted, and what is refused by name."""
+    """Arguments that are accepted, and arguments that are refused by name."""
 
     async def test_05_a_filter_is_an_object_and_nothing_that_looks_like_one(self) -> None:
         async with self.client("wide") as client:
             for name, tool in (await self.tools(client)).items():
                 if asked := tool["inputSchema"]["properties"].get("filter"):
                     self.assertEqual(asked["type"], "object", name)
-            # `box07` has no store: a refusal that came after asking it would be another.
+            # `box07` has no store, so a refusal after reading it would differ.
             for wrong in ["", "id", '{"id": 1}', "filter[id]=1", [], 1]:
                 for tool, more in [
                     ("query_records", {"stream": "notes"}),

@@ -1,4 +1,4 @@
-"""The projects that the portable rules read, made with the command line."""
+"""The projects that the portable rules read, created with the command line."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def connections(*ids: str) -> str:
 
 
 def streams(count: int) -> str:
-    """A mapping of this many streams; all of them read one table."""
+    """A mapping of this many streams, all over one table."""
     head = '[dataset]\nname = "many"\nkind = "sqlite"\n' + connections("main")
     return head + "".join(
         f'[streams.kind_{n:04}]\ntype = "Kind{n:04}"\ntable = "things"\nkey = ["id"]\n'
@@ -93,7 +93,8 @@ def streams(count: int) -> str:
 
 
 def mailbox(file: Path, name: str, weak: int) -> None:
-    """Two notes about quartz, some in which it is a word among many, one without a heading."""
+    """Fills a store with two notes about pebbles, one without a heading, and notes about quartz: `weak` long
+    ones, or one short one."""
     with sqlite3.connect(file) as db:
         db.executescript(MAIL_TABLES)
         note = "INSERT INTO notes VALUES (?, ?, ?, ?, '2026-01-02T08:00:00Z', '2026-02-01T00:00:00Z', 0)"
@@ -110,7 +111,7 @@ def mailbox(file: Path, name: str, weak: int) -> None:
 
 
 class Project(serving.Project):
-    """A project with live datasets, made with the command line."""
+    """A project with live datasets, created with the command line."""
 
     def __init__(self, mappings: dict[str, str], sources: list[str]) -> None:
         super().__init__('[serve]\nanonymous = true\nhttp = "127.0.0.1:0"\n')

@@ -10,7 +10,7 @@ from serving import handle, rows_of, text_of
 
 
 class Searching(Asking):
-    """One ranked list of all connections."""
+    """One ranked list over all connections."""
 
     async def test_21_22_a_search_over_all_has_one_limit_and_tells_its_mix_first(self) -> None:
         async with self.client() as client:

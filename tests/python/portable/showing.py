@@ -1,4 +1,4 @@
-"""Rules about what a caller is shown: documents, and text for those who see nothing else."""
+"""Rules about presentation: documents, and text for callers who see nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Documents(Asking):
 
     async def test_24_an_id_and_a_connection_that_disagree_are_refused(self) -> None:
         async with self.client("wide") as client:
-            # `box07` has no store: neither side was asked.
+            # `box07` has no store, so neither side can have been read.
             for id, other in [("box07/notes:1", "box00"), ("box00/notes:1", "box07")]:
                 error = await self.refused(client, "fetch", id=id, connection_id=other)
                 self.assertEqual(
@@ -58,7 +58,7 @@ class Documents(Asking):
 
 
 class Texts(Asking):
-    """Text has all that the next call needs, and nothing of where the data is."""
+    """The text has everything that the next call needs, and nothing about the location of the data."""
 
     async def test_29_text_has_all_that_the_next_call_needs(self) -> None:
         async with self.client() as client:

@@ -1,4 +1,4 @@
-//! Calls to record.
+//! Sample calls to record.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use wayleave_activity::{
     CallOutcome, CallTransport, GrantUse, LogOptions, RecordList, SealedArguments, TraceParent,
 };
 
-/// A point read, as large as real ones are.
+/// A point read of realistic size.
 pub(crate) fn point_read(key: u64) -> Activity {
     Activity {
         id: ActivityId::now(),
@@ -53,7 +53,7 @@ pub(crate) fn point_read(key: u64) -> Activity {
     }
 }
 
-/// Calls of every outcome, with everything a record can hold.
+/// Calls of every outcome, with every part of a record filled in.
 pub(crate) fn varied(key: u64) -> Activity {
     let outcome = match key % 6 {
         0 => CallOutcome::Completed,

@@ -1,4 +1,5 @@
-//! Kills a writer, and lets it fail, at each of its system calls: whatever it said was recorded is.
+//! Kills a writer, and makes it fail, at each of its system calls: every call that it acknowledged
+//! is on record.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -8,16 +9,16 @@ use std::process::{Command, Output};
 
 use wayleave_activity::ActivityReader;
 use wayleave_test::crash::{
-    Disturbed, copy_tree, fail_everywhere, kill_everywhere, kill_while_it_writes,
+    FaultTarget, copy_tree, fail_everywhere, kill_everywhere, kill_while_it_writes,
 };
 
 use crate::calls::{all, log_in, point_read, record};
 
-/// A log with calls in it, to which a program appends.
+/// A log with some calls, for a program to append to.
 struct Case {
     before: tempfile::TempDir,
     flags: &'static [&'static str],
-    /// What the program said at each point.
+    /// The ids that the program printed in its last run.
     said: RefCell<Vec<String>>,
 }
 
@@ -47,7 +48,7 @@ fn program() -> PathBuf {
     path
 }
 
-impl Disturbed for Case {
+impl FaultTarget for Case {
     const REFUSES: i32 = 1;
 
     fn project(&self) -> tempfile::TempDir {
@@ -89,7 +90,7 @@ impl Disturbed for Case {
             );
         };
         check(0);
-        // Whoever comes next goes on without a repair.
+        // The next writer continues without a repair.
         let log = log_in(&folder);
         record(&log, &point_read(77));
         drop(log);

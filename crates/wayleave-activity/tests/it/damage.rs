@@ -1,4 +1,4 @@
-//! Verification finds whatever is done to a log, and names the first record it was done to.
+//! Verification finds every change of a log, and names the first changed record.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The number of the first record of a segment's file; of the head, any.
+/// Number of the first record of a segment file; 0 for the head file.
 fn first_record(file: &Path) -> u64 {
     match file.file_stem().unwrap().to_str().unwrap() {
         "00000001" => 1,
@@ -48,11 +48,7 @@ fn first_record(file: &Path) -> u64 {
 }
 
 fn share(full: usize) -> usize {
-    if std::env::var_os("WAYLEAVE_FULL").is_some() {
-        1
-    } else {
-        full
-    }
+    if wayleave_test::is_full() { 1 } else { full }
 }
 
 #[test]
@@ -102,7 +98,7 @@ fn every_truncation_is_found() {
     }
 }
 
-/// The frames of an open segment, after its header.
+/// Splits an open segment into its header and its frames.
 fn frames(bytes: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (header, mut rest) = bytes.split_at(96);
     let mut frames = Vec::new();
@@ -144,7 +140,7 @@ fn every_dropped_swapped_and_repeated_record_is_found_and_named() {
             let mut repeated = all.clone();
             repeated.insert(to, all[at].clone());
             write(repeated);
-            // A copy beside its original is the second of the two.
+            // Of a copy next to its original, the second of the two is damaged.
             let wanted = if to == at { at + 1 } else { to };
             assert_eq!(named(), 9 + wanted as u64, "repeated {at} at {to}");
         }

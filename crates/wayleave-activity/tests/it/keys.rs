@@ -1,6 +1,7 @@
 //! Arguments are sealed under a key that can be destroyed.
 
-use std::fs;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use wayleave_activity::{ActivityId, ArgumentKeyError, ArgumentKeys};
 
@@ -39,4 +40,26 @@ fn arguments_open_for_their_own_call_alone_and_never_after_the_key_is_destroyed(
     for file in fs::read_dir(folder.path()).unwrap() {
         assert_ne!(fs::read(file.unwrap().path()).unwrap(), secret);
     }
+}
+
+#[test]
+fn a_key_that_another_process_destroyed_opens_nothing_any_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let (serving, other) = (
+        ArgumentKeys::open(folder.path()).unwrap(),
+        ArgumentKeys::open(folder.path()).unwrap(),
+    );
+    let id = ActivityId::now();
+    let sealed = serving.seal(id, b"{}").unwrap();
+    other.destroy().unwrap();
+    // A running process looks at the file at most once a second.
+    let since = Instant::now();
+    while serving.unseal(id, &sealed).is_ok() {
+        assert!(since.elapsed() < Duration::from_secs(20), "still opened");
+        thread::yield_now();
+    }
+    assert!(matches!(
+        serving.unseal(id, &sealed),
+        Err(ArgumentKeyError::Destroyed)
+    ));
 }

@@ -1,4 +1,4 @@
-//! Tests of the activity log as its users see it: files, damage, crashes.
+//! Tests of the activity log through its public interface: files, damage, crashes.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Finding calls by what they used.
+//! Searches calls by the records and streams they used.
 
 use wayleave_activity::{ActivityFilter, ActivityLog, ActivityReader, LogOptions};
 
@@ -82,4 +82,33 @@ fn every_filter_finds_what_a_scan_finds_in_open_and_packed_segments() {
         wanted.truncate(7);
         assert_eq!(reader.latest(&filter, 7).unwrap(), wanted, "{filter:?}");
     }
+}
+
+#[test]
+fn the_recent_calls_are_the_newest_of_all_writers() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || {
+        ActivityLog::new(LogOptions {
+            segment_bytes: 4 * 1024,
+            ..LogOptions::new(folder.path())
+        })
+    };
+    // Two programs at once: the first is busy early, the second later.
+    let (first, second) = (open(), open());
+    (0..100).for_each(|at| record(&first, &point_read(at)));
+    (100..200).for_each(|at| record(&second, &point_read(at)));
+    drop((first, second));
+    let reader = ActivityReader::new(folder.path());
+    let newest = reader.latest(&ActivityFilter::default(), 20).unwrap();
+    let mut recent = Vec::new();
+    let whole = reader.recent(&ActivityFilter::default(), 50, |it| recent.push(it.id));
+    assert!(!whole.unwrap());
+    assert!((50..200).contains(&recent.len()), "{}", recent.len());
+    for call in newest {
+        assert!(recent.contains(&call.id), "a newest call was passed over");
+    }
+    let mut all = 0;
+    let whole = reader.recent(&ActivityFilter::default(), 500, |_| all += 1);
+    assert!(whole.unwrap());
+    assert_eq!(all, 200);
 }

@@ -1,4 +1,4 @@
-//! What is recorded is read back; writers go on where others ended.
+//! Records are read back as written, and a writer continues the log of an earlier one.
 
 use std::{
     fs,
@@ -105,7 +105,7 @@ fn retention_drops_old_segments_and_leaves_a_proof() {
         log.rotate().unwrap();
     }
     drop(log);
-    // The records must be older than they are kept.
+    // Wait until the records are older than the retention period.
     let recorded = Instant::now();
     while recorded.elapsed() < Duration::from_millis(20) {
         std::thread::yield_now();
@@ -151,7 +151,7 @@ fn a_chain_rewritten_with_its_head_is_found_by_the_seals_kept_elsewhere() {
     assert!(sound.is_sound(), "{sound:?}");
     let forged = ActivityReader::new(forged.path()).verify(&seals).unwrap();
     assert!(!forged.is_sound());
-    // The same chain, with its end cut off together with the head.
+    // The same chain, with its end and its head removed.
     fs::remove_file(folder.path().join("00/00000001.arc")).unwrap();
     fs::remove_file(folder.path().join("00/00000002.log")).unwrap();
     fs::remove_file(folder.path().join("00/head")).unwrap();
@@ -165,7 +165,7 @@ fn a_chain_rewritten_with_its_head_is_found_by_the_seals_kept_elsewhere() {
 
 #[test]
 fn a_million_point_reads_take_at_most_400_bytes_each() {
-    let full = std::env::var_os("WAYLEAVE_FULL").is_some();
+    let full = wayleave_test::is_full();
     let count = if full { 1_000_000 } else { 20_000 };
     let folder = tempfile::tempdir().unwrap();
     let log = ActivityLog::new(LogOptions {

@@ -77,7 +77,7 @@ async fn a_token_is_found_by_its_text_alone_also_after_a_restart() {
     let rows = state.grant(&grant).unwrap().terms.streams["people"]
         .rows
         .clone();
-    // Byte for byte: numbers are not parsed and printed in between.
+    // Byte for byte, because numbers are not parsed and printed in between.
     assert_eq!(
         rows.unwrap().as_str(),
         r#"{"id": {"gte": 0.30000000000000004}}"#
@@ -195,7 +195,7 @@ async fn a_narrower_grant_takes_the_place_of_another_in_one_act() {
     let more = r#"{"name": "Ann"}"#.parse().unwrap();
     people.rows = people.rows.as_ref().unwrap().and(&more);
     request.expires = Some(NOW + 5);
-    // Whatever allows more is refused.
+    // A request that allows more is refused.
     let mut wider = request.clone();
     let people = wider.terms.streams.get_mut("people").unwrap();
     people.fields.insert("salary".into());
@@ -225,7 +225,7 @@ async fn a_narrower_grant_takes_the_place_of_another_in_one_act() {
         state.tokens()[&token.id].grants,
         BTreeSet::from([narrow.clone()])
     );
-    // What has ended is narrowed no more, and a longer life is not narrower.
+    // A revoked grant cannot be narrowed, and a later expiry is not narrower.
     let again = refusal(after.narrow_grant(&wide, request.clone(), "bo").await);
     assert!(matches!(again, Refusal::GrantRevoked { .. }), "{again}");
     request.expires = None;

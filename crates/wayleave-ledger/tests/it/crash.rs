@@ -1,4 +1,4 @@
-//! Kills a freeze, and lets it fail, at each of its system calls.
+//! Kills a ratification, and makes it fail, at each of its system calls.
 //!
 //! A run of the suite takes every seventh point of the kills and every third of the faults;
 //! `WAYLEAVE_FULL=1` takes all.
@@ -11,9 +11,9 @@ use std::process::{Command, Output};
 use crate::project::{act_path, governance, mapping, ratify_request};
 use wayleave_ledger::Event;
 use wayleave_model::digest::Digest;
-use wayleave_test::crash::{Disturbed, copy_tree, fail_everywhere, kill_everywhere, strace};
+use wayleave_test::crash::{FaultTarget, copy_tree, fail_everywhere, kill_everywhere, strace};
 
-/// A project before a ratification, and that ratification.
+/// A project, and a ratification to make in it.
 struct Case {
     dir: tempfile::TempDir,
     old: Option<String>,
@@ -21,12 +21,12 @@ struct Case {
 }
 
 impl Case {
-    /// The first freeze of a new project, which also creates the folder and the ledger.
+    /// The first ratification of a new project, which also creates the folder and the ledger.
     fn first() -> Self {
         Self::with(None)
     }
 
-    /// A freeze that replaces another.
+    /// A ratification that replaces another.
     async fn second() -> Self {
         let case = Self::with(Some(mapping("old")));
         let before = governance(&case.dir.path().join("before"));
@@ -46,7 +46,7 @@ impl Case {
     }
 }
 
-impl Disturbed for Case {
+impl FaultTarget for Case {
     const REFUSES: i32 = 1;
 
     fn project(&self) -> tempfile::TempDir {
@@ -71,8 +71,8 @@ impl Disturbed for Case {
             .output()
     }
 
-    /// Checks that the project is in the old state or in the new one, complete, with ledger and
-    /// files in agreement; and that a second try leads to the new state, recorded once.
+    /// Checks that the project is in the old state or the new one, complete, with ledger and files
+    /// in agreement; and that a second run leads to the new state, recorded once.
     async fn assert_sound(&self, project: &Path, succeeded: bool, point: &str) {
         let after = governance(project);
         let report = after.audit(None).await.unwrap();
@@ -199,7 +199,7 @@ async fn after_a_failed_sync_a_process_writes_no_more() {
         assert!(report.is_ok(), "{point}: {report:?}");
         let sources = governance.ledger().state().await.unwrap().sources().len();
         let Some((first, later)) = told.split_first() else {
-            // A sync whose failure SQLite tolerates, or one after the program's last.
+            // A sync whose failure SQLite tolerates, or a number beyond the program's last sync.
             assert_eq!(sources, 4, "{point}");
             continue;
         };
@@ -215,6 +215,6 @@ async fn after_a_failed_sync_a_process_writes_no_more() {
         assert!(sources + told.len() <= 5, "{point}: {sources} recorded");
         halted += u32::from(!later.is_empty());
     }
-    // Three appends before the last, each with a head, a log and a folder to sync.
+    // Three appends before the last; each syncs a head, a log and a folder.
     assert!(halted >= 9, "only {halted} syncs were reached");
 }

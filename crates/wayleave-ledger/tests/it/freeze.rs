@@ -1,4 +1,4 @@
-//! Ratification: the frozen copy, the entry, and what can fail between them.
+//! Ratification: the frozen copy, the entry, and failures between them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

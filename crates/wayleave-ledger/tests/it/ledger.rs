@@ -1,4 +1,4 @@
-//! A ledger in a file: what it records, what it refuses and what it leaves unchanged.
+//! A ledger in a file: what it records and refuses, and what it leaves unchanged.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests open the ledger's file themselves"
@@ -338,7 +338,7 @@ async fn a_damaged_database_is_a_typed_error_or_a_named_problem() {
         };
         let verified = ledger.verify(None).await;
         if verified.is_ok_and(|report| report.is_ok()) {
-            // Unused bytes of the file carry nothing.
+            // Unused bytes of the file contain no data.
             assert_eq!(
                 ledger.entries(0, 99).await.unwrap(),
                 reference,

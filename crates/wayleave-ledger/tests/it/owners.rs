@@ -1,4 +1,4 @@
-//! Owners: what they must sign, and what happens to a ledger in which they did not.
+//! Owners: the acts they must sign, and ledgers with unsigned acts.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests open the ledger's file themselves"
@@ -9,20 +9,20 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, params};
 use wayleave_ledger::{
-    FixedClock, Governance, GovernanceError, LedgerError, NewSource, OwnerKeyFile, Problem,
-    Refusal, SecretString, TrustAnchor, UnlockedKey, Witness,
+    EntryHash, FixedClock, Governance, GovernanceError, LedgerError, NewSource, OwnerKeyFile,
+    Problem, Refusal, SecretString, TrustAnchor, UnlockedKey, Witness,
 };
 use wayleave_model::mapping::SourceKind;
 
 use crate::project::{NOW, governance, mapping, ratify_request, tamper};
 
-/// Makes a key.
+/// Creates a key.
 fn key(folder: &Path, name: &str) -> Arc<UnlockedKey> {
     let passphrase = SecretString::from("four plain words here".to_owned());
     Arc::new(OwnerKeyFile::create(&folder.join(name), &passphrase).unwrap())
 }
 
-/// A project with one owner, and their key.
+/// Creates a project with one owner, and returns the owner's key.
 async fn owned(folder: &Path) -> (Governance, Arc<UnlockedKey>) {
     let ana = key(folder, "ana.key");
     let governance = governance(folder).signed_by(ana.clone());
@@ -77,12 +77,12 @@ async fn once_there_is_an_owner_no_decision_goes_unsigned() {
         appended,
         Err(LedgerError::Refused(Refusal::Unsigned))
     ));
-    // Nothing was left behind by the refused ratification.
+    // The refused ratification left no file.
     let frozen = std::fs::read_dir(dir.path().join(".wayleave/mappings")).unwrap();
     assert_eq!(frozen.count(), 0);
     let ratified = signed.ratify(ratify_request(&mapping("one"), None)).await;
     let ratified = ratified.unwrap();
-    // Activations are not decisions of this kind.
+    // Activations need no signature.
     unsigned.activate(&ratified, "bob").await.unwrap();
     let report = unsigned.audit(None).await.unwrap();
     assert!(report.is_ok(), "{report:?}");
@@ -232,7 +232,7 @@ async fn a_ledger_that_does_not_fit_what_is_trusted_is_neither_read_nor_added_to
     assert!(matches!(problem, Problem::Owner { .. }));
     let report = foreign.audit(None).await.unwrap();
     assert!(matches!(report.ledger.problem, Some(Problem::Owner { .. })));
-    // A head that the chain has not reached, or does not pass through.
+    // A head that the chain has not reached.
     let mut beyond = head.unwrap();
     beyond.seq += 1;
     let cut = open(TrustAnchor {
@@ -247,6 +247,28 @@ async fn a_ledger_that_does_not_fit_what_is_trusted_is_neither_read_nor_added_to
             ..
         })
     ));
+    // A head that the chain does not pass through.
+    let mut beside = head.unwrap();
+    beside.hash = EntryHash::from_bytes([7; 32]);
+    let rewritten = open(TrustAnchor {
+        owner: None,
+        head: Some(beside),
+    });
+    let report = rewritten.audit(None).await.unwrap();
+    assert!(matches!(
+        report.ledger.problem,
+        Some(Problem::Rewritten {
+            witness: Witness::Record,
+            ..
+        })
+    ));
+    for untrusted in [foreign, cut, rewritten] {
+        let read = untrusted.ledger().state().await;
+        assert!(matches!(read, Err(LedgerError::Tampered { .. })));
+        let signed = untrusted.signed_by(ana.clone());
+        assert!(signed.add_source(source("crm"), "ana").await.is_err());
+    }
+    assert_eq!(governance.ledger().state().await.unwrap().head(), head);
     let unowned = tempfile::tempdir().unwrap();
     let none = Governance::open_trusting(
         unowned.path(),

@@ -1,4 +1,4 @@
-//! Several processes that act on one project at once.
+//! Several processes that change one project at the same time.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use wayleave_ledger::Event;
 #[tokio::test]
 async fn two_processes_of_200_entries_each_make_one_chain_of_400() {
     let dir = tempfile::tempdir().unwrap();
-    // Neither finds a ledger, so they also race to create it.
+    // No ledger exists yet, so they also race to create it.
     let children: Vec<_> = ["a", "b"]
         .into_iter()
         .map(|prefix| {
@@ -47,7 +47,7 @@ async fn two_processes_of_200_entries_each_make_one_chain_of_400() {
         [("a".into(), 200), ("b".into(), 200)]
     );
 
-    // The last writer's head is the head: it never goes back.
+    // The head file has the last writer's head: it never goes back.
     let head = std::fs::read_to_string(dir.path().join(".wayleave/ledger.head")).unwrap();
     assert!(head.contains(" 401:"), "{head}");
 }

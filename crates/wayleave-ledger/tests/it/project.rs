@@ -1,4 +1,4 @@
-//! A project folder, and the mappings and helpers to act on it.
+//! A project folder, sample mappings, and helpers to change it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ use wayleave_model::ratify::{Draft, Proposed};
 /// 2023-11-14T22:13:20Z.
 pub(crate) const NOW: Millis = 1_700_000_000_000;
 
-/// A mapping of the dataset `crm`; the note makes versions differ.
+/// A mapping of the dataset `crm`; each note makes another version.
 pub(crate) fn mapping(note: &str) -> String {
     format!(
         r#"# {note}
@@ -71,7 +71,7 @@ pub(crate) fn source(name: &str) -> Event {
     }
 }
 
-/// A folder with a ledger of `entries` entries, its creation included.
+/// Creates a ledger of `entries` entries, including the entry of its creation.
 pub(crate) async fn ledger_of(entries: usize) -> (tempfile::TempDir, SqliteLedger) {
     let dir = tempfile::tempdir().unwrap();
     let ledger = ledger(&dir.path().join(".wayleave"));
@@ -84,7 +84,7 @@ pub(crate) async fn ledger_of(entries: usize) -> (tempfile::TempDir, SqliteLedge
     (dir, ledger)
 }
 
-/// Changes a ledger in spite of its triggers, and restores the triggers.
+/// Changes a ledger despite its triggers, and restores the triggers.
 pub(crate) fn tamper(folder: &Path, deed: impl FnOnce(&Connection)) {
     let conn = Connection::open(folder.join("ledger.db")).unwrap();
     conn.pragma_update(None, "synchronous", "OFF").unwrap();
@@ -106,7 +106,7 @@ pub(crate) fn tamper(folder: &Path, deed: impl FnOnce(&Connection)) {
     }
 }
 
-/// The program of `examples/act.rs`, which acts on a project from another process.
+/// The program of `examples/act.rs`, which changes a project from another process.
 pub(crate) fn act() -> Command {
     Command::new(act_path())
 }

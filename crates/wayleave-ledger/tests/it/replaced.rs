@@ -1,4 +1,4 @@
-//! Files that are replaced, removed or left behind while a ledger is in use.
+//! Files that are replaced, removed or left behind while a ledger is open.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ async fn a_ledger_restored_from_a_backup_is_followed_from_then_on() {
     other.append(NOW, source("theirs")).await.unwrap();
     assert_eq!(ours.epoch().await.unwrap(), 4);
     assert!(ours.state().await.unwrap().sources().contains_key("theirs"));
-    // So does this one, in the same ledger.
+    // This handle writes to the same ledger.
     let entry = ours.append(NOW, source("ours")).await.unwrap();
     assert_eq!(entry.seq, 5);
     assert!(other.state().await.unwrap().sources().contains_key("ours"));
@@ -63,7 +63,7 @@ async fn what_does_not_continue_what_was_served_is_refused_until_it_is_put_back(
         let witness = Witness::Memory;
         assert!(matches!(problem, Problem::Truncated { witness: it, .. } if it == witness));
     }
-    // Of the same length, and another.
+    // Another ledger of the same length.
     ledger(&folder).append(NOW, source("other")).await.unwrap();
     let refused = ours.state().await;
     assert!(
@@ -108,7 +108,7 @@ async fn heads_that_killed_writers_left_are_removed_by_the_next_who_opens_to_wri
     for file in [&left, &other, &longer] {
         fs::write(file, "x").unwrap();
     }
-    // While another process writes, the file could be its own.
+    // While another process may be writing, the file could be in use.
     let writing = fs::File::open(&folder).unwrap();
     writing.lock_shared().unwrap();
     drop(ledger(&folder));

@@ -1,4 +1,4 @@
-//! What someone with write access to the database can do, and how `verify` reports it.
+//! Changes by someone with write access to the database, and how `verify` reports them.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests open the ledger's file themselves"
@@ -33,8 +33,7 @@ async fn a_flipped_byte_in_any_column_is_found_at_its_entry() {
         for column in ["kind", "body", "prev_hash", "hash"] {
             let sql = format!("SELECT CAST({column} AS BLOB) FROM entries WHERE seq = ?1");
             let whole: Vec<u8> = conn.query_row(&sql, [seq], |row| row.get(0)).unwrap();
-            // One bit of each byte, another one each time; all bits are flipped in memory by
-            // the tests of the walk.
+            // One bit of each byte, in rotation; the unit tests flip all bits in memory.
             for place in 0..whole.len() {
                 let mut bytes = whole.clone();
                 bytes[place] ^= 1 << (place % 8);
@@ -237,8 +236,8 @@ async fn a_ledger_cut_under_a_running_process_is_refused_by_it() {
     );
 }
 
-/// Keeps the first entries, lets `deed` change them, and then recomputes every hash and the head
-/// file, as someone with write access to the whole folder can. Repeats the encoding here, as its
+/// Keeps the first entries, changes them by `deed`, and recomputes every hash and the head file, as
+/// someone with write access to the whole folder can. Repeats the encoding here, as its
 /// specification.
 fn rebuild(folder: &Path, keep: i64, deed: impl FnOnce(&Connection)) {
     tamper(folder, |conn| {
@@ -315,7 +314,7 @@ async fn a_chain_rebuilt_with_its_head_file_is_found_only_by_a_head_kept_elsewhe
     let anchor = ledger.verify(None).await.unwrap().head.unwrap();
     assert!(ledger.verify(Some(anchor)).await.unwrap().is_ok());
     rebuild(&folder, ENTRIES, backdate);
-    // The limit that the documentation states.
+    // The documented limit of detection.
     assert_eq!(problem(&ledger).await, None);
     let found = ledger.verify(Some(anchor)).await.unwrap().problem.unwrap();
     assert_eq!(

@@ -28,7 +28,7 @@ fn changing_tools(registry: &Registry) -> Result<Tool, SchemaError> {
             Ok(said(TOOL, added))
         }
     })?;
-    Ok(trigger.describe("Adds a tool, or removes it when it is there."))
+    Ok(trigger.describe("Adds a tool, or removes it if it exists."))
 }
 
 fn changing_prompts(registry: &Registry) -> Result<Tool, SchemaError> {
@@ -47,7 +47,7 @@ fn changing_prompts(registry: &Registry) -> Result<Tool, SchemaError> {
             Ok(said(PROMPT, added))
         }
     })?;
-    Ok(trigger.describe("Adds a prompt, or removes it when it is there."))
+    Ok(trigger.describe("Adds a prompt, or removes it if it exists."))
 }
 
 fn said(what: &str, added: bool) -> ToolResult {

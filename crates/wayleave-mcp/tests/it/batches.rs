@@ -1,9 +1,10 @@
-//! JSON-RPC batches: received where revision 2025-03-26 was agreed on, and nowhere else.
+//! JSON-RPC batches: accepted in sessions of revision 2025-03-26, and nowhere else.
 
 use std::sync::Arc;
 
 use crate::observer::recorder::{Fate, Recorder};
 use crate::support::{
+    LOST,
     http::{Http, Listening},
     pipe::Pipe,
     puppet, server, text, tool,
@@ -13,6 +14,7 @@ use futures::future::BoxFuture;
 use http::{Method, Request, request::Parts};
 use http_body_util::Full;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use wayleave_mcp::{
     Allowance, Budget, Caller, Registry, Server,
     http::{Authenticate, Options, Rejection},
@@ -36,7 +38,7 @@ fn call(id: u64, name: &str) -> Value {
     request(id, "tools/call", &json!({ "name": name }))
 }
 
-/// A client in a session of some revision, over either transport.
+/// A client in a session of a given revision, over either transport.
 enum Client {
     Pipe(Box<Pipe>),
     Http {
@@ -73,7 +75,7 @@ impl Client {
         ]
     }
 
-    /// The answer to a body; none to one that takes no answer.
+    /// Sends a body and returns the answer; `None` if the body has no request.
     async fn send(&mut self, body: &Value) -> Option<Value> {
         match self {
             Self::Pipe(pipe) => {
@@ -152,7 +154,7 @@ async fn every_message_of_a_batch_is_carried_out_and_answered_in_one_array() {
         for refused in ["5", "\"hello\"", "null"] {
             assert_eq!(answers[refused]["error"]["code"], -32600, "{refused}");
         }
-        // The session goes on, message by message too.
+        // The session still accepts single messages.
         let alone = client.send(&call(10, "ok")).await.unwrap();
         assert_eq!(text(&alone["result"]), "ok");
     }
@@ -169,6 +171,18 @@ async fn a_batch_without_requests_takes_no_answer() {
         assert_eq!(client.send(&notices).await, None);
         let alone = client.send(&call(1, "ok")).await.unwrap();
         assert_eq!(text(&alone["result"]), "ok");
+    }
+}
+
+#[tokio::test]
+async fn an_error_without_an_id_does_not_hold_the_answers_of_its_batch() {
+    let (_registry, server) = served();
+    for mut client in Client::both(&server, WITH_BATCHES, &Caller::anonymous()).await {
+        let error = json!({ "jsonrpc": "2.0", "error": { "code": -32603, "message": "lost" } });
+        let batch = json!([error, call(1, "ok")]);
+        let answers = client.send(&batch).await.unwrap();
+        let of_call = answers.as_array().unwrap().iter().find(|it| it["id"] == 1);
+        assert_eq!(text(&of_call.unwrap()["result"]), "ok", "{answers}");
     }
 }
 
@@ -213,7 +227,7 @@ async fn every_message_of_a_batch_is_charged_and_observed_like_one_that_comes_al
             streams: 1,
         };
         let caller = Caller::new("alice").within(Budget::new(allowance).into());
-        // Beginning each of the two sessions costs one of four.
+        // The budget is four; beginning each of the two sessions takes one of it.
         let [pipe, http] = Client::both(&server, WITH_BATCHES, &caller).await;
         let mut client = if at == 0 { pipe } else { http };
         let before = recorder.entries.lock().unwrap().len();
@@ -254,7 +268,7 @@ async fn a_call_of_a_batch_can_be_cancelled_and_the_others_are_answered() {
         unreachable!()
     };
     pipe.say(batch.clone()).await;
-    slow.running.notified().await;
+    timeout(LOST, slow.running.notified()).await.unwrap();
     pipe.say(cancel.clone()).await;
     let answers = by_id(&pipe.hear().await);
     assert_eq!(answers.keys().collect::<Vec<_>>(), ["2"]);
@@ -268,7 +282,7 @@ async fn a_call_of_a_batch_can_be_cancelled_and_the_others_are_answered() {
     };
     let sent = http.send(posted(&http, &session, &batch));
     let cancelled = async {
-        slow.running.notified().await;
+        timeout(LOST, slow.running.notified()).await.unwrap();
         http.send(posted(&http, &session, &cancel)).await
     };
     let (answered, cancelled) = tokio::join!(sent, cancelled);

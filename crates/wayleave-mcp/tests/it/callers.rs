@@ -1,11 +1,12 @@
-//! Which callers see and call which tools, and how calls end.
+//! Visibility of tools to callers, and the outcomes of calls.
 
 use crate::support::{
-    both,
+    LOST, both,
     pipe::{Era, Pipe},
     puppet, server, text, tool,
 };
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use wayleave_mcp::{Caller, RpcError, Tool, ToolResult, Visibility};
 
 const TOOLS: &str = "notifications/tools/list_changed";
@@ -210,7 +211,7 @@ async fn a_client_that_cancels_has_its_handler_dropped() {
     let id = client
         .send("tools/call", json!({ "name": "endless" }))
         .await;
-    endless.running.notified().await;
+    timeout(LOST, endless.running.notified()).await.unwrap();
     client
         .say(json!({
             "jsonrpc": "2.0",
@@ -218,7 +219,5 @@ async fn a_client_that_cancels_has_its_handler_dropped() {
             "params": { "requestId": id }
         }))
         .await;
-    tokio::time::timeout(crate::support::LOST, endless.ended.notified())
-        .await
-        .unwrap();
+    timeout(LOST, endless.ended.notified()).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Requests that different layers may read differently.
+//! Ambiguous requests: layers might interpret them differently.
 
 use std::sync::{
     Arc,
@@ -70,7 +70,7 @@ async fn a_request_that_claims_to_have_no_session_never_reaches_anothers() {
     let (alice, mallory) = (listening.client_as("alice"), listening.client_as("mallory"));
     let session = alice.begin().await;
     let reply = mallory.send(odd_hello(&mallory, Some(&session))).await;
-    // It begins a session of its own.
+    // It begins its own session.
     let own = reply.headers.get("mcp-session-id");
     let own = own.unwrap_or_else(|| panic!("within alice's session: {:?}", reply.body));
     assert_ne!(own.to_str().unwrap(), session);
@@ -160,7 +160,7 @@ fn once() -> (Caller, Tool, Arc<AtomicUsize>) {
     (caller, tool.unwrap(), ran)
 }
 
-/// Calls that are odd, each in its own way, and that some layer may still understand.
+/// Malformed calls, each in a different way, that some layer might still accept.
 fn odd_calls(meta: &str) -> Vec<String> {
     let call = |members: &str, params: &str| {
         format!(
@@ -218,7 +218,7 @@ async fn no_oddity_of_a_message_gets_it_past_a_spent_budget_on_a_pipe() {
     let (registry, server) = server();
     registry.add_tool(tool);
     let mut client = Pipe::raw(&server, caller);
-    // The handshake uses up the budget.
+    // The handshake exhausts the budget.
     client.initialize().await;
     for line in odd_calls(r#""_meta":{"a":1,"a":1}"#) {
         client.say_raw(line.as_bytes()).await;

@@ -1,5 +1,5 @@
-//! A call that ends its stream, and answers when the client reconnects; one that needs no stream;
-//! and one whose client leaves it.
+//! Calls that end their stream and answer when the client reconnects, calls that need no stream,
+//! and calls whose client leaves.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use tokio::{sync::Notify, task::JoinHandle, time::timeout};
 use wayleave_mcp::{Tool, ToolResult, http::Options};
 
-/// The longest a call may run after its client left. The SDK would give the calls of an ended
-/// session five seconds to end by themselves.
+/// Time within which a call must stop after its client left. The SDK would give the calls of an
+/// ended session five seconds to end by themselves.
 const SOON: Duration = Duration::from_secs(1);
 
-/// A tool that hangs up, and names its caller when the client is back; `ended` is notified when a
+/// A tool that hangs up, and names its caller once the client is back. `ended` is notified when a
 /// call ends in any way.
 fn caller_back(ended: Arc<Notify>) -> Tool {
     Tool::new("call_back", json!({ "type": "object" }), move |call| {
@@ -154,7 +154,7 @@ async fn an_answer_that_comes_soon_needs_no_stream_and_a_slow_one_can_move_to_an
         (200, -32602)
     );
 
-    // The client gets an event id while the call runs, and reconnects before it leaves.
+    // The client gets an event id while the call runs, and reconnects before its first stream ends.
     let request = client.in_session(&session, "tools/call", &json!({ "name": "slow" }));
     let mut response = client.open(request).await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
@@ -177,11 +177,11 @@ async fn an_answer_that_comes_soon_needs_no_stream_and_a_slow_one_can_move_to_an
     assert!(std::str::from_utf8(&rest).unwrap().contains("finished"));
 }
 
-/// Sends a call that does not end by itself; returns the connection it was sent on.
+/// Sends a call that does not end by itself, and returns the task that holds its connection.
 async fn under_way(request: Request<Full<Bytes>>, client: &Http, slow: &Puppet) -> JoinHandle<()> {
     let client = client.clone();
     let sent = tokio::spawn(async move {
-        // Keep the connection open whether its head comes at once or never.
+        // Keep the connection open, whether the response head arrives at once or never.
         let response = client.open(request).await;
         let _ = response.into_body().collect().await;
     });
@@ -201,7 +201,7 @@ async fn a_caller_that_leaves_stops_its_call_in_either_era() {
     let session = client.begin().await;
     let named = json!({ "name": "slow" });
     let in_session = || client.in_session(&session, "tools/call", &named);
-    // Unusual enough for the SDK to parse it itself.
+    // A progress token makes the SDK parse the request itself.
     let with_progress = || {
         let params = json!({ "name": "slow", "_meta": { "progressToken": 1 } });
         client.in_session(&session, "tools/call", &params)
@@ -212,7 +212,7 @@ async fn a_caller_that_leaves_stops_its_call_in_either_era() {
         call.abort();
         timeout(SOON, slow.ended.notified()).await.unwrap();
     }
-    // The same after the client was given an event id.
+    // The same after the client has received an event id.
     for request in [in_session(), with_progress()] {
         let mut response = client.open(request).await;
         assert_eq!(response.headers()["content-type"], "text/event-stream");
@@ -222,7 +222,7 @@ async fn a_caller_that_leaves_stops_its_call_in_either_era() {
         drop(response);
         timeout(SOON, slow.ended.notified()).await.unwrap();
     }
-    // The session goes on.
+    // The session still answers.
     let ping = client.in_session(&session, "ping", &json!({}));
     assert_eq!(client.send(ping).await.status, 200);
 }

@@ -1,5 +1,4 @@
-//! Limits of the HTTP transport on size, time, number and idleness, and the release of what was
-//! held.
+//! Limits of the HTTP transport on size, time, number and idle time, and the release of resources.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,6 +20,10 @@ use wayleave_mcp::{
     Allowance, Budget, Caller, RpcError,
     http::{Authenticate, Limits, Options, Rejection},
 };
+
+/// Time within which a connection with a short `header_time` is closed. By default it would stay
+/// open for twice as long.
+const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test]
 async fn a_body_one_byte_too_large_is_413() {
@@ -46,7 +49,8 @@ async fn a_body_one_byte_too_large_is_413() {
         }
     }
     let mut answer = [0; 12];
-    stream.read_exact(&mut answer).await.unwrap();
+    let read = timeout(LOST, stream.read_exact(&mut answer)).await;
+    read.unwrap().unwrap();
     assert_eq!(&answer, b"HTTP/1.1 413");
     still_serves(&client).await;
 }
@@ -62,12 +66,13 @@ async fn a_client_that_sends_all_before_it_reads_learns_that_the_body_is_too_lar
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // No part of it may fail: a reset would lose the answer too.
+    // No write may fail: a reset of the connection would lose the answer too.
     for part in body.chunks(0x1_0000) {
         stream.write_all(part).await.unwrap();
     }
     let mut answer = [0; 12];
-    stream.read_exact(&mut answer).await.unwrap();
+    let read = timeout(LOST, stream.read_exact(&mut answer)).await;
+    read.unwrap().unwrap();
     assert_eq!(&answer, b"HTTP/1.1 413");
     still_serves(&listening.client()).await;
 }
@@ -79,6 +84,7 @@ async fn half_a_header_is_given_up_and_so_is_silence() {
         ..Limits::default()
     })
     .await;
+    assert!(Limits::default().header_time >= 2 * SOON);
     for said in [
         "",
         "P",
@@ -88,7 +94,7 @@ async fn half_a_header_is_given_up_and_so_is_silence() {
         let mut stream = TcpStream::connect(listening.address).await.unwrap();
         stream.write_all(said.as_bytes()).await.unwrap();
         let mut rest = Vec::new();
-        let closed = timeout(LOST, stream.read_to_end(&mut rest)).await;
+        let closed = timeout(SOON, stream.read_to_end(&mut rest)).await;
         assert!(closed.is_ok(), "{said:?} was left open");
     }
     still_serves(&listening.client()).await;
@@ -165,7 +171,7 @@ async fn of_too_many_sessions_the_one_idle_for_longest_makes_room_whoever_holds_
     let _stream = ann.session_stream(&listens).await;
     let oldest = bob.begin().await;
     let others = [ann.begin().await, bob.begin().await];
-    // Each is within its own share, and all of them together fill the server.
+    // Each caller is within its own share, but together they fill the server.
     let newcomer = eve.begin().await;
     assert_eq!(status(&eve, &newcomer).await, 200);
     assert_eq!(status(&bob, &oldest).await, 404);
@@ -216,7 +222,7 @@ async fn an_idle_connection_is_closed_whichever_http_it_speaks() {
         };
         let request = client.stateless("tools/list", json!({}));
         assert_eq!(idle.ask(request).await, Some(200));
-        idle.closed().await;
+        timeout(SOON, idle.closed()).await.expect("left open");
     }
     // A connection with an open stream is in use, however long it is silent.
     let request = client.stateless("tools/list", json!({}));
@@ -241,7 +247,7 @@ async fn of_too_many_connections_the_one_idle_for_longest_makes_room() {
     let mut second = Connection::http1(&client).await;
     assert_eq!(first.ask(list()).await, Some(200));
     assert_eq!(second.ask(list()).await, Some(200));
-    // Now the second was idle longest.
+    // Now the second has been idle longest.
     assert_eq!(first.ask(list()).await, Some(200));
     let mut third = Connection::http1(&client).await;
     assert_eq!(third.ask(list()).await, Some(200));
@@ -329,7 +335,7 @@ async fn those_without_a_credential_do_not_crowd_out_those_with_one() {
         let mut new = Connection::http1(&alice).await;
         assert_eq!(new.ask(list()).await, Some(200));
     }
-    // Whatever the crowd does, it cannot take her connections.
+    // The crowd cannot take Alice's connection.
     assert_eq!(hers.ask(list()).await, Some(200));
     let held = crowd.iter().filter(|one| one.is_open()).count();
     assert!(held <= 4, "{held}");
@@ -371,7 +377,7 @@ async fn an_idle_session_is_forgotten_but_not_one_that_listens() {
     assert_eq!(reply.status, 200);
 }
 
-/// Makes every bearer its own subject, with a budget of its own.
+/// Makes every bearer a subject with its own budget.
 struct Budgeted;
 
 impl Authenticate for Budgeted {

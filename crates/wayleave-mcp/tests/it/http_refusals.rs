@@ -1,5 +1,5 @@
-//! Requests the HTTP transport refuses, with the right status and a typed body, while it goes on
-//! serving.
+//! Requests that the HTTP transport refuses, with the right status and a typed body, without
+//! interrupting service.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -263,7 +263,7 @@ async fn a_session_belongs_to_the_subject_that_began_it() {
         assert_eq!((reply.status.as_u16(), reply.error_code()), (401, -32001));
         assert_eq!(reply.headers["www-authenticate"], "Bearer realm=\"test\"");
     }
-    // After all that, Alice's session is as it was, until she ends it herself.
+    // After all these refusals Alice's session is unchanged, until she ends it herself.
     let called = alice
         .send(alice.in_session(&session, "tools/call", &json!({ "name": "ok" })))
         .await;
@@ -355,7 +355,7 @@ async fn a_page_of_an_origin_that_is_let_in_may_use_the_server_from_a_browser() 
         assert!(headers.contains(name), "{name}: {headers:?}");
     }
     assert!(!headers.contains("x-other"));
-    // After that the page may read every answer.
+    // After the preflight the page may read every answer.
     let list = |client: &Http| {
         let mut request = client.stateless("tools/list", json!({}));
         let page = header::HeaderValue::from_static(PAGE);
@@ -374,8 +374,8 @@ async fn a_page_of_an_origin_that_is_let_in_may_use_the_server_from_a_browser() 
         let exposed = listed(reply, "access-control-expose-headers");
         assert!(exposed.contains("mcp-session-id") && exposed.contains("www-authenticate"));
     }
-    // No other page gets CORS headers, not even one of this machine, nor does a client that is no
-    // page.
+    // No other page gets CORS headers, not even one on this machine, and neither does a client that
+    // is not a page.
     let local = client
         .send(from("http://localhost:3000", Method::OPTIONS))
         .await;

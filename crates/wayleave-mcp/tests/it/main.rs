@@ -1,4 +1,4 @@
-//! The library as seen by its clients: over HTTP and over a pipe, in both eras.
+//! The library as its clients see it: over HTTP and over a pipe, in both eras.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

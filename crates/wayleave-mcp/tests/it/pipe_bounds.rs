@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::support::{
+    LOST,
     pipe::{Era, Pipe},
     puppet, server, text, tool,
 };
@@ -36,14 +37,14 @@ async fn a_call_beyond_those_allowed_at_once_waits_and_what_comes_after_it_is_he
     registry.add_tool(tool("ok", "ok"));
     let mut client = Pipe::listening_as(&server, Era::Session, alone()).await;
     client.say(request(101, "slow")).await;
-    slow.running.notified().await;
-    // Four wait for the running one; the queue has no room for more.
+    timeout(LOST, slow.running.notified()).await.unwrap();
+    // Four wait for the running call; the queue has no room for the fifth.
     for id in 102..=106 {
         client.say(request(id, "ok")).await;
     }
     let refused = client.hear().await;
     assert!(is_rate_limited(&refused), "{refused}");
-    // A ping costs nothing and is answered meanwhile, and a waiting request can be cancelled.
+    // A ping takes no permit and is answered meanwhile, and a waiting request can be cancelled.
     client.ask("ping", json!({})).await.unwrap();
     let given_up = if refused["id"] == 102 { 103 } else { 102 };
     client
@@ -58,12 +59,13 @@ async fn a_call_beyond_those_allowed_at_once_waits_and_what_comes_after_it_is_he
     while answers.len() < 4 {
         let answer = client.hear().await;
         let id = answer["id"].as_u64().unwrap();
-        if id != given_up {
-            answers.insert(id, text(&answer["result"]).to_owned());
-        }
+        assert_ne!(id, given_up, "answered though cancelled: {answer}");
+        answers.insert(id, text(&answer["result"]).to_owned());
     }
     assert_eq!(answers.remove(&101).unwrap(), "finished");
     assert!(answers.values().all(|said| said == "ok"), "{answers:?}");
+    // What still runs is answered before the server closes the pipe.
+    assert_eq!(client.rest().await, Vec::<Value>::new());
 }
 
 #[tokio::test]
@@ -77,16 +79,14 @@ async fn a_call_that_never_gets_its_turn_is_told_so_in_either_era() {
         client
             .send("tools/call", json!({ "name": "slow", "arguments": {} }))
             .await;
-        slow.running.notified().await;
+        timeout(LOST, slow.running.notified()).await.unwrap();
         let refused = client.call("ok", json!({})).await.unwrap();
         let error = &refused["structuredContent"]["error"];
         assert_eq!(error["code"], "rate_limited", "{refused}");
         let refused = client.ask("prompts/get", json!({ "name": "any" })).await;
         assert_eq!(refused.unwrap_err()["code"], -32003);
         drop(client);
-        timeout(crate::support::LOST, slow.ended.notified())
-            .await
-            .unwrap();
+        timeout(LOST, slow.ended.notified()).await.unwrap();
     }
 }
 
@@ -94,7 +94,7 @@ async fn a_call_that_never_gets_its_turn_is_told_so_in_either_era() {
 async fn every_request_is_answered_however_many_are_refused_before_one_is_read() {
     let (_registry, server) = server();
     let mut client = Pipe::listening_as(&server, Era::Session, Caller::anonymous()).await;
-    // Far more than may wait to be written; nothing is read until the last has been sent.
+    // Far more replies than fit into the write queue; none is read until the last request is sent.
     let many = 2_000;
     let nonsense = (0..many).map(|id| format!(r#"{{"jsonrpc":"1.0","id":{id}}}"#));
     let nonsense: Vec<_> = nonsense.collect();

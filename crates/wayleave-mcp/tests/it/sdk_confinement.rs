@@ -1,4 +1,4 @@
-//! The SDK can be upgraded by changing one folder.
+//! Only one folder names the SDK, so that an upgrade changes only that folder.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,5 @@
-//! Calls in a session over HTTP: they begin without the SDK, and move to it when they need it.
+//! Calls in a session over HTTP: they begin without the SDK, and are handed to it when they need
+//! it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +20,7 @@ use crate::support::{
     puppet, server, text, tool,
 };
 
-/// The longest a cancelled call may go on.
+/// Time within which a cancelled call must stop.
 const SOON: Duration = Duration::from_secs(1);
 
 fn post(client: &Http, session: &str, message: &Value) -> Request<Full<Bytes>> {
@@ -53,7 +54,7 @@ async fn a_call_talks_to_its_client_on_its_own_stream() {
     let listening = Listening::start(&server, Options::default()).await;
     let client = listening.client();
     let session = client.begin().await;
-    // Twice: the SDK's part of the session is made for the first, and exists for the second.
+    // Twice: the first call creates the SDK's part of the session, the second finds it.
     for _ in 0..2 {
         let params = json!({ "name": "chatty", "_meta": { "progressToken": "p" } });
         let response = client
@@ -113,7 +114,7 @@ async fn a_call_that_is_given_up_ends_unanswered() {
     assert_eq!(text(&client.send(quick).await.result()), "at once");
 }
 
-/// Treats everybody as the same caller.
+/// Admits everyone as the same caller.
 struct Same(Arc<Caller>);
 
 impl Authenticate for Same {
@@ -129,7 +130,7 @@ impl Authenticate for Same {
 async fn nothing_is_left_of_a_session_whose_calls_needed_the_sdk() {
     let caller = Arc::new(Caller::new("alice"));
     let (registry, server) = server();
-    // A task that a call leaves behind has no way to the client any more.
+    // A task left behind by a call can no longer reach the client.
     let orphan = Arc::new(Notify::new());
     let ended = orphan.clone();
     let leaver = Tool::new("leaver", json!({ "type": "object" }), move |call| {
@@ -226,7 +227,7 @@ async fn requests_of_one_session_that_need_the_sdk_at_once_share_it() {
     let mut stream = client.session_stream(&session).await;
     for call in calls {
         slow.go_on.notify_one();
-        // At most one permit is stored, so one call may take another's.
+        // `Notify` stores at most one permit, so one call may take another's.
         let finished = async {
             let mut call = call;
             loop {

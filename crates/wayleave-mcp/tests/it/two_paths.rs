@@ -1,4 +1,4 @@
-//! A request carried out directly gets the same answer as one the SDK carries.
+//! A request handled directly gets the same answer as one that the SDK handles.
 
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn server() -> Server {
     Server::new(registry, identity)
 }
 
-/// Requests of either era, carried out and refused.
+/// Requests of either era, successful and refused.
 fn requests() -> Vec<(&'static str, Value)> {
     let complete = |name: &str| {
         json!({ "ref": { "type": "ref/prompt", "name": name },
@@ -87,7 +87,7 @@ fn requests() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The same request with an additional member, which takes it through the SDK.
+/// The same request with an additional member, which makes the SDK handle it.
 async fn odd(request: http::Request<Full<bytes::Bytes>>) -> http::Request<Full<bytes::Bytes>> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.unwrap().to_bytes();

@@ -1,6 +1,7 @@
-//! Arbitrary valid mappings, and arbitrary changes of one.
+//! Arbitrary valid mappings, and arbitrary changes of a mapping.
 //!
-//! Both are derived from a list of numbers, so that a failing case shrinks to few and small ones.
+//! Both are derived from a list of numbers, so that a failing case shrinks to few and small
+//! numbers.
 
 mod mutate;
 
@@ -14,7 +15,8 @@ use wayleave_model::mapping::{
 
 pub(crate) use mutate::mutations;
 
-/// Makes choices, one number each, and the simplest choice once the numbers run out.
+/// A source of choices: takes one number for each, and the simplest choice once the numbers run
+/// out.
 #[derive(Debug)]
 struct Choices(std::vec::IntoIter<u32>);
 
@@ -40,7 +42,7 @@ fn choices() -> impl Strategy<Value = Choices> {
     prop::collection::vec(any::<u32>(), 0..300).prop_map(|numbers| Choices(numbers.into_iter()))
 }
 
-/// A valid mapping.
+/// Generates valid mappings.
 pub(crate) fn mapping() -> impl Strategy<Value = Mapping> {
     choices().prop_map(|mut choices| draw(&mut choices))
 }
@@ -67,7 +69,7 @@ const IDENTIFIERS: &[&str] = &[
 ];
 
 fn text(value: impl Into<String>) -> Spanned<String> {
-    Spanned::unplaced(value.into())
+    Spanned::without_span(value.into())
 }
 
 fn prose(choices: &mut Choices) -> Option<Spanned<String>> {
@@ -163,7 +165,7 @@ fn stream(choices: &mut Choices, at: usize) -> Stream {
     key.rotate_left(choices.below(keys.len()));
     key.truncate(1 + choices.below(2));
     let unique = if choices.yes() {
-        vec![Spanned::unplaced(keys.clone())]
+        vec![Spanned::without_span(keys.clone())]
     } else {
         Vec::new()
     };
@@ -183,7 +185,7 @@ fn stream(choices: &mut Choices, at: usize) -> Stream {
         search: if choices.yes() { strings } else { Vec::new() },
         analyzer: choices
             .yes()
-            .then(|| Spanned::unplaced(*choices.of(SearchAnalyzer::ALL))),
+            .then(|| Spanned::without_span(*choices.of(SearchAnalyzer::ALL))),
         unique,
         description: prose(choices),
         fields: fields.into_iter().map(Arc::new).collect(),
@@ -196,7 +198,7 @@ fn measures(choices: &mut Choices) -> Vec<Arc<NamedMeasure>> {
     let expression = *choices.of(&["count()", "100 * count(*) / 3", "count() - 1"]);
     let measure = NamedMeasure {
         name: text("rows"),
-        expression: Spanned::unplaced(Expression::parse(expression).unwrap()),
+        expression: Spanned::without_span(Expression::parse(expression).unwrap()),
     };
     if choices.yes() {
         vec![Arc::new(measure)]
@@ -231,7 +233,7 @@ fn field(choices: &mut Choices, at: usize) -> Field {
 }
 
 fn number(text: &str) -> Spanned<ExactNumber> {
-    Spanned::unplaced(text.parse().unwrap())
+    Spanned::without_span(text.parse().unwrap())
 }
 
 fn constrain(choices: &mut Choices, field: &mut Field) {
@@ -242,14 +244,14 @@ fn constrain(choices: &mut Choices, field: &mut Field) {
                 let listed = words
                     .iter()
                     .take(choices.below(4))
-                    .map(|word| Spanned::unplaced(Scalar::Text((*word).to_owned())));
+                    .map(|word| Spanned::without_span(Scalar::Text((*word).to_owned())));
                 field.one_of = listed.collect::<Vec<_>>().into();
             }
             field.pattern = choices.maybe(|c| text(*c.of(&["^B-[0-9]{4}$", r"\d", "[\"']?"])));
             field.min_length =
-                choices.maybe(|c| Spanned::unplaced(u32::try_from(c.below(6)).unwrap()));
+                choices.maybe(|c| Spanned::without_span(u32::try_from(c.below(6)).unwrap()));
             field.max_length =
-                choices.maybe(|c| Spanned::unplaced(u32::try_from(6 + c.below(9)).unwrap()));
+                choices.maybe(|c| Spanned::without_span(u32::try_from(6 + c.below(9)).unwrap()));
         }
         Datatype::Integer | Datatype::Decimal | Datatype::Number => {
             let whole = field.datatype.value == Datatype::Integer;
@@ -272,8 +274,8 @@ fn constrain(choices: &mut Choices, field: &mut Field) {
                 } else {
                     ["0", "0.1", "9.99"]
                 };
-                let listed =
-                    values.map(|value| Spanned::unplaced(Scalar::Number(value.parse().unwrap())));
+                let listed = values
+                    .map(|value| Spanned::without_span(Scalar::Number(value.parse().unwrap())));
                 field.one_of = listed.to_vec().into();
             }
         }

@@ -1,7 +1,7 @@
 //! Golden cases: text files of `=== name` sections, the last of which is `=== expected`.
 //!
-//! Inside a section `{{byte ff}}`, `{{char 202e}}` and `{{repeat 3 text}}` stand for what a text
-//! file cannot hold well.
+//! Inside a section `{{byte ff}}`, `{{char 202e}}` and `{{repeat 3 text}}` stand for content that a
+//! text file cannot contain well.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use wayleave_model::catalogue::{Catalogue, Column, ForeignKey, Table, TableKind};
 use wayleave_model::mapping::{Datatype, SourceKind};
 
-/// Whether to rewrite golden files.
+/// Whether to rewrite the golden files.
 pub(crate) fn bless() -> bool {
     std::env::var_os("WAYLEAVE_BLESS").is_some()
 }
 
-/// A file of the crate.
+/// The path of a file of the crate.
 pub(crate) fn crate_path(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Compares a file with the expected content, or rewrites it.
+/// Compares a file with the expected content; rewrites it when blessing.
 pub(crate) fn assert_file(path: &Path, expected: &str) {
     let found = fs::read_to_string(path).unwrap_or_default();
     if found == expected {
@@ -62,7 +62,7 @@ impl Case {
         Some(expand(body))
     }
 
-    /// Compares the last section, or rewrites it.
+    /// Compares the last section; rewrites it when blessing.
     pub(crate) fn assert_expected(&self, expected: &str) {
         let mut text = String::new();
         for (name, body) in self.sections.iter().filter(|(name, _)| name != "expected") {
@@ -73,7 +73,7 @@ impl Case {
     }
 }
 
-/// Every case of a folder, in order.
+/// The cases in a folder, sorted by name.
 pub(crate) fn cases(folder: &str) -> Vec<Case> {
     let folder = crate_path(&format!("tests/goldens/{folder}"));
     let mut paths: Vec<_> = fs::read_dir(folder)
@@ -109,7 +109,7 @@ fn expand(text: &str) -> Vec<u8> {
     out
 }
 
-/// A catalogue written as lines:
+/// Parses a catalogue from lines:
 ///
 /// ```text
 /// postgres public

@@ -1,6 +1,6 @@
-//! Programs that must not compile: the only way to a `Ratified` is through the digest.
+//! Programs that must not compile: a `Ratified` can be made only through the digest.
 //!
-//! Each file has one mistake: of two the compiler may report only the first.
+//! Each file has one mistake, because of two the compiler may report only the first.
 
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
@@ -10,8 +10,7 @@ fn nothing_outside_ratify_can_make_a_ratified_mapping() {
     trybuild::TestCases::new().compile_fail("tests/compile_fail/*.rs");
 }
 
-/// Compiles only while the type does not implement the trait: if it did, `_` below could stand
-/// for either implementation.
+/// Compiles only if the type does not implement the trait: otherwise `_` below would be ambiguous.
 macro_rules! assert_not_implemented {
     ($type:ty: $($bound:tt)+) => {{
         trait Ambiguous<A> {

@@ -1,4 +1,4 @@
-//! Hostile input gives a typed problem every time, never a panic, and never echoes a secret.
+//! Hostile input always gives a typed problem, never a panic, and no message repeats a secret.
 
 use std::fmt::Write as _;
 
@@ -141,8 +141,8 @@ fn one_look_shows_every_problem() {
     );
 }
 
-/// A stream with so many relations to another, a computed field that follows each, and a measure that
-/// follows one more.
+/// A mapping with a stream of `relations` relations to another, a computed field that follows each,
+/// and optionally a measure that follows the last.
 fn following(relations: usize, in_measure: bool) -> String {
     let mut text = String::from(
         "[dataset]\nname = \"shop\"\nkind = \"sqlite\"\n\n[[connections]]\nid = \"shop\"\nsource = \"shop\"\n\n\

@@ -65,7 +65,7 @@ fn the_json_schema_accepts_the_example_and_refuses_what_check_refuses() {
     }
 }
 
-/// Every key of the schema that holds a value.
+/// Every key of the schema that has a value.
 fn keys(schema: &serde_json::Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     if let Some(properties) = schema["properties"].as_object() {
@@ -73,7 +73,7 @@ fn keys(schema: &serde_json::Value) -> Vec<(String, String)> {
             let inner = [schema, &schema["items"], &schema["additionalProperties"]];
             let nested: Vec<_> = inner.into_iter().flat_map(keys).collect();
             if name == "measures" {
-                // Its keys are names of the owner's own.
+                // Its keys are names chosen by the owner.
                 found.push((name.clone(), format!(".{name}]")));
             } else if nested.is_empty() {
                 found.push((name.clone(), format!("{name} = ")));
@@ -97,7 +97,7 @@ fn problems_have_a_json_form() {
         json!([{
             "code": "unknown_key",
             "severity": "error",
-            "message": "`schmea` means nothing in `[dataset]`",
+            "message": "unknown key `schmea` in `[dataset]`",
             "hint": "did you mean `schema`?",
             "path": "dataset.schmea",
             "line": 4,

@@ -1,33 +1,36 @@
-//! Records by id with their neighbours: relations followed both ways, never further than a grant.
+//! Records by id with their neighbours: relations are followed both ways, never beyond a grant.
 
 use proptest::prelude::*;
 use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::interpret::{Row, Tables, interpret};
-use wayleave_plan::neighbours::{Around, Direction, Edge};
+use wayleave_plan::neighbours::{Direction, Edge, NeighbourPlan};
 use wayleave_plan::value::Value;
 use wayleave_plan::view::View;
 use wayleave_plan::workup_ref::Reference;
 
 use crate::fixture::{SHOP, cases, keys, package, ratified, world};
 
-fn around(words: &str, stream: &str) -> Option<Around> {
+fn around(words: &str, stream: &str) -> Option<NeighbourPlan> {
     let view = View::new(&world(), &package(words));
     let connection = view.connection("shop")?;
-    Some(Around::related(connection, connection.stream(stream)?))
+    Some(NeighbourPlan::related(
+        connection,
+        connection.stream(stream)?,
+    ))
 }
 
-/// The orders of a shop whose mapping knows the way from a line to its order alone.
-fn one_way(words: &str) -> Around {
+/// The orders of a shop whose mapping has only the relation from a line to its order.
+fn one_way(words: &str) -> NeighbourPlan {
     let reverse = "[streams.orders.relations.lines]\nto = \"lines\"\non = { region = \"region\", no = \"order_no\" }\n";
     let shop = SHOP.replace(reverse, "");
     assert_ne!(shop, SHOP);
     let world = ActiveDatasets::new(vec![ratified("shop", &shop)]).unwrap();
     let view = View::new(&world, &package(words));
     let connection = view.connection("shop").unwrap();
-    Around::related(connection, connection.stream("orders").unwrap())
+    NeighbourPlan::related(connection, connection.stream("orders").unwrap())
 }
 
-fn edges(around: &Around) -> Vec<String> {
+fn edges(around: &NeighbourPlan) -> Vec<String> {
     let shown = |edge: &Edge| {
         let way = match edge.direction {
             Direction::Outgoing => "→",
@@ -42,8 +45,13 @@ fn edges(around: &Around) -> Vec<String> {
     around.edges().iter().map(shown).collect()
 }
 
-/// The ids that the edge at `index` reaches from each of these records.
-fn followed(around: &Around, index: usize, ids: &[String], tables: &Tables) -> Vec<Vec<String>> {
+/// The ids of the records that the edge at `index` reaches from each record.
+fn followed(
+    around: &NeighbourPlan,
+    index: usize,
+    ids: &[String],
+    tables: &Tables,
+) -> Vec<Vec<String>> {
     let edge = &around.edges()[index].expansion;
     let mut found = Vec::new();
     for id in ids {
@@ -153,7 +161,7 @@ proptest! {
         ]);
         let orders = around("shop", "orders").unwrap();
         let ids: Vec<String> = (0..4).map(|no| format!("shop/orders:eu,{no}")).collect();
-        // `lines` of an order, and `order` of a line, are one edge seen from its two ends.
+        // `lines` of an order and `order` of a line are one edge, seen from both ends.
         let forwards = followed(&orders, 0, &ids, &tables);
         let backwards = followed(&one_way("shop"), 0, &ids, &tables);
         prop_assert_eq!(forwards, backwards);

@@ -1,4 +1,4 @@
-//! What a grant shows of paths, computed fields and measures.
+//! Paths, computed fields and measures under a grant: which are visible.
 
 use serde_json::{Value as Json, json};
 use wayleave_plan::active_datasets::ActiveDatasets;

@@ -1,9 +1,10 @@
-//! Relations: each is a separate read, under the target's own grant.
+//! Expansions: each relation is a separate read, under the target's own grant.
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use wayleave_plan::Record;
-use wayleave_plan::expand::Related;
+use wayleave_plan::active_datasets::ActiveDatasets;
+use wayleave_plan::expand::RelatedRecords;
 use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::interpret::{Row, Tables, interpret};
 use wayleave_plan::query::QueryPlan;
@@ -11,11 +12,11 @@ use wayleave_plan::request::{FetchRequest, QueryRequest};
 use wayleave_plan::value::Value;
 use wayleave_plan::view::View;
 
-use crate::fixture::{NOW, arguments, at, cases, keys, package, world};
+use crate::fixture::{NOW, arguments, at, cases, keys, package, ratified, world};
 use crate::requests;
 
-/// The results of a query's first expansion: for each record its key, and the related records.
-fn expanded(words: &str, request: Json, tables: &Tables) -> Vec<(Vec<Value>, Related)> {
+/// The results of a query's first expansion: the key of each record, and its related records.
+fn expanded(words: &str, request: Json, tables: &Tables) -> Vec<(Vec<Value>, RelatedRecords)> {
     let view = View::new(&world(), &package(words));
     let keys = keys();
     let request = QueryRequest::read(&arguments(request)).unwrap();
@@ -58,7 +59,7 @@ fn shop(orders: Vec<Row>, lines: Vec<Row>) -> Tables {
     ])
 }
 
-fn ids(related: &Related) -> Vec<String> {
+fn ids(related: &RelatedRecords) -> Vec<String> {
     related.records.iter().map(Record::id).collect()
 }
 
@@ -119,6 +120,36 @@ fn related_records_that_are_deleted_are_not_shown() {
 }
 
 #[test]
+fn an_expansion_follows_no_more_relations_than_a_statement_can_join() {
+    let mut mapping = "[dataset]\nname = \"web\"\nkind = \"sqlite\"\n[[connections]]\nid = \"web\"\n\
+        source = \"web\"\n[streams.roots]\ntype = \"Root\"\nkey = [\"id\"]\n\
+        [streams.roots.fields]\nid = { datatype = \"integer\" }\nhub_id = { datatype = \"integer\" }\n\
+        [streams.roots.relations]\nhub = { to = \"hubs\", on = { hub_id = \"id\" } }\n\
+        [streams.hubs]\ntype = \"Hub\"\nkey = [\"id\"]\n\
+        [streams.hubs.fields]\nid = { datatype = \"integer\" }\nnext = { datatype = \"integer\" }\n\
+        [streams.hubs.relations]\n"
+        .to_owned();
+    for number in 0..60 {
+        mapping += &format!("r{number} = {{ to = \"hubs\", on = {{ next = \"id\" }} }}\n");
+    }
+    let world = ActiveDatasets::new(vec![ratified("web", &mapping)]).unwrap();
+    let view = View::new(&world, &package("web"));
+    let keys = keys();
+    let planned = |many: usize| {
+        let fields: Vec<String> = (0..many).map(|it| format!("hub.r{it}.id")).collect();
+        let given = json!({ "stream": "roots", "expand": ["hub"], "fields": fields });
+        let request = QueryRequest::read(&arguments(given)).unwrap();
+        QueryPlan::new(&view, &request, at(&keys, NOW)).map(drop)
+    };
+    assert!(planned(40).is_ok());
+    let refusal = planned(60).unwrap_err().to_string();
+    assert!(
+        refusal.starts_with("invalid_request: this follows more than"),
+        "{refusal}"
+    );
+}
+
+#[test]
 fn null_leads_nowhere_and_asks_nothing() {
     let tables = shop(vec![order(1)], vec![line(1, Value::Null, "tea")]);
     let view = View::new(&world(), &package("shop"));
@@ -130,7 +161,10 @@ fn null_leads_nowhere_and_asks_nothing() {
     let record = plan.record(&interpret(plan.rows(), &tables)).unwrap();
     let expansion = &plan.expansions()[0];
     assert_eq!(expansion.plan(std::slice::from_ref(&record)), None);
-    assert_eq!(expansion.attach(&[record], &[]), [Related::default()]);
+    assert_eq!(
+        expansion.attach(&[record], &[]),
+        [RelatedRecords::default()]
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::plan::{
-    Column, ColumnOrigin, GroupKey, Groups, JoinedTable, OrderBy, Predicate, Read, TextPlace,
+    Column, ColumnOrigin, GroupKey, Groups, JoinedTable, OrderBy, Predicate, Read, TextMatch,
 };
 use wayleave_plan::value::Value;
 
@@ -183,9 +183,9 @@ fn predicate(wanted: &Predicate) -> String {
             fold,
         } => {
             let verb = match place {
-                TextPlace::Whole => "is",
-                TextPlace::Beginning => "starts with",
-                TextPlace::Anywhere => "contains",
+                TextMatch::Whole => "is",
+                TextMatch::Beginning => "starts with",
+                TextMatch::Anywhere => "contains",
             };
             let fold = if *fold { " in any case" } else { "" };
             format!("{} {verb} {text:?}{fold}", named(column))
@@ -200,7 +200,7 @@ fn predicate(wanted: &Predicate) -> String {
     }
 }
 
-/// A column: those of joined tables after their number.
+/// A column by name; columns of joined tables follow the number of their table.
 fn named(column: &Column) -> String {
     match &column.origin {
         ColumnOrigin::Stored { table: 0, name } => name.clone(),

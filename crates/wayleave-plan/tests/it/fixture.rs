@@ -16,17 +16,13 @@ use wayleave_plan::view::{StreamView, View};
 
 pub(crate) const SHOP: &str = include_str!("../fixtures/shop.toml");
 
-/// Number of cases a property is tried on; fifty times that in a full run.
+/// Number of cases of a property; fifty times as many in a full run.
 pub(crate) fn cases(everyday: u32) -> u32 {
-    everyday
-        * if std::env::var_os("WAYLEAVE_FULL").is_some() {
-            50
-        } else {
-            1
-        }
+    let is_full = std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1");
+    everyday * if is_full { 50 } else { 1 }
 }
 
-/// Noon on a day in 2026.
+/// 2026-05-28T20:26:40Z.
 pub(crate) const NOW: i64 = 1_780_000_000;
 
 pub(crate) fn ratified(
@@ -81,7 +77,7 @@ pub(crate) fn arguments(json: Json) -> Map<String, Json> {
     }
 }
 
-/// The key fields of a stream, without which nothing of it is visible.
+/// The key fields of a stream. Without them no record of it is visible.
 fn key_of(connection: &str, stream: &str) -> Vec<String> {
     let local = local();
     let seen = local

@@ -1,4 +1,4 @@
-//! A grant narrows: what it hides never shows, neither as a value nor by its effect.
+//! A grant narrows: what it hides shows neither as a value nor by its effect on an answer.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ use wayleave_plan::view::View;
 use crate::fixture::{NOW, arguments, at, cases, keys, package, world};
 use crate::requests;
 
-/// Sees some fields of the orders whose state is not `lost`, and some of the lines.
+/// A grant of some fields of the orders whose state is not `lost`, and some fields of the lines.
 const NARROW: &str = r#"shop/orders[amount,items,paid,placed_at]{"state":{"ne":"lost"}} shop/lines[region,order_no]"#;
-/// The columns of `order_heads` that `NARROW` may see.
+/// The columns of `order_heads` that `NARROW` grants.
 const SEEN: &[&str] = &["region", "no", "amount", "items", "paid", "placed_at"];
-/// The columns its row filter reads, and the deletion mark.
+/// The columns that its row filter reads, and the deletion mark.
 const POLICY: &[&str] = &["state", "gone"];
 
 fn view(words: &str) -> View {
     View::new(&world(), &package(words))
 }
 
-/// The complete answer of a query, and every plan it was made of.
+/// Runs a query. Returns the complete answer, and every plan executed for it.
 fn query(
     view: &View,
     request: &Json,
@@ -101,7 +101,7 @@ fn aggregate(
     Ok((json!([plan.header(), rows, more]), plan.groups().clone()))
 }
 
-/// The rows of an answer by id, each as its fields.
+/// The rows of an answer by id, each as a map of its fields.
 fn by_id(answer: &Json) -> BTreeMap<String, BTreeMap<String, Json>> {
     let header = answer["header"].as_array().unwrap();
     let rows = answer["rows"].as_array().unwrap();
@@ -117,9 +117,8 @@ fn by_id(answer: &Json) -> BTreeMap<String, BTreeMap<String, Json>> {
         .collect()
 }
 
-/// The same tables with everything hidden from `NARROW` changed: different values in columns that
-/// are neither granted nor read by the policy, and different values throughout in rows that the
-/// policy hides.
+/// Copies the tables and changes everything hidden from `NARROW`: the columns that are neither
+/// granted nor read by the policy, and all values of the rows that the policy hides.
 fn twin(tables: &Tables, noise: &[i128]) -> Tables {
     let mut tables = tables.clone();
     let mut noise = noise.iter().cycle();
@@ -157,12 +156,12 @@ fn twin(tables: &Tables, noise: &[i128]) -> Tables {
     tables
 }
 
-/// The columns a predicate reads.
+/// Collects the columns that a predicate reads.
 fn read_by<'a>(predicate: &'a Predicate, into: &mut Vec<&'a Column>) {
     predicate.for_each_column(&mut |column| into.push(column));
 }
 
-/// The columns that a plan shows, orders or measures by, and those its predicate reads.
+/// The columns that a plan shows, sorts by or measures, and the columns that its predicate reads.
 fn columns(plan: &AuthorizedPlan) -> (Vec<&Column>, Vec<&Column>) {
     let mut filtered = Vec::new();
     let mut shown: Vec<&Column> = Vec::new();
@@ -282,8 +281,7 @@ proptest! {
 
 #[test]
 fn missing_and_forbidden_are_refused_in_the_same_bytes() {
-    // `margin` exists but is not granted; `mergin` does not exist. The words differ, the rest must
-    // not.
+    // `margin` exists but is not granted; `mergin` does not exist. Only the name may differ.
     let view = view(NARROW);
     let refused = |field: &str| {
         let keys = keys();

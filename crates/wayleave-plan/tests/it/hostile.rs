@@ -6,7 +6,7 @@ use wayleave_plan::aggregate::AggregatePlan;
 use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::id::RecordId;
 use wayleave_plan::query::QueryPlan;
-use wayleave_plan::refusal::{Call, Candidate, Code, MAX_BYTES, MAX_CHOICE_BYTES, Refusal};
+use wayleave_plan::refusal::{Call, Code, ConnectionOption, MAX_BYTES, MAX_CHOICE_BYTES, Refusal};
 use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest, SchemaRequest};
 
 use crate::fixture::{NOW, arguments, at, cases, keys, local};
@@ -118,7 +118,7 @@ proptest! {
         bytes in 512_usize..4_000,
     ) {
         let total = ids.len();
-        let candidates = ids.into_iter().map(|id| Candidate {
+        let candidates = ids.into_iter().map(|id| ConnectionOption {
             grant_id: id.clone(),
             connector_key: id.clone(),
             connection_id: id.clone(),
@@ -140,7 +140,7 @@ proptest! {
 #[test]
 fn of_twenty_five_connections_all_ids_are_offered_and_some_labels() {
     let of = |many: usize| {
-        let candidates = (0..many).map(|n| Candidate {
+        let candidates = (0..many).map(|n| ConnectionOption {
             grant_id: format!("grant-{n}"),
             connector_key: "mail".to_owned(),
             connection_id: format!("mail-{n}"),
@@ -161,7 +161,7 @@ fn of_twenty_five_connections_all_ids_are_offered_and_some_labels() {
             (&json!(25), &json!(true))
         );
     }
-    // Where not all ids fit, the count tells how many there are.
+    // If not all ids fit, the refusal gives their number.
     let json = of(200).to_json_within(600);
     let ids = json["allowed"].as_array().unwrap().len();
     assert!((5..=40).contains(&ids), "{ids}");
@@ -170,7 +170,7 @@ fn of_twenty_five_connections_all_ids_are_offered_and_some_labels() {
 
 #[test]
 fn what_is_offered_with_its_labels_is_not_offered_again() {
-    let candidates = (0..3).map(|n| Candidate {
+    let candidates = (0..3).map(|n| ConnectionOption {
         grant_id: "g".to_owned(),
         connector_key: "mail".to_owned(),
         connection_id: format!("mail-{n}"),
@@ -180,4 +180,18 @@ fn what_is_offered_with_its_labels_is_not_offered_again() {
     let json = refusal.choice(candidates.collect()).to_json();
     assert_eq!(json["available_connections"].as_array().unwrap().len(), 3);
     assert!(json["allowed"].is_null() && json["truncated"] == false);
+}
+
+#[test]
+fn a_long_list_of_names_is_read_in_one_pass() {
+    // Comparing each with all before it would take half an hour.
+    let mut names: Vec<Json> = (0..300_000).map(|it| format!("f{it}").into()).collect();
+    let read = |names: &[Json]| {
+        let given = json!({ "stream": "orders", "fields": names });
+        QueryRequest::read(&arguments(given)).map(drop)
+    };
+    assert!(read(&names).is_ok());
+    names.push("f7".into());
+    let refusal = read(&names).unwrap_err().to_string();
+    assert_eq!(refusal, "invalid_request: `fields` names `f7` twice");
 }

@@ -1,5 +1,5 @@
-//! The specification of planning, in one binary: golden plans and refusals, and properties over
-//! the reference interpreter.
+//! The specification of planning, in one binary: golden plans and refusals, and properties checked
+//! with the reference interpreter.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

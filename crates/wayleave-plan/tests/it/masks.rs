@@ -1,5 +1,5 @@
-//! Masked fields: which masks a grant may give, what of a stream does without them, and that rows are
-//! masked before anyone sees them.
+//! Masked fields: the masks that a grant may set, the operations that a mask disables, and the
+//! masking of rows before anyone sees them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -89,7 +89,7 @@ fn world(text: &str) -> ActiveDatasets {
     ActiveDatasets::new(vec![ratified("staff", text)]).unwrap()
 }
 
-/// A selection of everything with masks, of the form `stream.field=mask`.
+/// Parses a selection of everything, with masks as `stream.field=mask` words.
 fn selection(masks: &str) -> GrantSelection {
     let mut selection = GrantSelection {
         capabilities: ["hire", "move", "pay"].map(str::to_owned).into(),
@@ -104,13 +104,13 @@ fn selection(masks: &str) -> GrantSelection {
     selection
 }
 
-/// The view of a grant that was made of a mapping, after it became another one.
+/// The view of a grant of `STAFF`, after the mapping became `now`.
 fn later(now: &str, masks: &str) -> View {
     let mut wish = selection(masks);
     let mut terms = loop {
         match wish.terms(&ratified("staff", STAFF)) {
             Ok(terms) => break terms,
-            // Capabilities that do not fit are granted all the same, to see that they are withheld.
+            // Capabilities that do not fit are granted anyway, to check that they are withheld.
             Err(_) if !wish.capabilities.is_empty() => wish.capabilities.clear(),
             Err(unfit) => panic!("{unfit:?}"),
         }
@@ -261,7 +261,7 @@ fn what_is_computed_from_a_masked_field_does_not_exist() {
     }
     assert!(stream.measure("payroll").is_none() && stream.measure("doubled").is_none());
     assert!(stream.measure("bosses").is_some());
-    // What is computed from a computed field that is masked is hidden too.
+    // A field computed from a masked computed field is hidden too.
     let computed = view("people.label=redact");
     let stream = people(&computed);
     assert!(stream.field("label").unwrap().is_masked());
@@ -323,7 +323,7 @@ fn a_capability_that_writes_or_collides_with_a_masked_field_is_withheld() {
     let masked = view("people.pay=redact");
     assert_eq!(tools(&masked).len(), 2);
     assert_eq!(masked.withheld()[0].reason, "`pay` is masked");
-    // `desk` is unique together with `name`: a collision would tell that a name is equal.
+    // `desk` is unique together with `name`: a collision would reveal an equal name.
     let masked = view("people.name=redact");
     assert_eq!(tools(&masked).len(), 1);
     assert!(
@@ -340,7 +340,7 @@ fn a_required_mask_holds_for_everyone_and_a_grant_made_before_it() {
         "email = { datatype = \"string\", mask = \"token\", ",
     );
     let local = View::new(&world(&required), &Package::local());
-    // Without a key there are no tokens, and nothing is shown.
+    // Without a mask key there are no tokens, and the field is redacted.
     assert_eq!(
         people(&local).field("email").unwrap().mask(),
         Some(Mask::Redact)
@@ -415,7 +415,7 @@ fn a_row_is_masked_where_its_plan_says_and_joined_on_as_it_is() {
         panic!("a token is a text")
     };
     assert!(token.starts_with("tok_") && !token.contains("ada"));
-    // The relation is followed by the value, and the token compares by it.
+    // The relation is followed by the unmasked value, and a filter by token finds it.
     let joined = read.expansions()[0].plan(page.records()).unwrap();
     assert!(format!("{:?}", joined.read()).contains("ada@example.org"));
     let given = json!({ "stream": "people", "filter": { "email": token.as_str() } });

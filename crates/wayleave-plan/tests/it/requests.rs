@@ -1,4 +1,4 @@
-//! Generates orders, and requests about them.
+//! Generators of orders, and of requests about them.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};

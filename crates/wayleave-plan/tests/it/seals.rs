@@ -1,4 +1,4 @@
-//! Cursors and bookmarks open only for the call, caller, grant and mapping they were made for.
+//! Cursors and bookmarks open only for the call, caller, grant and mapping that they were made for.
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -137,7 +137,7 @@ fn a_cursor_made_while_the_clock_was_ahead_is_refused_once_it_is_right() {
         let cursor = first(&view, query(), at(&keys, NOW + ahead * 3_600));
         plan(&view, with(query(), "cursor", cursor), at(&keys, NOW))
     };
-    // Clocks are sometimes set back a little.
+    // Clocks may be set back a little.
     assert!(made(0).is_ok() && made(1).is_ok());
     for ahead in [2, CURSOR_HOURS, 365 * 24, 1_000_000] {
         assert!(refused(made(ahead)), "{ahead}");
@@ -199,7 +199,7 @@ fn a_rotated_key_still_opens_until_it_is_dropped() {
     );
     let dropped = KeyRing::new(&key(2), &[]);
     assert!(refused(plan(&view, continued.clone(), at(&dropped, NOW))));
-    // Having a key's number is not having the key.
+    // Knowing a key's number is not enough: the key itself differs.
     let forged = KeyRing::new(
         &SealingKey {
             id: 1,
@@ -222,7 +222,7 @@ fn no_mutated_cursor_is_accepted() {
     let seal = at(&keys, NOW);
     let cursor = first(&view, query(), seal);
     let mut request = QueryRequest::read(&arguments(query())).unwrap();
-    // A small generator of our own makes every run the same.
+    // A small generator with a fixed seed, so that every run is the same.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = |below: usize| {
         state ^= state << 13;

@@ -1,11 +1,11 @@
-//! From selections to terms, and from terms to what is visible after the mapping has changed.
+//! Grant selections: their terms, and what the terms show after the mapping has changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wayleave_model::grant::{Claim, Claims, Terms};
 use wayleave_plan::active_datasets::ActiveDatasets;
-use wayleave_plan::package::{Grant, GrantSelection, Grants, Package, Unfit};
+use wayleave_plan::package::{Grant, GrantSelection, Grants, Package, SelectionError};
 use wayleave_plan::view::{FieldView, View};
 
 use crate::fixture::{SHOP, package, ratified, world};
@@ -34,7 +34,7 @@ fn wish(text: &str) -> GrantSelection {
     wish
 }
 
-fn terms(wish: &GrantSelection) -> Result<Terms, Vec<Unfit>> {
+fn terms(wish: &GrantSelection) -> Result<Terms, Vec<SelectionError>> {
     wish.terms(&ratified("shop", SHOP))
 }
 
@@ -51,7 +51,7 @@ fn view(world: &ActiveDatasets, terms: &Terms, claims: &Claims) -> View {
     View::new(world, &package)
 }
 
-/// What is visible, as `stream[field,field]` words.
+/// The visible streams, as `stream[field,field]` words.
 fn seen(view: &View) -> String {
     let streams = view.connections().iter().flat_map(|it| &it.streams);
     let words = streams.map(|stream| {
@@ -116,11 +116,11 @@ fn a_later_mapping_cannot_show_an_ungranted_field_by_making_it_the_key() {
         let withheld = &seen_by_narrow.withheld()[0];
         assert_eq!(withheld.stream, "orders");
         assert_eq!(withheld.reason, "`due` is in its key, and is not granted");
-        // A caller who was granted the field is still served.
+        // A grant that includes the field still works.
         let seen_by_whole = view(&later, &whole, &Claims::new());
         assert_eq!(seen_by_whole.holders("orders").len(), 1);
     }
-    // Removing one field from the key takes nothing away.
+    // A field removed from the key removes nothing from the grant.
     let keyed = SHOP.replacen(r#"key = ["region", "no"]"#, r#"key = ["no"]"#, 1);
     let later = ActiveDatasets::new(vec![ratified("shop", &keyed)]).unwrap();
     let words = seen(&view(&later, &narrow, &Claims::new()));
@@ -130,7 +130,7 @@ fn a_later_mapping_cannot_show_an_ungranted_field_by_making_it_the_key() {
 #[test]
 fn a_relation_that_a_later_mapping_adds_is_not_granted() {
     let terms = terms(&GrantSelection::default()).unwrap();
-    // Joined by a column that is not a field: following it would reveal that column's content.
+    // The join column is not a field: following the relation would reveal its values.
     let added = format!(
         "{SHOP}\n[streams.lines.relations.settled_by]\nto = \"orders\"\non = {{ secret_no = \"no\" }}\n"
     );
@@ -162,7 +162,7 @@ fn a_claim_narrows_and_without_it_the_stream_is_not_there() {
     for claims in [
         Claims::new(),
         Claims::from([("status".to_owned(), Claim::Text("open".to_owned()))]),
-        // Of another type, or not among the field's values.
+        // The claim has another type, or a value that the field does not allow.
         Claims::from([("state".to_owned(), Claim::Integer(1))]),
         Claims::from([("state".to_owned(), Claim::Text("nonsense".to_owned()))]),
     ] {
@@ -180,7 +180,7 @@ fn a_claim_narrows_and_without_it_the_stream_is_not_there() {
             None => assert_eq!(told, ["orders"]),
         }
     }
-    // A filter with an unbound claim grants nothing either.
+    // A filter with an unbound claim grants nothing.
     let unbound = package(r#"shop/orders[amount]{"state":{"claim":"state"}}"#);
     let view = View::new(&world(), &unbound);
     assert!(view.holders("orders").is_empty());

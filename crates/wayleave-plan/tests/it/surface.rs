@@ -24,7 +24,7 @@ fn reads(tool: &str, given: Json) -> bool {
     }
 }
 
-/// A value that a property's schema allows.
+/// An example value for a property's schema.
 fn example(schema: &Json) -> Json {
     if let Some(words) = schema["enum"].as_array() {
         return words[0].clone();
@@ -59,7 +59,7 @@ fn schemas_are_closed_objects_without_unions() {
     for (tool, schema) in schemas() {
         assert_eq!(schema["type"], "object", "{tool}");
         assert_eq!(schema["additionalProperties"], false, "{tool}");
-        // Some hosts refuse all tools for one schema of several types.
+        // Some hosts reject all tools because of one schema with several types.
         assert!(!schema.to_string().contains("\"type\":["), "{tool}");
         for union in ["oneOf", "anyOf", "allOf"] {
             assert!(schema.get(union).is_none(), "{tool} has {union}");

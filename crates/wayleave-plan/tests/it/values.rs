@@ -1,11 +1,11 @@
-//! Values: one spelling, one order, exact sums and means, and calendars.
+//! Values: canonical text, total order, exact sums and means, and calendars.
 
 use proptest::prelude::*;
 use serde_json::json;
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::calendar::Calendar;
 use wayleave_plan::plan::Granularity;
-use wayleave_plan::value::{Total, Value, average, mean, rounded, sum};
+use wayleave_plan::value::{ExactSum, Value, average, mean, rounded, sum};
 
 fn read(datatype: Datatype, text: &str) -> Option<Value> {
     Value::from_text(datatype, text).ok()
@@ -275,7 +275,7 @@ proptest! {
             }),
         ], 0..8),
     ) {
-        let mut total = Total::default();
+        let mut total = ExactSum::default();
         for part in &parts {
             match part {
                 Value::Integer(integer) => total.add_integer(*integer),

@@ -1,4 +1,4 @@
-//! Walks of pages: every record once, whatever happens meanwhile; every change at least once.
+//! Walks of pages under concurrent changes: every record once, every change at least once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use wayleave_plan::view::View;
 use crate::fixture::{NOW, arguments, at, cases, keys, local, package, world};
 use crate::requests;
 
-/// One page: its records, its cursor, its bookmark. `shown` truncates the page.
+/// Reads one page: its records, its cursor and its bookmark. `shown` truncates the page.
 fn page(
     view: &View,
     request: &Json,
@@ -46,7 +46,7 @@ fn orders(tables: &mut Tables) -> &mut Vec<Row> {
     tables.get_mut("order_heads").unwrap()
 }
 
-/// Walks to the end; `between` changes the tables after each page.
+/// Walks to the last page; `between` changes the tables after each page.
 fn walk(
     request: &Json,
     tables: &mut Tables,
@@ -151,7 +151,7 @@ proptest! {
                 if rows.is_empty() {
                     return;
                 }
-                // Not every change advances the clock: timestamps are coarse.
+                // Not every change advances the clock, because timestamps are coarse.
                 clock += i128::from(*tick);
                 let index = index.index(rows.len());
                 let row = &mut rows[index];
@@ -181,7 +181,7 @@ proptest! {
                 }
             }
         }
-        // One more walk delivers what changed during the last one, and then the copy matches the
+        // One more walk delivers the changes made during the last one; then the copy equals the
         // tables.
         let request = json!({"stream": "orders", "changes_since": since});
         for record in walk(&request, &mut tables, usize::MAX, |_, _| {}).0 {
@@ -275,7 +275,7 @@ fn a_walk_of_changes_keeps_to_the_grants_rows() {
         vec![row(1, "open", 5), row(2, "lost", 9)],
     )]);
     assert_eq!(ask(&more).0, ["shop/orders:eu,1"]);
-    // Not even the bookmark depends on the hidden change.
+    // The bookmark does not depend on the hidden change either.
     assert_eq!(ask(&more), ask(&seen));
 }
 
@@ -315,7 +315,7 @@ fn a_tombstone_says_which_record_is_gone_and_nothing_more() {
             .iter()
             .all(|value| *value == Value::Null)
     );
-    // An ordinary read does not return it.
+    // A read without `changes_since` does not return it.
     let (records, ..) = page(
         &view,
         &json!({"stream": "people", "connection_id": "crm-eu"}),

@@ -1,4 +1,4 @@
-//! Streams that are read in different languages, searched together.
+//! Streams with different analyzers, searched together.
 
 use tempfile::TempDir;
 use wayleave_search::{
@@ -97,8 +97,8 @@ fn one_query_reads_every_stream_in_its_own_language() {
     assert_eq!(ids(&found), ["en/notes:1"]);
 }
 
-/// The order of streams, and which other streams there are, must not decide; a word counts as rare
-/// as all records say, each read in its own language.
+/// Neither the order of streams nor the set of other streams affects the ranking. The rarity of a
+/// word counts all records, each analyzed in its own language.
 #[test]
 fn equal_records_of_streams_in_different_languages_rank_equal() {
     let folder = tempfile::tempdir().unwrap();
@@ -127,8 +127,8 @@ fn equal_records_of_streams_in_different_languages_rank_equal() {
     }
 }
 
-/// Two forms of one word are one part of the query where they share a stem, and two where not: in
-/// both cases a record with all that was asked for ranks above one with half of it.
+/// Two forms of a word are one term where they share a stem, and two terms elsewhere. In both cases
+/// a record with all terms of the query ranks above one with half of them.
 #[test]
 fn forms_that_are_one_word_in_one_stream_and_two_in_another_are_each_ranked_whole() {
     let folder = tempfile::tempdir().unwrap();

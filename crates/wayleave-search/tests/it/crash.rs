@@ -1,7 +1,7 @@
-//! Kills a build and a refresh while they run.
+//! Kills a build and a refresh at their system calls.
 //!
-//! After every kill the folder holds either the old index or the new one, complete, and names it;
-//! and the work can be repeated. A run takes a share of the points; `WAYLEAVE_FULL=1` takes all.
+//! After every kill the folder has either the old index or the new one, complete and current, and
+//! the work can be repeated. A run takes a share of the points; `WAYLEAVE_FULL=1` takes all.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ use std::{fs, io};
 
 use tempfile::TempDir;
 use wayleave_search::{IndexDir, IndexRoot, IndexState, Query, Source, Spec, search};
-use wayleave_test::crash::{Disturbed, copy_tree, kill_while_it_writes};
+use wayleave_test::crash::{FaultTarget, copy_tree, kill_while_it_writes};
 
 fn spec() -> Spec {
     Spec {
@@ -23,7 +23,7 @@ fn index_dir(root: &Path) -> IndexDir {
     IndexRoot::new(root).dir("c", "notes").unwrap()
 }
 
-/// The program of `examples/make.rs`, which cargo builds beside the tests.
+/// The path of `examples/make.rs`, which cargo builds beside the tests.
 fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().unwrap().parent().unwrap();
@@ -41,7 +41,7 @@ fn make(root: &Path, action: &str, word: &str, under: &[&str]) -> io::Result<Out
         .output()
 }
 
-/// A folder with an index of 200 notes that all have the word `first`.
+/// Creates an index of 200 notes that all contain the word `first`.
 fn made() -> TempDir {
     let root = tempfile::tempdir().unwrap();
     let output = make(root.path(), "build", "first", &[]).unwrap();
@@ -49,11 +49,11 @@ fn made() -> TempDir {
     root
 }
 
-/// What an index holds.
+/// The contents of an index.
 #[derive(Debug, PartialEq, Eq)]
 struct Contents {
     documents: u64,
-    /// How many have the word `first`, and `second`.
+    /// Number of notes with the word `first`, and with `second`.
     first: usize,
     second: usize,
     as_of: i64,
@@ -84,7 +84,7 @@ fn held(root: &Path) -> Contents {
     }
 }
 
-/// Runs a build or a refresh of the index of a folder, with the word `second`.
+/// A build or a refresh of a folder's index, with the word `second`.
 struct Making {
     action: &'static str,
     root: TempDir,
@@ -92,7 +92,7 @@ struct Making {
     after: Contents,
 }
 
-impl Disturbed for Making {
+impl FaultTarget for Making {
     /// The exit code of a panic; the program has no other.
     const REFUSES: i32 = 101;
 

@@ -1,5 +1,5 @@
-//! The search crate's specification, in one binary: ranking across indexes, its quality and size
-//! beside SQLite's, and what a crash leaves.
+//! The specification of search, in one binary: ranking across indexes, its quality and size
+//! compared with SQLite's, and crashes.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

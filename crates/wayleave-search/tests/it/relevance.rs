@@ -65,7 +65,7 @@ fn mean(mut found: impl FnMut(&str) -> Vec<String>) -> f64 {
     total / judgements.len() as f64
 }
 
-/// A query for any of these words, in the syntax of the reference.
+/// The mean nDCG@10 of SQLite's FTS5 with this tokenizer, queried for any of the words.
 fn fts5(tokenizer: &str) -> f64 {
     let db = Connection::open_in_memory().unwrap();
     let create = format!(

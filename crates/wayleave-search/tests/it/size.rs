@@ -10,7 +10,7 @@ use wayleave_search::{Change, Document, IndexRoot, Spec, Watermark};
 
 const DOCUMENTS: u32 = 10_000;
 
-/// 22 words, drawn so that few are common and most are rare, as in natural languages.
+/// 22 words with a skewed distribution: few are common and most are rare, as in natural languages.
 fn text(document: u32) -> String {
     let mut state = u64::from(document) * 2 + 1;
     let word = |_| {

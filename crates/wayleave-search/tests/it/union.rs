@@ -1,4 +1,5 @@
-//! Searches over many indexes: comparable scores, exact pages, and no influence of ungranted data.
+//! Searches over many indexes: comparable scores, exact pages, and no influence of data that is not
+//! granted.
 
 use std::collections::BTreeSet;
 
@@ -89,7 +90,7 @@ fn find(sources: &[Source<'_>], q: &str, most: usize) -> Vec<Candidate> {
     ranking.candidates
 }
 
-/// The records of all pages of a walk.
+/// The candidates of all pages of a walk.
 fn walk(sources: &[Source<'_>], q: &str, page: usize) -> Vec<Candidate> {
     let query = Query::parse(q, |_| false);
     let mut all: Vec<Candidate> = Vec::new();
@@ -112,7 +113,7 @@ fn identical_matches_in_two_and_in_25_connections_share_the_page() {
     for connections in [2, 25] {
         let mut library = Library::new();
         for connection in 0..connections {
-            // Connections that differ in everything but the match.
+            // The connections differ in everything but the match.
             let mut changes = vec![put("m", &["the harbour pilot"])];
             changes.extend((0..connection * 3).map(|n| {
                 let text = if n % 2 == 0 {

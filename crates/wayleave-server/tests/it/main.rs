@@ -1,4 +1,4 @@
-//! A deployment as seen by its clients: real ledgers, real stores, a real issuer.
+//! A deployment as its clients see it: real ledgers, real stores, a real issuer.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

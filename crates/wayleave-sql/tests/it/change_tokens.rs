@@ -1,4 +1,5 @@
-//! Whether a PostgreSQL store knows without a query that nothing has changed.
+//! Change tokens of a PostgreSQL store: whether it knows, without a query, that nothing has
+//! changed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use crate::stores::{Loaded, arguments, mapping};
 const CHECK: Duration = Duration::from_millis(100);
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What can change, or be changed, behind a stream of `things`.
+/// The table that the stream of `things` reads.
 const TABLES: &str = "CREATE TABLE things (id integer PRIMARY KEY, word varchar(20)); \
     INSERT INTO things VALUES (1, 'one');";
 const PARTITIONED: &str = "CREATE TABLE things (id integer PRIMARY KEY, word varchar(20)) \
@@ -65,7 +66,7 @@ impl Watched {
         }
     }
 
-    /// Watches alike through another DSN.
+    /// The same watch through another DSN.
     fn through(mut self, dsn: &str) -> Self {
         dsn.clone_into(&mut self.loaded.dsn);
         self.store = self.loaded.store_with(options());
@@ -89,7 +90,7 @@ impl Watched {
         }
     }
 
-    /// Nothing is known, and stays so for several looks at the triggers.
+    /// Checks that there is no token during several checks of the triggers.
     async fn is_unknown(&self, what: &str) {
         let began = Instant::now();
         while began.elapsed() < 5 * CHECK {
@@ -111,9 +112,9 @@ async fn every_way_to_write_changes_the_token_and_quiet_does_not() {
         "BEGIN; DELETE FROM things WHERE id = 2; COMMIT",
         "TRUNCATE things",
         "COPY things (id) FROM PROGRAM 'echo 3'",
-        // Restoring a dump, or applying a log, switches other triggers off.
+        // Restoring a dump or applying a replication log disables other triggers.
         "SET session_replication_role = replica; UPDATE things SET word = 'y'",
-        // What was written while the trigger was off is not known.
+        // Changes made while the trigger is disabled are unknown.
         "ALTER TABLE things DISABLE TRIGGER wayleave_changes; UPDATE things SET word = 'off'; \
          ALTER TABLE things ENABLE ALWAYS TRIGGER wayleave_changes",
         "ALTER TABLE things ALTER COLUMN word SET DEFAULT 'z'",
@@ -127,7 +128,7 @@ async fn every_way_to_write_changes_the_token_and_quiet_does_not() {
         it.loaded.execute(write).await;
         it.until(write, |token| token.is_some() && token != last)
             .await;
-        // The next look at the triggers may find another definition as well.
+        // The next check of the triggers may find another definition too.
         tokio::time::sleep(3 * CHECK).await;
         last = it.token().await;
     }

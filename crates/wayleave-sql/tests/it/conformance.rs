@@ -1,4 +1,4 @@
-//! Every store answers as the reference interpreter does, byte for byte.
+//! Every store gives the same answers as the reference interpreter, byte for byte.
 
 use crate::stores::{Loaded, fixture_sql, fixture_sql_of};
 use wayleave_model::mapping::SourceKind;
@@ -9,7 +9,7 @@ use wayleave_store::conformance::{
 
 /// Number of requests: a share of them by default, all with `WAYLEAVE_FULL=1`.
 fn requests() -> usize {
-    if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
+    if wayleave_test::is_full() {
         20_000
     } else {
         600
@@ -78,7 +78,7 @@ async fn mysql_answers_analysts_as_the_interpreter_does() {
     }
 }
 
-/// Values that are not of their mapped datatype, in as many variants as each store accepts.
+/// Values that are not of their mapped datatype, in as many forms as each store can hold.
 const SQLITE: &[Malformed] = &[
     Malformed {
         field: "active",
@@ -275,11 +275,11 @@ async fn sqlite_conforms() {
     conforms(SourceKind::Sqlite, &[]).await;
 }
 
-/// SQLite compares the bytes it stores.
+/// SQLite compares texts by their stored bytes.
 #[tokio::test]
 async fn sqlite_with_texts_of_utf_16_conforms() {
     let sql = fixture_sql(SourceKind::Sqlite);
-    // The fixture writes texts by their bytes, which a UTF-16 file would read as other texts.
+    // The fixture writes texts as UTF-8 bytes, which a UTF-16 file would read as other texts.
     let mut texts = sql.split("CAST(x'");
     let mut plain = format!("PRAGMA encoding = 'UTF-16le'; {}", texts.next().unwrap());
     for text in texts {
@@ -293,7 +293,7 @@ async fn sqlite_with_texts_of_utf_16_conforms() {
     conforms_as(Loaded::new(SourceKind::Sqlite, &plain).await, &[]).await;
 }
 
-/// An index makes SQLite choose other query plans.
+/// Indexes make SQLite choose other query plans.
 #[tokio::test]
 async fn sqlite_with_indexes_conforms() {
     let loaded = Loaded::with_fixture(SourceKind::Sqlite).await;

@@ -1,5 +1,5 @@
-//! Values at the limits of what stores hold, queried by generated requests and compared with the
-//! reference interpreter's answers over the same values.
+//! Values at the limits of what stores can hold: generated requests, compared with the reference
+//! interpreter's answers over the same values.
 
 mod altered;
 mod drawn;

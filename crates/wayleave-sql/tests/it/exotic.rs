@@ -1,4 +1,4 @@
-//! Types that only some stores have, read and filtered as their mappings say.
+//! Types that only some stores have, read and filtered according to their mappings.
 
 mod as_text;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_store::conformance::ServedMapping;
 
-/// One column: its field, datatype, type in the store, a value as a SQL literal, and the value as
+/// A column: its field, datatype, type in the store, a value as a SQL literal, and the value as
 /// answered.
 type Exotic = (&'static str, &'static str, &'static str, &'static str, Json);
 
@@ -125,7 +125,7 @@ async fn postgres_types_are_read() {
     .await;
 }
 
-/// Columns of lists.
+/// Columns of arrays.
 fn arrays() -> Vec<Exotic> {
     vec![
         (
@@ -360,7 +360,7 @@ async fn sqlite_values_are_read_as_their_mappings_say() {
     .await;
 }
 
-/// A value of no datatype is an error that names its column, not a NULL.
+/// Checks that a malformed value is an error that names its column, not a NULL.
 async fn refused(kind: SourceKind, columns: &[(&str, &str, &str)]) {
     for (datatype, declared, value) in columns {
         // Writing the zero date needs a session that allows it.
@@ -398,7 +398,7 @@ async fn refused(kind: SourceKind, columns: &[(&str, &str, &str)]) {
                 .unwrap_err();
             assert_eq!(error.to_string(), refusal, "{kind}: days of {value}");
         }
-        // The session is still good, or another one is used.
+        // The store still works, on this session or another.
         let count = json!({"stream": "things", "metrics": [{"op": "count"}]});
         let plan = served.aggregate(&arguments(count)).unwrap();
         let counted = all(store.as_ref(), plan.groups(), &patient())

@@ -1,4 +1,4 @@
-//! Values that would be statements elsewhere are plain values here.
+//! SQL injection: values that are SQL elsewhere are plain values here.
 
 use crate::stores::{KINDS, Loaded, all, arguments, patient, quoted};
 use serde_json::json;
@@ -79,7 +79,7 @@ fn payloads() -> Vec<String> {
     TRIED.iter().flat_map(variants).collect()
 }
 
-/// Everything the store holds, as one text.
+/// The complete contents of the store, as one text.
 async fn digest(loaded: &Loaded) -> String {
     match loaded.kind {
         SourceKind::Sqlite => {

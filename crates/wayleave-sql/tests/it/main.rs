@@ -1,4 +1,5 @@
-//! Stores as callers use them, in one binary, so that its tests share one server of each kind.
+//! Stores through their public interface, in one binary, so that its tests share one server of each
+//! kind.
 //!
 //! A test that changes state shared by all sessions of a server starts its own server.
 #![allow(

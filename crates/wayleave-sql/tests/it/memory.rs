@@ -13,12 +13,12 @@ use wayleave_store::conformance::ServedMapping;
 
 /// Sorting all rows without an index is slow, but speed is not under test here.
 const READ_TIMEOUT: Duration = Duration::from_mins(15);
-/// The most bytes that reading may add.
+/// Maximum growth of resident memory during a read.
 const MAX_ADDED_BYTES: usize = 32 * 1024 * 1024;
 
 /// Number of rows: a share of them by default, all with `WAYLEAVE_FULL=1`.
 fn rows() -> usize {
-    if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
+    if wayleave_test::is_full() {
         10_000_000
     } else {
         1_000_000
@@ -44,14 +44,20 @@ fn table(kind: SourceKind) -> String {
     }
 }
 
-/// The resident memory of this process.
-fn resident() -> usize {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4_096
+/// Forgets the earlier peak of this process's resident memory.
+fn reset_peak() {
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
 }
 
-/// Set in a process that runs one of these tests and nothing else.
+/// The peak of this process's resident memory: what a read frees again counts too.
+fn peak() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:"));
+    let kib = line.unwrap().split_whitespace().next().unwrap();
+    kib.parse::<usize>().unwrap() * 1_024
+}
+
+/// Variable set in a process that runs one of these tests and nothing else.
 const ALONE: &str = "WAYLEAVE_TEST_ALONE";
 
 /// Runs a test in its own process, whose memory no other test uses.
@@ -73,7 +79,7 @@ fn alone<W: Future<Output = ()>>(test: &str, work: impl FnOnce() -> W) {
     );
 }
 
-/// Number of characters in a long text.
+/// Length of a long text, in characters.
 const LONG: usize = 12_000_000;
 
 fn long_texts(kind: SourceKind) -> String {
@@ -128,7 +134,8 @@ async fn read_long_texts() {
         let words = found.iter().map(|row| row[1].clone());
         let expected = ["short", "\u{1}P9:short"].map(|it| Value::Text(it.into()));
         assert_eq!(words.collect::<Vec<_>>(), expected, "{kind}");
-        let before = resident();
+        reset_peak();
+        let before = peak();
         let found = all(
             store.as_ref(),
             &page(json!({"id": {"lte": 17}})),
@@ -136,7 +143,7 @@ async fn read_long_texts() {
         )
         .await
         .unwrap();
-        let grown = resident().saturating_sub(before);
+        let grown = peak().saturating_sub(before);
         println!("{kind}: long texts, memory grew by {} KiB", grown / 1_024);
         assert_eq!(found.len(), 17, "{kind}");
         for row in &found[..15] {
@@ -171,7 +178,7 @@ async fn read_everything() {
             let query = json!({"stream": "things", "sort": [sort], "limit": 100});
             served.query(&arguments(query)).unwrap().rows().clone()
         };
-        // The first read's setup does not count as the cost of a row.
+        // The setup of the first read is not a cost per row.
         all(
             store.as_ref(),
             &page("id"),
@@ -179,7 +186,8 @@ async fn read_everything() {
         )
         .await
         .unwrap();
-        let before = resident();
+        reset_peak();
+        let before = peak();
         for sort in ["id", "-id", "word", "-word"] {
             let found = all(
                 store.as_ref(),
@@ -200,7 +208,7 @@ async fn read_everything() {
         .await
         .unwrap();
         assert_eq!(counted[0][0].to_text(), Some(rows().to_string()));
-        let grown = resident().saturating_sub(before);
+        let grown = peak().saturating_sub(before);
         println!(
             "{kind}: {} rows, memory grew by {} KiB",
             rows(),

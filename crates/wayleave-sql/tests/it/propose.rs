@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::fixtures::every_fixture;
 use wayleave_model::parse::parse;
-use wayleave_model::propose::{LeftOut, ProposeOptions, propose, repropose};
+use wayleave_model::propose::{Omission, ProposeOptions, propose, repropose};
 use wayleave_test::assert_golden;
 use wayleave_test::fixture::Dialect;
 
@@ -16,7 +16,7 @@ async fn golden(dialect: Dialect) {
             format!("{}/tests/golden/{dialect:?}", env!("CARGO_MANIFEST_DIR")).to_lowercase();
         assert_golden(format!("{folder}/{}.toml", fixture.name()), &proposal.text);
         let mut left_out = String::new();
-        for LeftOut {
+        for Omission {
             table,
             column,
             reason,

@@ -1,4 +1,4 @@
-//! The values of columns that a proposal lists, read from every store.
+//! Sample values of columns in a proposal, read from every store.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use wayleave_model::propose::{
     ColumnSample, ProposeOptions, SampledColumn, columns_to_sample, propose,
 };
 use wayleave_sql::{Dsn, open};
-use wayleave_store::{Limits, Unsampled};
+use wayleave_store::{Limits, SampleError};
 use wayleave_test::{mariadb, postgres, sqlite_file};
 
 use crate::fixtures::catalogue;
 
-/// More rows than the first statement reads; the last has a state that no other has.
+/// Number of rows: more than the first statement reads. The last has a state that no other has.
 const ROWS: usize = 1_500;
 
-/// A table whose name must be quoted. Its collation on MariaDB holds `open` and `Open` for equal.
+/// A table whose name needs quoting. Its MariaDB collation treats `open` and `Open` as equal.
 fn orders(quote: char) -> String {
     let values = (0..ROWS).map(|row| {
         let status = ["open", "Open", "paid"][row % 3];
@@ -50,7 +50,7 @@ async fn sample(
     dsn: &str,
     catalogue: &Catalogue,
     columns: &[SampledColumn],
-) -> Vec<Result<ColumnSample, Unsampled>> {
+) -> Vec<Result<ColumnSample, SampleError>> {
     let source = open(Dsn::parse(kind, dsn).unwrap(), Limits::default());
     source.sample(catalogue, columns).await.unwrap()
 }
@@ -60,11 +60,12 @@ async fn check(kind: SourceKind, dsn: &str) {
     let all = columns_to_sample(&catalogue);
     let names: Vec<&str> = all.iter().map(|it| it.column.as_str()).collect();
     assert_eq!(names, ["status", "channel", "state", "shape", "seldom"]);
-    // A column that is not there, and one whose name is an attack, keep no other from being read.
+    // A missing column, or one whose name is an attack, does not keep other columns from being
+    // read.
     let hostile = ["absent", "a\"; DROP TABLE x; --", "b` FROM x; --", "nul\0"].map(column);
     let asked = [&hostile[..], &all[..]].concat();
     let read = sample(kind, dsn, &catalogue, &asked).await;
-    assert_eq!(read[..4], [const { Err(Unsampled::Unreadable) }; 4]);
+    assert_eq!(read[..4], [const { Err(SampleError::Unreadable) }; 4]);
     let read: Vec<_> = read[4..]
         .iter()
         .map(|it| it.as_ref().unwrap().clone())
@@ -122,14 +123,14 @@ async fn values_that_are_no_text_and_collations_of_columns_harm_nothing_on_sqlit
     let columns = columns_to_sample(&catalogue);
     let read = sample(SourceKind::Sqlite, dsn, &catalogue, &columns).await;
     assert_eq!(read[0].as_ref().unwrap().values.len(), 2);
-    assert_eq!(read[1], Err(Unsampled::Unreadable));
+    assert_eq!(read[1], Err(SampleError::Unreadable));
     let limits = Limits {
         statement: Duration::ZERO,
         ..Limits::default()
     };
     let source = open(Dsn::parse(SourceKind::Sqlite, dsn).unwrap(), limits);
     let read = source.sample(&catalogue, &columns).await.unwrap();
-    assert!(read.iter().all(|it| *it == Err(Unsampled::OutOfTime)));
+    assert!(read.iter().all(|it| *it == Err(SampleError::OutOfTime)));
 }
 
 #[tokio::test]
@@ -152,6 +153,6 @@ async fn a_slow_column_is_passed_over_on_postgres() {
     let source = open(Dsn::parse(SourceKind::Postgres, &dsn).unwrap(), limits);
     let columns = columns_to_sample(&catalogue);
     let read = source.sample(&catalogue, &columns).await.unwrap();
-    assert_eq!(read[0], Err(Unsampled::Timeout));
+    assert_eq!(read[0], Err(SampleError::Timeout));
     assert_eq!(read[1].as_ref().unwrap().values, ["b"]);
 }

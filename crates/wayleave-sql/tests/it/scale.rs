@@ -1,4 +1,4 @@
-//! Introspection takes as many statements for many tables as for few.
+//! Introspection needs as many statements for many tables as for few.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -14,7 +14,7 @@ use wayleave_test::{MysqlServer, own_mariadb, postgres, sqlite_file};
 
 const MANY: usize = 400;
 
-/// Introspects and proposes, and prints how long each took.
+/// Introspects and proposes; prints the time of each.
 async fn time(kind: SourceKind, dsn: &str) {
     let start = Instant::now();
     let catalogue = catalogue(kind, dsn).await;
@@ -35,7 +35,7 @@ async fn time(kind: SourceKind, dsn: &str) {
     assert_eq!(parse(proposal.text.as_bytes()).err(), None);
 }
 
-/// The statements a SQLite file takes, by our own count: SQLite keeps none.
+/// Number of statements on a SQLite file, counted here because SQLite does not count them.
 async fn sqlite_statements(tables: usize) -> usize {
     let (_folder, path) = sqlite_file(&many_tables(Dialect::Sqlite, tables)).unwrap();
     let dsn = path.to_str().unwrap();
@@ -57,7 +57,7 @@ async fn sqlite_statements(tables: usize) -> usize {
     count.into_inner()
 }
 
-/// The statements PostgreSQL itself counted.
+/// Number of statements, as counted by PostgreSQL.
 async fn postgres_statements(tables: usize) -> i64 {
     let server = postgres().await;
     let database = server
@@ -81,7 +81,7 @@ async fn postgres_statements(tables: usize) -> i64 {
     server.number("postgres", &calls).await.unwrap() - before
 }
 
-/// The reads MariaDB itself counted; it counts those of all sessions together.
+/// Number of reads, as counted by MariaDB over all sessions of the server.
 async fn mariadb_statements(server: &MysqlServer, tables: usize) -> i64 {
     let database = server
         .fresh_database("many", &many_tables(Dialect::Mysql, tables))

@@ -1,4 +1,4 @@
-//! How sessions fail: each failure has its own kind, and none reveals a password.
+//! Session failures: each has its own kind of error, and none reveals a password.
 
 mod cleartext;
 mod kill;
@@ -27,7 +27,7 @@ async fn ping(kind: SourceKind, dsn: &str) -> Result<(), StoreError> {
     open(Dsn::parse(kind, dsn).unwrap(), limits).ping().await
 }
 
-/// The error, checked to contain no secret in any form.
+/// Opens a session that must fail, and returns the error after checking that it contains no secret.
 async fn failure(kind: SourceKind, dsn: &str) -> StoreError {
     let error = ping(kind, dsn).await.unwrap_err();
     let mut shown = vec![format!("{error:?} {error:#?} {error} {}", error.hint())];
@@ -64,7 +64,7 @@ async fn a_missing_database_is_missing() {
 
 #[tokio::test]
 async fn a_dead_host_is_unreachable() {
-    // Bound but not listening: the kernel refuses every connection at once.
+    // The port is bound but does not listen, so the kernel refuses every connection at once.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = closed.local_addr().unwrap().port();
     drop(closed);

@@ -1,4 +1,4 @@
-//! The conformance suite's records in each store, in tables that differ as much as the stores
+//! The records of the conformance suite in each store, in tables that differ as much as the stores
 //! allow.
 
 use std::collections::BTreeMap;
@@ -22,15 +22,15 @@ use wayleave_store::conformance::fixture::{
 use wayleave_store::{Answer, ReadContext, Row, Store, StoreError};
 use wayleave_test::{MysqlServer, mariadb, mysql, postgres, sqlite_file};
 
-/// The kinds of store that are tested.
+/// The kinds of store under test.
 pub(crate) const KINDS: [SourceKind; 3] =
     [SourceKind::Sqlite, SourceKind::Postgres, SourceKind::Mysql];
 
-/// A database and its owner's access to it.
+/// A database, and its owner's access to it.
 pub(crate) struct Loaded {
     pub(crate) kind: SourceKind,
     pub(crate) dsn: String,
-    /// The database's name on its server; for SQLite the path.
+    /// The database's name on its server; for SQLite, its path.
     pub(crate) name: String,
     /// The server, for MySQL and MariaDB.
     pub(crate) server: Option<&'static MysqlServer>,
@@ -38,7 +38,7 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Creates a database of that kind and runs `sql` in it.
+    /// Creates a database of a kind and runs `sql` in it.
     pub(crate) async fn new(kind: SourceKind, sql: &str) -> Self {
         let (dsn, name, folder) = match kind {
             SourceKind::Sqlite => {
@@ -73,19 +73,19 @@ impl Loaded {
         }
     }
 
-    /// Creates a MySQL database and runs `sql` in it; `None` where MySQL was not fetched.
+    /// Creates a MySQL database and runs `sql` in it; `None` if MySQL is not available.
     pub(crate) async fn on_mysql(sql: &str) -> Option<Self> {
         // MySQL has another name for the code-point collation without padding.
         let sql = sql.replace("utf8mb4_nopad_bin", "utf8mb4_0900_bin");
         Some(Self::on_server(mysql().await?, &sql).await)
     }
 
-    /// A MySQL database with the suite's records; `None` where MySQL was not fetched.
+    /// Creates a MySQL database with the suite's records; `None` if MySQL is not available.
     pub(crate) async fn with_fixture_on_mysql() -> Option<Self> {
         Self::on_mysql(&fixture_sql(SourceKind::Mysql)).await
     }
 
-    /// Creates a PostgreSQL database with that encoding and runs `sql` in it.
+    /// Creates a PostgreSQL database with a given encoding and runs `sql` in it.
     pub(crate) async fn encoded(encoding: &str, sql: &str) -> Self {
         let server = postgres().await;
         let beside = server.fresh_database("encoded", "").await.unwrap().name;
@@ -104,12 +104,12 @@ impl Loaded {
         }
     }
 
-    /// A database with the suite's records.
+    /// Creates a database with the suite's records.
     pub(crate) async fn with_fixture(kind: SourceKind) -> Self {
         Self::new(kind, &fixture_sql(kind)).await
     }
 
-    /// A store over the database.
+    /// Opens a store over the database.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         self.store_with(StoreOptions::default())
     }
@@ -134,7 +134,7 @@ impl Loaded {
     }
 }
 
-/// A mapping of tables whose key is `id`, with more fields by name and datatype.
+/// A mapping of tables with the key `id`, and further fields by name and datatype.
 pub(crate) fn mapping(kind: SourceKind, tables: &[(&str, &[(&str, &str)])]) -> String {
     let mut text = format!(
         "[dataset]\nname = \"conformance\"\nkind = \"{kind}\"\n\n\
@@ -158,7 +158,7 @@ pub(crate) fn mapping(kind: SourceKind, tables: &[(&str, &[(&str, &str)])]) -> S
     text
 }
 
-/// A package that sees all fields of one stream, and the rows that a filter selects.
+/// A package that sees all fields of one stream, in the rows that a filter selects.
 pub(crate) fn granted(stream: &str, rows: &Json) -> Package {
     let granted = StreamGrant {
         fields: FieldScope::All,
@@ -199,7 +199,7 @@ pub(crate) async fn all(
     }
 }
 
-/// A deadline long enough for anything that works.
+/// A deadline longer than any read that works.
 pub(crate) fn patient() -> ReadContext {
     ReadContext::within(Duration::from_secs(30))
 }
@@ -253,7 +253,7 @@ fn insert(
     .unwrap();
 }
 
-/// A text literal written by its bytes, which no store interprets.
+/// A text literal written as bytes, which no store interprets.
 pub(crate) fn text_literal(kind: SourceKind, text: &str) -> String {
     let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
     match kind {
@@ -267,7 +267,7 @@ pub(crate) fn text_literal(kind: SourceKind, text: &str) -> String {
 fn literal(kind: SourceKind, column: &FixtureColumn, value: &Value) -> String {
     match value {
         Value::Null | Value::Malformed => "NULL".to_owned(),
-        // A value that is not of the column's datatype is written as the store writes it.
+        // A malformed value is written in the store's own notation.
         Value::List(items) if !column.many => items[0].to_text().unwrap(),
         Value::Text(text) if column.field == "token" && kind == SourceKind::Postgres => {
             format!("'{text}'::uuid")
@@ -310,7 +310,7 @@ fn literal(kind: SourceKind, column: &FixtureColumn, value: &Value) -> String {
     }
 }
 
-/// A time as programs that use the store write it; for SQLite, in several forms.
+/// A time in a form that programs write to the store; for SQLite, one of several forms.
 fn time(kind: SourceKind, micros: i64) -> String {
     let written = Value::Datetime(micros).to_text().unwrap();
     let plain = written.trim_end_matches('Z');
@@ -319,7 +319,7 @@ fn time(kind: SourceKind, micros: i64) -> String {
         SourceKind::Sqlite => match micros.rem_euclid(5) {
             0 => written,
             1 => plain.replace('T', " "),
-            // Not where the year would get another digit.
+            // Only where the year keeps its number of digits.
             2 if written.starts_with(['1', '2']) => {
                 let east = Value::Datetime(micros + 9_000_000_000).to_text().unwrap();
                 format!("{}+02:30", east.trim_end_matches('Z'))

@@ -1,5 +1,5 @@
-//! Times in SQLite, however they are written: a table with indexes gives the same answers as one
-//! without, which reads every value by the function that the conformance suite compares with the
+//! Times in SQLite, in every written form: a table with indexes gives the same answers as one
+//! without, which reads every value with the function that the conformance suite compares with the
 //! reference.
 
 use crate::stores::{Loaded, all, arguments, mapping, patient};
@@ -13,14 +13,11 @@ const ROWS: usize = 200;
 
 /// Number of requests: a share of them by default, all with `WAYLEAVE_FULL=1`.
 fn requests() -> usize {
-    if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
-        300
-    } else {
-        25
-    }
+    if wayleave_test::is_full() { 300 } else { 25 }
 }
 
-/// Times in the forms programs write, within a few days of each other, so that offsets matter.
+/// Generates times in the forms that programs write, within a few days of each other, so that
+/// offsets matter.
 fn text(dice: &mut Dice) -> String {
     let day = 1 + dice.below(6);
     let (hour, minute, second) = (dice.below(24), dice.below(3) * 20, dice.below(2) * 30);
@@ -40,7 +37,7 @@ fn text(dice: &mut Dice) -> String {
     ])
 }
 
-/// A single form, as `toISOString` writes it.
+/// Generates times in one form, as `toISOString` writes it.
 fn canonical(dice: &mut Dice) -> String {
     let (day, hour) = (1 + dice.below(6), dice.below(24));
     format!(
@@ -158,7 +155,7 @@ fn filter(dice: &mut Dice, holds: Holds) -> Json {
     }
 }
 
-/// Every row of a walk, as text, or the error.
+/// All rows of a walk as text, or its error.
 async fn walk(
     store: &dyn Store,
     served: &ServedMapping,
@@ -275,11 +272,11 @@ async fn texts_among_numbers_are_in_the_order_of_their_times() {
 async fn texts_of_one_form_are_in_the_order_of_their_times() {
     check("datetime", Holds::Canonical, false, ODD).await;
     check("text collate nocase", Holds::Canonical, true, ODD).await;
-    // A value that is not of the form.
+    // A value in another form.
     let other = "UPDATE plain SET at = '2024-03-04T23:00:00-05:00' WHERE id = 7; \
                  UPDATE indexed SET at = '2024-03-04T23:00:00-05:00' WHERE id = 7;";
     check("text", Holds::Canonical, true, &format!("{ODD}{other}")).await;
-    // A partial index over some of the values that are not of the form proves nothing.
+    // A partial index that covers only some of the values in another form proves nothing.
     let some = ODD.replace("Z';", "Z' AND small = 9;");
     assert_ne!(some, ODD);
     check("text", Holds::Canonical, true, &format!("{some}{other}")).await;

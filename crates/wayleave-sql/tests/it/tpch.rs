@@ -1,7 +1,7 @@
-//! The questions of TPC-H, each as one call, answered as the SQL of its specification.
+//! The questions of TPC-H, each as one call, compared with the SQL of the specification.
 //!
-//! PostgreSQL computes the specification's statements; every store answers the calls. What has no
-//! call is listed in the reference of the read tools: Q2, Q11, Q13 and Q20 to Q22, whose
+//! PostgreSQL runs the specification's statements; every store answers the calls. Questions without
+//! a call are listed in the reference of the read tools: Q2, Q11, Q13 and Q20 to Q22, whose
 //! conditions compare a record with an aggregate over others.
 
 use serde_json::{Map, Value as Json};
@@ -24,7 +24,7 @@ fn mapping(kind: SourceKind) -> String {
     )
 }
 
-/// What PostgreSQL answers to the statements of the specification.
+/// The answers of PostgreSQL to the specification's statements.
 async fn expected(loaded: &Loaded) -> Vec<Vec<Vec<String>>> {
     let (client, connection) = tokio_postgres::connect(&loaded.dsn, NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
@@ -45,7 +45,7 @@ async fn expected(loaded: &Loaded) -> Vec<Vec<Vec<String>>> {
     answers
 }
 
-/// A value as both sides write it: numbers rounded as means are.
+/// Normalizes a value to a form common to both sides: numbers rounded as means are.
 fn plain(text: &str) -> String {
     match text.parse::<Exact>() {
         Ok(exact) => exact.round(6).to_string(),
@@ -53,7 +53,7 @@ fn plain(text: &str) -> String {
     }
 }
 
-/// What a store answers to a question, all its pages.
+/// The answer of a store to a question, over all pages.
 async fn answered(
     served: &ServedMapping,
     store: &dyn Store,

@@ -1,4 +1,4 @@
-//! Servers that go away and come back, and tables that change: typed errors, then answers again.
+//! Servers that disappear and return, and tables that change: typed errors, then answers again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -100,7 +100,7 @@ async fn all_of(store: Arc<dyn Store>, plan: AuthorizedPlan) -> Result<usize, St
         .map(|rows| rows.len())
 }
 
-/// Ends all sessions, as a restart does.
+/// Ends all sessions of the database, as a restart does.
 async fn end_sessions(loaded: &Loaded) {
     let name = &loaded.name;
     if loaded.kind == SourceKind::Postgres {
@@ -113,13 +113,13 @@ async fn end_sessions(loaded: &Loaded) {
         let sql = format!(
             "SELECT COALESCE(MIN(id), 0) FROM information_schema.processlist WHERE db = '{name}'"
         );
-        // One at a time: the server has no statement that ends all.
+        // One at a time, because the server has no statement that ends all.
         loop {
             let id = mariadb().await.number("mysql", &sql).await.unwrap();
             if id == 0 {
                 return;
             }
-            // The session may have ended by itself.
+            // The session may already have ended.
             drop(
                 mariadb()
                     .await
@@ -253,8 +253,10 @@ async fn a_replaced_file_is_read_anew() {
 async fn an_estimate_says_that_it_is_one() {
     for kind in KINDS {
         let loaded = Loaded::new(kind, TABLE).await;
-        if kind == SourceKind::Postgres {
-            loaded.execute("ANALYZE things").await;
+        match kind {
+            SourceKind::Postgres => loaded.execute("ANALYZE things").await,
+            SourceKind::Mysql => loaded.execute("ANALYZE TABLE things").await,
+            _ => {}
         }
         let store = loaded.store();
         let served = served(kind);
@@ -266,7 +268,7 @@ async fn an_estimate_says_that_it_is_one() {
             panic!("{answer:?}")
         };
         assert_eq!(exact, kind == SourceKind::Sqlite, "{kind}");
-        assert!(rows <= 100, "{kind}: {rows}");
+        assert!((1..=4).contains(&rows), "{kind}: {rows}");
         store.close().await;
     }
 }
@@ -293,7 +295,7 @@ async fn what_a_store_cannot_compute_is_told_as_such() {
         assert!(matches!(error, StoreError::OutOfRange { .. }), "{error:?}");
         assert!(!error.is_retryable());
     }
-    // The store works as before.
+    // The store still works.
     let plan = served.query(&arguments(json!({"stream": "things", "fields": ["id"]})));
     let rows = all(store.as_ref(), plan.unwrap().rows(), &patient()).await;
     assert_eq!(rows.unwrap().len(), 2);

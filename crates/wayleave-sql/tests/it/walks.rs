@@ -1,4 +1,4 @@
-//! Walks of pages while rows come and go: rows present throughout appear exactly once.
+//! Walks of pages while rows are inserted and deleted: rows present throughout appear exactly once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,16 +11,12 @@ use wayleave_plan::value::Value;
 use wayleave_store::Store;
 use wayleave_store::conformance::{Dice, ServedMapping};
 
-/// Rows with even numbers stay; rows with odd ones come and go.
+/// Number of rows that stay. They have even ids; rows with odd ids come and go.
 const STAY: usize = 120;
 
 /// Number of walks: a share of them by default, all with `WAYLEAVE_FULL=1`.
 fn walks() -> usize {
-    if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
-        2_000
-    } else {
-        100
-    }
+    if wayleave_test::is_full() { 2_000 } else { 100 }
 }
 
 fn table(kind: SourceKind) -> String {
@@ -66,7 +62,7 @@ fn at(n: usize) -> String {
     format!("'2024-03-0{} 0{n}:00:00'", 1 + n)
 }
 
-/// Adds and removes rows with odd numbers until told to stop, and counts the changes.
+/// Inserts and deletes rows with odd ids until `stop` is set, and counts the changes.
 async fn disturb(loaded: &Loaded, stop: &AtomicBool, times: &AtomicUsize) {
     let mut dice = Dice::new(9);
     while !stop.load(Ordering::Relaxed) {
@@ -85,7 +81,7 @@ async fn disturb(loaded: &Loaded, stop: &AtomicBool, times: &AtomicUsize) {
     }
 }
 
-/// The ids that a walk meets, with how often.
+/// The ids that a walk returns, each with its number of occurrences.
 async fn walk(
     store: &dyn Store,
     served: &ServedMapping,
@@ -140,7 +136,7 @@ async fn rows_that_stay_are_met_exactly_once_while_others_come_and_go() {
         let mut others = 0;
         let is_disturbed = |others| times.load(Ordering::Relaxed) > 10 && others > 0;
         let mut number = 0;
-        // On a busy machine the writer may get little done in that many walks.
+        // On a loaded machine the writer may make few changes during that many walks.
         while number < walks() || (!is_disturbed(others) && number < 50 * walks()) {
             let sort = &sorts[number % sorts.len()];
             let limit = 3 + dice.below(30);

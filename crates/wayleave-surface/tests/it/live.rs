@@ -1,5 +1,5 @@
 //! The change feed over each kind of store: another program changes the data, and each subscriber
-//! is told exactly what a reader with its package could have seen change.
+//! receives exactly the changes that a reader with its package can see.
 
 mod changes;
 mod cost;
@@ -23,7 +23,7 @@ use crate::reading::database::Database;
 
 pub const STORES: [SourceKind; 3] = [SourceKind::Sqlite, SourceKind::Postgres, SourceKind::Mysql];
 
-/// Never comes: looks are begun by the tests themselves.
+/// An interval that never elapses: tests start comparisons themselves.
 const NEVER: Duration = Duration::from_hours(24);
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -55,7 +55,7 @@ pub fn mapping(kind: SourceKind, updated: bool) -> String {
 pub const TABLE: &str = "CREATE TABLE ships (id INTEGER NOT NULL PRIMARY KEY, \
     name VARCHAR(80), port VARCHAR(80), tons DECIMAL(12, 2), changed INTEGER);";
 
-/// Ships `1` to `many`, the odd ones in Bergen.
+/// SQL that creates the ships `1` to `many`, those with odd ids in Bergen.
 pub fn ships(many: usize) -> String {
     (1..=many).fold(TABLE.to_owned(), |sql, n| {
         let port = if n % 2 == 1 { "Bergen" } else { "Oslo" };
@@ -63,7 +63,7 @@ pub fn ships(many: usize) -> String {
     })
 }
 
-/// The statements by which PostgreSQL announces changes of ships.
+/// The triggers with which PostgreSQL announces changes of ships.
 pub fn triggers() -> String {
     let ships = wayleave_sql::TableName {
         schema: None,
@@ -83,7 +83,7 @@ pub async fn feed(
     (database, ChangeFeed::new(service, options))
 }
 
-/// Sees the names of the ships in Bergen, and nothing else.
+/// A package that sees the names of the ships in Bergen, and nothing else.
 pub fn narrow() -> Package {
     let fields = ["id", "name", "port"].map(str::to_owned);
     let stream = StreamGrant {
@@ -114,12 +114,12 @@ pub async fn watch(feed: &ChangeFeed, package: Package, what: &str) -> LocalWatc
     feed.watch_local(package, what, None).await.unwrap()
 }
 
-/// Makes the feed look now, for the subscribers with this package.
+/// Makes the feed compare now, for the subscribers with this package.
 pub async fn look(feed: &ChangeFeed, package: Package) {
     drop(watch(feed, package, "ships").await);
 }
 
-/// What a watch has been told since it was last asked, as `created 7`.
+/// Takes the changes that a watch has received, as `created 7`.
 pub fn told(watch: &mut LocalWatch) -> Vec<String> {
     let mut told = Vec::new();
     while let Some(Some(changes)) = futures::FutureExt::now_or_never(watch.next()) {

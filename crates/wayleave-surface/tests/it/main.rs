@@ -1,4 +1,4 @@
-//! Reads, workups and replaced datasets as a caller sees them, over real SQLite files.
+//! Reads, workups and replaced datasets as a caller sees them, over real databases.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! A dataset that is replaced while it is read: every answer comes from one version, complete.
+//! A dataset that is replaced during reads: every answer comes from one version, complete.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -16,7 +16,7 @@ use wayleave_surface::{ReadLimits, ReadService, Stores};
 const SQL: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, one TEXT, two TEXT);
     INSERT INTO notes VALUES (1, 'first', 'second'), (2, 'first', 'second');";
 
-/// The same dataset, over another column and with another type.
+/// A version of the dataset, over a given column and with a given type.
 fn version(column: &str, type_name: &str) -> ActiveDatasets {
     let text = format!(
         "[dataset]\nname = \"notes\"\nkind = \"sqlite\"\n\n[[connections]]\nid = \"notes\"\n\
@@ -43,7 +43,7 @@ fn two() -> ActiveDatasets {
     version("two", "Second")
 }
 
-/// One SQLite file. While it is held, a caller that opens it has already planned, and waits.
+/// A SQLite file whose opening can be held: a caller that waits there has already planned.
 struct Door {
     store: Arc<dyn Store>,
     held: AtomicBool,
@@ -100,7 +100,7 @@ async fn fetch(service: &ReadService) -> Json {
 async fn a_call_under_way_finishes_in_the_version_it_began_in() {
     let (service, door) = service();
     for next in [two(), ActiveDatasets::default()] {
-        service.replace_world(one());
+        service.replace_datasets(one());
         door.held.store(true, Ordering::SeqCst);
         let call = {
             let service = service.clone();
@@ -111,7 +111,7 @@ async fn a_call_under_way_finishes_in_the_version_it_began_in() {
             .await
             .unwrap();
         // Ratified again, or retired, while the store is being opened.
-        service.replace_world(next);
+        service.replace_datasets(next);
         door.held.store(false, Ordering::SeqCst);
         let waiting = Arc::clone(&door);
         tokio::task::spawn_blocking(move || waiting.released.wait())
@@ -135,7 +135,7 @@ async fn one_answer_never_mixes_two_versions() {
         tokio::task::spawn_blocking(move || {
             let mut swaps = 0;
             while !ended.load(Ordering::Relaxed) {
-                service.replace_world(if swaps % 2 == 0 { two() } else { one() });
+                service.replace_datasets(if swaps % 2 == 0 { two() } else { one() });
                 swaps += 1;
             }
             swaps
@@ -175,7 +175,7 @@ async fn a_cursor_of_another_version_says_so() {
     let cursor = reply.structured.value()["meta"]["next_cursor"].clone();
     let mut next = page;
     next["cursor"] = cursor;
-    service.replace_world(two());
+    service.replace_datasets(two());
     let refused = service
         .query_records(&Package::local(), arguments(next.clone()))
         .await;
@@ -183,8 +183,8 @@ async fn a_cursor_of_another_version_says_so() {
         refused.structured.value()["error"]["code"],
         "invalid_cursor"
     );
-    // The same version again, loaded anew: cursors are bound to the digest.
-    service.replace_world(one());
+    // The same version, loaded again: cursors are bound to the digest.
+    service.replace_datasets(one());
     let reply = service
         .query_records(&Package::local(), arguments(next))
         .await;

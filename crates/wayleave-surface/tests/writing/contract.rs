@@ -1,6 +1,6 @@
-//! The contract of each tool that a package lists, one file a tool. A rename or a change of schema
-//! fails here until `WAYLEAVE_BLESS=1 cargo test -p wayleave-surface --test writing contract` rewrites
-//! the file on purpose.
+//! The contract of each capability tool that a package lists, one file per tool. A rename or a
+//! change of a schema fails here until `WAYLEAVE_BLESS=1 cargo test -p wayleave-surface --test
+//! writing contract` rewrites the file on purpose.
 
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
@@ -10,7 +10,7 @@ use crate::laboratory::{mapping, ratified};
 
 const EVERY: &str = include_str!("every_keyword.toml");
 
-/// The listed descriptor of a capability's tool, keys sorted.
+/// The listed descriptors of the capabilities' tools, with sorted keys.
 fn descriptors(toml: &str) -> Vec<(String, Json)> {
     let mapping = ratified(toml);
     let capabilities = mapping.capabilities.iter();

@@ -1,8 +1,8 @@
-//! Writers that are killed at their system calls, and databases that are lost under them: no
-//! acknowledged write is lost, and none with a key is applied twice.
+//! Writers killed at their system calls, and databases that crash under them: no acknowledged write
+//! is lost, and no write with an idempotency key is applied twice.
 //!
-//! The killed program is this test's own binary, which runs [`write_once`] as a process of its own.
-//! A run takes a share of the points; `WAYLEAVE_FULL=1` takes all.
+//! The killed program is this test binary, which runs [`write_once`] in a process of its own. A run
+//! takes a share of the points; `WAYLEAVE_FULL=1` takes all.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -20,12 +20,12 @@ use crate::laboratory::{KINDS, Laboratory, count, writer};
 const KIND: &str = "WAYLEAVE_TEST_KIND";
 const DSN: &str = "WAYLEAVE_TEST_DSN";
 const NAME: &str = "WAYLEAVE_TEST_NAME";
-/// What the process of its own says before and after its write.
+/// Lines that the process prints before and after its write.
 const READY: &str = "ready to write";
 const ACKNOWLEDGED: &str = "acknowledged";
 
-/// Makes one record, with its name as its key, when it is told to, and says so when that is
-/// acknowledged.
+/// Waits for a line of input, creates one record with its name as the key, and prints a line once
+/// that is acknowledged.
 #[tokio::test]
 #[ignore = "run by the tests that kill it"]
 async fn write_once() {
@@ -46,7 +46,7 @@ fn person(name: &str) -> serde_json::Value {
     json!({ "name": name, "status": "proposed", "region": "eu", "idempotency_key": name })
 }
 
-/// A process of its own that is about to write.
+/// A process that is ready to write.
 struct WriterProcess {
     process: Child,
     said: BufReader<ChildStdout>,
@@ -79,7 +79,7 @@ impl WriterProcess {
         self.process.id()
     }
 
-    /// Lets it write; whether it acknowledged, and whether it was killed.
+    /// Makes it write. Returns whether it acknowledged the write, and whether it was killed.
     fn write(mut self) -> (bool, bool) {
         // It may be killed before it reads this.
         let _ = self.process.stdin.take().unwrap().write_all(b"\n");
@@ -89,13 +89,13 @@ impl WriterProcess {
     }
 }
 
-/// Whether a process says a word before it ends.
+/// Whether a process prints a line with this word before it ends.
 fn says(said: &mut impl BufRead, word: &str) -> bool {
     let mut lines = said.lines().map_while(Result::ok);
     lines.any(|line| line.contains(word))
 }
 
-/// The system calls of a write.
+/// Records the system calls of a write.
 fn recorded(laboratory: &Laboratory) -> Vec<(String, u32)> {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
@@ -145,7 +145,7 @@ async fn killed_at_any_call(kind: SourceKind) {
         taken.len(),
         points.len()
     );
-    // Which thread makes a call, and how often one waits, differs from run to run.
+    // The thread that makes a call, and the number of waits, differ from run to run.
     assert!(kills * 10 >= taken.len() * 7, "{kind}: {kills}");
 }
 
@@ -155,7 +155,8 @@ async fn writes_under_which_postgres_crashes_and_recovers_are_made_once() {
     let sql = crate::laboratory::tables(SourceKind::Postgres);
     let made = server.fresh_database("crash", &sql).await.unwrap();
     let laboratory = Arc::new(Laboratory::at(SourceKind::Postgres, &made.dsn));
-    // What is acknowledged must outlive the crash: the test server alone is told not to wait for it.
+    // Acknowledged writes must survive the crash; by default the test server does not wait for the
+    // disk.
     let durable = format!(
         "ALTER DATABASE \"{}\" SET synchronous_commit = on",
         made.name
@@ -175,7 +176,8 @@ async fn writes_under_which_postgres_crashes_and_recovers_are_made_once() {
     assert!(repeated > 0);
 }
 
-/// Makes people, each until it is acknowledged; how many, and how often a call was repeated.
+/// Creates people, each repeated until acknowledged. Returns the number of people, and the number
+/// of repeated calls.
 async fn hire_until(laboratory: Arc<Laboratory>, is_over: Arc<AtomicBool>) -> (usize, usize) {
     let (mut writes, mut repeated) = (0, 0);
     while !is_over.load(Ordering::Acquire) {
@@ -184,7 +186,7 @@ async fn hire_until(laboratory: Arc<Laboratory>, is_over: Arc<AtomicBool>) -> (u
         while let Err(error) = laboratory.call(&writer(), "crm_hire", &given).await {
             assert_eq!(error.code, -32603, "{error} {:?}", error.data);
             repeated += 1;
-            // The server refuses sessions at once while it recovers.
+            // The server refuses sessions while it recovers.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     }
@@ -225,10 +227,10 @@ async fn writes_whose_sessions_the_database_kills_are_made_once() {
     }
 }
 
-/// How often sessions are killed at least.
+/// Minimum number of rounds of kills.
 const MIN_KILLS: u32 = 20;
 
-/// Kills the sessions that write, again and again.
+/// Kills the writing sessions in a loop.
 async fn kill_sessions(
     laboratory: Arc<Laboratory>,
     is_over: Arc<AtomicBool>,
@@ -243,11 +245,11 @@ async fn kill_sessions(
         } else {
             let kill = "BEGIN NOT ATOMIC FOR s IN (SELECT ID FROM information_schema.PROCESSLIST \
                 WHERE DB = DATABASE() AND ID <> CONNECTION_ID()) DO KILL s.ID; END FOR; END";
-            // One may have ended by itself in between.
+            // A session may have ended by itself in between.
             let _ = mariadb().await.execute(name, kill).await;
         }
         let rounds = kills.fetch_add(1, Ordering::AcqRel);
-        // Now and then longer than it takes to open a session, and otherwise not.
+        // Sometimes longer than opening a session takes, so that writes succeed in between.
         let pause = match laboratory.kind {
             SourceKind::Postgres => 15,
             _ => 30 + 40 * u64::from(rounds % 4),

@@ -1,4 +1,5 @@
-//! Values at the edges of their datatypes, what triggers and defaults do, and injected text.
+//! Values at the limits of their datatypes, the effects of triggers and defaults, and injected
+//! text.
 
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
@@ -214,7 +215,7 @@ async fn injected_text_is_text_in_every_field_and_key() {
     }
 }
 
-/// Orders belong to a shop of their own region; the key of a shop is the region and its number.
+/// Orders of shops in the same region; the key of a shop is its region and its number.
 pub const SHOPS: &str = r#"
 [dataset]
 name = "crm"
@@ -270,7 +271,7 @@ async fn a_reference_of_several_fields_exists_though_a_call_sets_only_one() {
             .refused(&package, "crm_move", json!({ "id": 1, "shop": 7 }))
             .await;
         assert_eq!(told, none, "{kind}");
-        // The store's default decides the other field of a new one.
+        // The store's default sets the other field of a new record.
         let told = laboratory
             .refused(&package, "crm_order", json!({ "id": 2, "shop": 1 }))
             .await;

@@ -1,5 +1,5 @@
-//! Generated writes, valid and not: the server refuses what the schema refuses and what a model of
-//! the tables refuses, and nothing else; and the store is what the model is after each of them.
+//! Generated writes, valid and invalid: the server refuses exactly what the schema refuses and what
+//! a model of the tables refuses. After each write the store equals the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::laboratory::{Dice, Laboratory, count, fields, mapping, org, ratified,
 
 type Record = Map<String, Json>;
 
-/// The tables, as plainly as can be said.
+/// A minimal model of the tables.
 #[derive(Default, Clone)]
 struct Model {
     orgs: BTreeMap<i64, Record>,
@@ -33,7 +33,7 @@ async fn on_mariadb_the_server_refuses_what_the_schema_or_the_records_refuse_and
     generated(SourceKind::Mysql).await;
 }
 
-/// The table of idempotency keys, to be looked at.
+/// A mapping of the table of idempotency keys.
 const KEYS: &str = r#"
 [dataset]
 name = "keys"
@@ -58,7 +58,7 @@ async fn generated(kind: SourceKind) {
     println!("{kind}: {} accepted, {} refused", run.accepted, run.refused);
     assert!(run.accepted * 4 > run.refused, "{}", run.accepted);
     assert!(run.refused * 8 > run.accepted, "{}", run.refused);
-    // Refused calls left no key, either.
+    // Refused calls stored no key.
     let keys = KEYS.replace("KIND", kind.as_str());
     let keys = Laboratory::over(kind, &laboratory.dsn, &keys);
     assert_eq!(keys.records("keys").await.len(), run.keys, "{kind}");
@@ -72,7 +72,7 @@ struct Run<'a> {
     dice: Dice,
     accepted: usize,
     refused: usize,
-    /// How many accepted calls had a key.
+    /// Number of accepted calls with a key.
     keys: usize,
     dump: String,
 }
@@ -165,8 +165,8 @@ impl<'a> Run<'a> {
         named.collect()
     }
 
-    /// The fields that only the server can refuse: first what needs no record, then what the records
-    /// say, then what the store cannot hold.
+    /// The fields that only the server can refuse: by checks that need no record, by the records,
+    /// and by the limits of the store.
     fn record_errors(&self, name: &str, given: &Json) -> BTreeSet<String> {
         let named = given.as_object().unwrap();
         let mut wrong = BTreeSet::new();
@@ -247,7 +247,7 @@ impl<'a> Run<'a> {
         wrong
     }
 
-    /// Whether a decimal has more digits than the column.
+    /// Whether a decimal has more fractional digits than the column.
     fn is_finer(&self, text: &str) -> bool {
         let fraction = text
             .split_once('.')
@@ -277,7 +277,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Arguments, of which every fourth call has something odd.
+    /// Draws arguments; in every fourth call one of them is odd.
     fn draw(&mut self, name: &str) -> Json {
         let id = i64::try_from(self.dice.below(8)).unwrap() + 1;
         let mut given = Map::new();
@@ -314,7 +314,7 @@ impl<'a> Run<'a> {
         Json::Object(given)
     }
 
-    /// The key of somebody, or of nobody.
+    /// Draws the key of an existing person, or a missing one.
     fn person(&mut self) -> Json {
         let keys: Vec<i64> = self.model.people.keys().copied().collect();
         if keys.is_empty() || self.dice.one_in(12) {
@@ -344,7 +344,7 @@ impl<'a> Run<'a> {
         for (field, value) in &record {
             let expected = match given.get(field) {
                 Some(value) => canonical(field, value),
-                // What is not given stays, but for what tells when it changed.
+                // Fields that are not given keep their values, except for the time of the change.
                 None if field == "changed" || (field == "id" && name == "hire") => continue,
                 None => old.get(field).cloned().unwrap_or_default(),
             };
@@ -359,7 +359,7 @@ const PERSON: [&str; 13] = [
     "org_id", "region",
 ];
 
-/// The key in the address of an organization.
+/// The key in the URI of an organization.
 fn key_of_org(address: &str) -> Option<i64> {
     let id = address.strip_prefix("wayleave://kg/Org/crm%2Forgs:")?;
     id.parse().ok()
@@ -394,7 +394,7 @@ fn canonical(field: &str, value: &Json) -> Json {
     }
 }
 
-/// Values that a field takes, and values that it mostly does not.
+/// Values that are valid for a field, and values that mostly are not.
 fn values(field: &str) -> (Vec<Json>, Vec<Json>) {
     let wrong_types = [
         json!(7),
@@ -526,7 +526,7 @@ fn values(field: &str) -> (Vec<Json>, Vec<Json>) {
 impl Model {
     fn dump(&self) -> String {
         let orgs: Vec<&Record> = self.orgs.values().collect();
-        // The order of the read, and what the call did not tell.
+        // In the order of the read, with the fields that the calls did not return.
         let people = self.people.values().map(|record| {
             let mut whole = Map::new();
             for name in PERSON.iter().chain(&["secret", "changed"]) {

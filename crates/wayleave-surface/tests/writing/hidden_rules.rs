@@ -1,33 +1,35 @@
-//! Rules of the store's own that would tell of hidden records: indexes over expressions, conditions and
-//! folded letters, and foreign keys from and to what is not mapped.
+//! Rules of the store itself that could reveal hidden records: indexes over expressions, conditions
+//! and case-folded texts, and foreign keys from and to tables that are not mapped.
 
 use serde_json::{Value as Json, json};
 use wayleave_mcp::RpcError;
 use wayleave_model::mapping::SourceKind;
 
-use crate::laboratory::{KINDS, Laboratory, mapping, narrow, tables, with_capabilities, writer};
+use crate::laboratory::{
+    KINDS, Laboratory, mapping, narrow, tables, with_capabilities, with_mask, writer,
+};
+use crate::narrowing::{sequence, timeless};
 
-/// Two worlds: in the first a hidden record would be in the way.
+/// Creates two worlds; only in the first a hidden record would conflict.
 async fn worlds(kind: SourceKind, sql: &str) -> [Laboratory; 2] {
-    // The mapping says nothing of the badge, so only the store's own rules do.
+    // The mapping does not declare the badge unique, so only the store's own rules apply.
     let mapping = mapping(kind).replace("unique = [[\"badge\"]]\n", "");
     let seen = "INSERT INTO people (id, name, status, badge, region) VALUES \
         (1, 'Ann', 'proposed', 'B-77', 'eu');";
     let hidden = "INSERT INTO people (id, name, status, badge, region) VALUES \
         (2, 'Dan', 'proposed', 'b-10', 'EU');";
-    let one = Laboratory::with(kind, &format!("{sql}{seen}{hidden}"), &mapping).await;
-    let other = Laboratory::with(kind, &format!("{sql}{seen}"), &mapping).await;
+    let keys = sequence(kind);
+    let one = Laboratory::with(kind, &format!("{sql}{seen}{hidden}{keys}"), &mapping).await;
+    let other = Laboratory::with(kind, &format!("{sql}{seen}{keys}"), &mapping).await;
     [one, other]
 }
 
-/// What both worlds answer.
+/// Makes a call in both worlds, and checks that they answer alike.
 async fn told(worlds: &[Laboratory; 2], tool: &str, given: &Json) -> Result<Json, RpcError> {
     let [one, other] = worlds;
-    let first = one.call(&narrow(), tool, given).await;
-    let second = other.call(&narrow(), tool, given).await;
-    if first.is_err() || second.is_err() {
-        assert_eq!(first, second, "{} {tool} {given}", one.kind);
-    }
+    let first = one.call(&narrow(), tool, given).await.map(timeless);
+    let second = other.call(&narrow(), tool, given).await.map(timeless);
+    assert_eq!(first, second, "{} {tool} {given}", one.kind);
     second
 }
 
@@ -49,7 +51,7 @@ async fn unique_rules_of_the_store_tell_nothing_of_hidden_records() {
             _ => "CREATE UNIQUE INDEX folded ON people (lower(badge));",
         };
         let partial = match kind {
-            // MariaDB has no indexes with a condition, but of the beginning of a text.
+            // MariaDB has no partial indexes, but indexes of the beginning of a text.
             SourceKind::Mysql => "CREATE UNIQUE INDEX partial ON people (badge(1), name(1));",
             _ => "CREATE UNIQUE INDEX partial ON people (badge) WHERE status = 'proposed';",
         };
@@ -94,13 +96,13 @@ async fn a_fixed_field_shows_all_conflicts_only_where_the_store_compares_it_exac
         );
         let both = worlds(kind, &format!("{plain}{exact}")).await;
         told(&both, "crm_hire", &dan).await.unwrap();
-        // One that the grant shows is told as what it is.
+        // A conflict with a visible record is reported as such.
         let error = told(&both, "crm_hire", &dan).await.unwrap_err();
         assert_eq!(error.code, -32602, "{kind} {error}");
     }
 }
 
-/// People of a team; neither teams nor the keys that people hold are mapped.
+/// A mapping of people; neither their teams nor the table of their keys is mapped.
 const TEAMS: &str = r#"
 [dataset]
 name = "crm"
@@ -157,19 +159,65 @@ async fn foreign_keys_tell_nothing_of_what_is_not_mapped_and_take_nothing_along(
                 assert_eq!(reason(answer), "hidden_reference", "{kind} {tool}");
             }
         }
-        // What refers to nothing tells of nothing.
+        // A null reference reveals nothing.
         laboratory
             .done(&package, "crm_hire", json!({ "id": 5 }))
             .await;
         laboratory
             .done(&package, "crm_change", json!({ "id": 1, "team": null }))
             .await;
-        // The one with a key and the one without: a deletion would take the key along, or tell of it.
+        // One person with a key and one without: a deletion would delete the key too, or reveal it.
         for id in [1, 5] {
             let answer = laboratory
                 .call(&package, "crm_forget", &json!({ "id": id }))
                 .await;
             assert_eq!(reason(answer), "hidden_reference", "{kind}");
+        }
+    }
+}
+
+/// People of a team, each with a pin that is unique in it. The mapping says nothing of that.
+const PINS: &str = r#"
+[dataset]
+name = "crm"
+kind = "KIND"
+[[connections]]
+id = "crm"
+source = "crm"
+[streams.people]
+type = "Person"
+key = ["id"]
+[streams.people.fields.id]
+datatype = "integer"
+[streams.people.fields.team]
+datatype = "integer"
+[streams.people.fields.pin]
+datatype = "string"
+[capabilities.change]
+stream = "people"
+action = "update"
+fields = ["team"]
+source = "crm_rw"
+"#;
+
+#[tokio::test]
+async fn a_unique_rule_tells_nothing_of_masked_values() {
+    let package = with_mask("people", "pin", "redact", &["change"]);
+    let given = json!({ "id": 1, "team": 2 });
+    for kind in KINDS {
+        for pin in ["1234", "5678"] {
+            let sql = format!(
+                "CREATE TABLE people (id bigint PRIMARY KEY, team bigint, pin varchar(20), UNIQUE (team, pin));
+                 INSERT INTO people VALUES (1, 1, '1234'), (2, 2, '{pin}');"
+            );
+            let mapping = PINS.replace("KIND", kind.as_str());
+            let laboratory = Laboratory::with(kind, &sql, &mapping).await;
+            let answer = laboratory.call(&package, "crm_change", &given).await;
+            assert_eq!(reason(answer), "hidden_conflict", "{kind} {pin}");
+            // Without the mask it is a conflict only if there is one.
+            let open = with_capabilities(&["change"]);
+            let answer = laboratory.call(&open, "crm_change", &given).await;
+            assert_eq!(answer.is_ok(), pin != "1234", "{kind} {answer:?}");
         }
     }
 }

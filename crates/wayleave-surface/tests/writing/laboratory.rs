@@ -1,5 +1,5 @@
-//! Databases of each kind with the same tables, a ratified mapping over them, and packages to call
-//! its capabilities with.
+//! Databases of each kind with the same tables, a ratified mapping over them, and packages that may
+//! call its capabilities.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use wayleave_test::{mariadb, postgres};
 pub const KINDS: [SourceKind; 3] = [SourceKind::Sqlite, SourceKind::Postgres, SourceKind::Mysql];
 const MAPPING: &str = include_str!("crm.toml");
 
-/// How many cases to draw: a share, or all with `WAYLEAVE_FULL=1`.
+/// Number of cases: a share by default, all with `WAYLEAVE_FULL=1`.
 pub fn count(share: usize, full: usize) -> usize {
-    if std::env::var_os("WAYLEAVE_FULL").is_some() {
+    if wayleave_test::is_full() {
         full
     } else {
         share
@@ -50,7 +50,7 @@ pub fn mapping(kind: SourceKind) -> String {
     MAPPING.replace("KIND", kind.as_str())
 }
 
-/// The tables, as a database of that kind declares them.
+/// SQL of the tables in a database of this kind.
 pub fn tables(kind: SourceKind) -> String {
     let (id, text, pay, flag, time, json, real, end) = match kind {
         SourceKind::Sqlite => (
@@ -96,12 +96,12 @@ pub fn tables(kind: SourceKind) -> String {
     )
 }
 
-/// A database with a read and a write side.
+/// A database with a reading and a writing source.
 pub struct Laboratory {
     pub kind: SourceKind,
     pub service: ReadService,
     pub writes: WriteService,
-    /// The database, to its server.
+    /// The name of the database on its server.
     pub name: String,
     pub dsn: String,
     _folder: Option<TempDir>,
@@ -139,7 +139,7 @@ impl Laboratory {
             SourceKind::Sqlite => {
                 let (folder, path) = wayleave_test::sqlite_file(sql).unwrap();
                 let path = path.to_str().unwrap().to_owned();
-                // Else each write waits for a disk.
+                // Otherwise each write waits for the disk.
                 wayleave_test::sqlite_execute(&path, "PRAGMA journal_mode = WAL").unwrap();
                 (path, String::new(), Some(folder))
             }
@@ -159,12 +159,12 @@ impl Laboratory {
         }
     }
 
-    /// A database that is there already.
+    /// An existing database.
     pub fn at(kind: SourceKind, dsn: &str) -> Self {
         Self::over(kind, dsn, &mapping(kind))
     }
 
-    /// Such a database through another mapping.
+    /// An existing database, through another mapping.
     pub fn over(kind: SourceKind, dsn: &str, mapping: &str) -> Self {
         let options = StoreOptions {
             wait: Duration::from_mins(5),
@@ -216,7 +216,7 @@ impl Laboratory {
         }
     }
 
-    /// Calls a capability that must be refused, for the fields and their codes.
+    /// Calls a capability that must be refused. Returns the fields with their error codes.
     pub async fn refused(
         &self,
         package: &Package,
@@ -229,7 +229,7 @@ impl Laboratory {
         }
     }
 
-    /// All records of a stream, all fields, in the order of their keys.
+    /// All records of a stream with all fields, in key order.
     pub async fn records(&self, stream: &str) -> Vec<Map<String, Json>> {
         let mut found = Vec::new();
         let mut cursor = None;
@@ -255,7 +255,7 @@ impl Laboratory {
         }
     }
 
-    /// How many people have a name.
+    /// Number of people with this name.
     pub async fn named(&self, name: &str) -> usize {
         let given = json!({ "stream": "people", "filter": { "name": name }, "limit": 10 });
         let given = given.as_object().unwrap().clone();
@@ -265,7 +265,7 @@ impl Laboratory {
         rows.as_array().unwrap().len()
     }
 
-    /// Everything that is stored, as one text.
+    /// All records of the mapped streams, as one text.
     pub async fn dump(&self) -> String {
         let (orgs, people) = (self.records("orgs").await, self.records("people").await);
         json!([orgs, people]).to_string()
@@ -300,17 +300,30 @@ fn package(subject: &str, streams: StreamScope, capabilities: &[&str]) -> Packag
     }
 }
 
-/// May call these on everything.
+/// A package that may call these capabilities on everything.
 pub fn with_capabilities(capabilities: &[&str]) -> Package {
     package("writer", StreamScope::All, capabilities)
 }
 
-/// May call everything on everything.
+/// A package that sees one stream, with one field masked, and may call these capabilities.
+pub fn with_mask(stream: &str, field: &str, mask: &str, capabilities: &[&str]) -> Package {
+    let grant = StreamGrant {
+        fields: FieldScope::All,
+        relations: RelationScope::All,
+        rows: None,
+        masks: [(field.to_owned(), mask.parse().unwrap())].into(),
+    };
+    let streams = StreamScope::Only([(stream.to_owned(), grant)].into());
+    package("masked", streams, capabilities)
+}
+
+/// A package that may call every capability on everything.
 pub fn writer() -> Package {
     package("writer", StreamScope::All, &CAPABILITIES)
 }
 
-/// Sees the region `eu` alone, and no secret; may call everything that this lets be called.
+/// A package that sees only the region `eu`, without the field `secret`, and may call every
+/// capability within that.
 pub fn narrow() -> Package {
     let fields = [
         "id", "name", "status", "badge", "age", "load", "pay", "active", "born", "seen", "note",
@@ -333,7 +346,7 @@ pub fn narrow() -> Package {
     package("narrow", StreamScope::Only(streams.into()), &CAPABILITIES)
 }
 
-/// Numbers that look random and are the same in every run.
+/// A pseudo-random generator that is the same in every run.
 pub struct Dice(u64);
 
 impl Dice {
@@ -357,7 +370,7 @@ impl Dice {
     }
 }
 
-/// The address of an organization.
+/// The URI of an organization.
 pub fn org(id: i64) -> Json {
     format!("wayleave://kg/Org/crm%2Forgs:{id}").into()
 }

@@ -1,5 +1,5 @@
-//! Two worlds that differ only in what a grant hides answer every write alike, and no write changes
-//! what is hidden.
+//! Two worlds that differ only in data that a grant hides answer every write alike, and no write
+//! changes hidden data.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::SourceKind;
@@ -12,7 +12,7 @@ const VISIBLE: &str = "INSERT INTO orgs (id, name, country, region) VALUES \
       (1, 'Ann', 'proposed', 'B-10', 1, 'eu', 'x'), (2, 'Bob', 'accepted', NULL, NULL, 'eu', 'x'), \
       (3, 'Cid', 'rejected', 'B-12', 2, 'eu', 'x');";
 
-/// Hidden rows of one world, and of another that has others in their place.
+/// The hidden rows of each world.
 const HIDDEN: [&str; 2] = [
     "INSERT INTO orgs (id, name, country, region) VALUES (4, 'Hidden', 'NO', 'us'), (5, 'Acme', 'DE', 'us'); \
      INSERT INTO people (id, name, status, badge, org_id, region, secret) VALUES \
@@ -22,8 +22,8 @@ const HIDDEN: [&str; 2] = [
        (6, 'Fay', 'rejected', 'B-15', 6, 'us', 'two');",
 ];
 
-/// Lets both worlds make up the same keys.
-fn sequence(kind: SourceKind) -> &'static str {
+/// Makes both worlds generate the same keys.
+pub fn sequence(kind: SourceKind) -> &'static str {
     match kind {
         SourceKind::Sqlite => "UPDATE sqlite_sequence SET seq = 1000 WHERE name = 'people';",
         SourceKind::Postgres => "ALTER TABLE people ALTER COLUMN id RESTART WITH 1001;",
@@ -60,7 +60,7 @@ async fn narrowing(kind: SourceKind) {
         let (tool, given) = draw(&mut dice);
         let one = worlds[0].call(&narrow(), tool, &given).await.map(timeless);
         let other = worlds[1].call(&narrow(), tool, &given).await.map(timeless);
-        // A trace id is made up; no error here has one.
+        // Trace ids are random; no error here has one.
         assert_eq!(one, other, "{kind} {case} {tool} {given}");
         accepted += usize::from(one.is_ok());
         if case % 20 == 0 || case + 1 == cases {
@@ -73,12 +73,12 @@ async fn narrowing(kind: SourceKind) {
     assert!(accepted > cases / 20, "{accepted}");
 }
 
-/// All that the grant hides.
+/// Everything that the grant hides.
 async fn hidden(world: &Laboratory) -> String {
     let is_hidden = |it: &Map<String, Json>| it["region"] != "eu";
     let mut records = world.records("orgs").await;
     records.extend(world.records("people").await);
-    // What a grant covers has a hidden field, too.
+    // A visible record has a hidden field too.
     let secrets = |it: &Map<String, Json>| {
         it.get("secret")
             .is_some_and(|it| it != "x" && !it.is_null())
@@ -88,7 +88,7 @@ async fn hidden(world: &Laboratory) -> String {
 }
 
 /// An answer without the time of the write.
-fn timeless(mut answer: Json) -> Json {
+pub fn timeless(mut answer: Json) -> Json {
     if let Some(record) = answer["data"]["record"].as_object_mut() {
         record.remove("changed");
     }

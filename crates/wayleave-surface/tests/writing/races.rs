@@ -1,19 +1,17 @@
-//! Many writers of the same records.
+//! Many concurrent writers of the same records.
 
 use std::sync::Arc;
 
 use serde_json::json;
-use wayleave_model::mapping::SourceKind;
 
 use crate::laboratory::{KINDS, Laboratory, count, writer};
 
 const RECORDS: usize = 16;
 
-fn seed(kind: SourceKind) -> String {
+fn seed() -> String {
     let people: Vec<String> = (1..=RECORDS)
         .map(|n| format!("({n}, 'Ann', 'proposed', 'eu', 0, '2026-01-01 00:00:00')"))
         .collect();
-    let _ = kind;
     format!(
         "INSERT INTO people (id, name, status, region, age, changed) VALUES {};",
         people.join(", ")
@@ -23,7 +21,7 @@ fn seed(kind: SourceKind) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_update_of_64_writers_is_lost() {
     for kind in KINDS {
-        let laboratory = Arc::new(Laboratory::new(kind, &seed(kind)).await);
+        let laboratory = Arc::new(Laboratory::new(kind, &seed()).await);
         let rounds = count(2, 8);
         let mut writers = tokio::task::JoinSet::new();
         for number in 0..64_usize {
@@ -94,7 +92,7 @@ async fn a_key_that_many_use_at_once_is_one_write() {
 #[tokio::test]
 async fn two_records_of_one_set_cannot_be_made_at_once() {
     for kind in KINDS {
-        // The store itself keeps nothing unique here but the key.
+        // Here the store itself keeps only the key unique.
         let sql = crate::laboratory::tables(kind).replace(", UNIQUE (name, country)", "");
         let mapping = crate::laboratory::mapping(kind);
         let laboratory = Arc::new(Laboratory::with(kind, &sql, &mapping).await);

@@ -1,10 +1,11 @@
-//! Questions across relations at a terminal: paths, measures, totals, cursors and mended commands.
+//! Questions across relations at a terminal: paths, measures, totals, cursors and corrected
+//! commands.
 
 use serde_json::{Value, json};
 
 use crate::session::Session;
 
-/// Lines of orders of customers, with a computed field and two measures ratified.
+/// A project with lines of orders of customers, a computed field and two measures, ratified.
 fn shop() -> Session {
     let mut session = Session::in_project();
     let sql = "CREATE TABLE customers (id integer PRIMARY KEY, name text NOT NULL, country text);

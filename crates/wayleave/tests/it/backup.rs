@@ -1,4 +1,4 @@
-//! Backups: taken while everything goes on, restored only if whole.
+//! Backups: taken while the project is in use, and restored only if complete.
 //!
 //! A run of the suite flips a share of the bytes; `WAYLEAVE_FULL=1` flips all.
 
@@ -14,12 +14,12 @@ use std::{
 use serde_json::json;
 use wayleave_model::digest::Digest;
 use wayleave_project::backup::{self, MANIFEST, RestoreError};
-use wayleave_test::crash::{Disturbed, copy_tree, fail_everywhere, kill_everywhere};
+use wayleave_test::crash::{FaultTarget, copy_tree, fail_everywhere, kill_everywhere};
 
 use crate::door::{Serving, served};
 use crate::session::{Session, program};
 
-/// A folder that is restored into, empty.
+/// Creates an empty folder to restore into.
 fn empty() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
@@ -40,7 +40,7 @@ fn futures_run<T>(work: impl Future<Output = T>) -> T {
     runtime.unwrap().block_on(work)
 }
 
-/// A project with decisions and recorded calls, and a backup of it.
+/// Creates a project with decisions and recorded calls, and a backup of it.
 fn backed_up() -> (Session, PathBuf) {
     let (session, token, _) = served();
     let server = Serving::start(&session);
@@ -110,7 +110,8 @@ fn a_backup_under_writes_restores_to_records_that_are_whole() {
             }
         });
         for (at, backup) in backups.iter().enumerate() {
-            // Every backup is of a later state: something was called and decided since the one before.
+            // Each backup must have a later state: wait until further calls and a decision are
+            // recorded.
             let (called, decided) = (
                 calls.load(Ordering::Relaxed),
                 decisions.load(Ordering::Relaxed),
@@ -143,7 +144,8 @@ fn a_backup_under_writes_restores_to_records_that_are_whole() {
         session
             .run(&["audit", "verify", "--project", project])
             .exits(0);
-        // It goes on where it was: the next decision and the next call are recorded after these.
+        // The restored project is in working order: the next decision and the next call are
+        // recorded.
         let words = [
             "grant",
             "create",
@@ -163,11 +165,11 @@ fn a_backup_under_writes_restores_to_records_that_are_whole() {
 fn a_backup_flipped_in_any_byte_is_refused() {
     let (_session, whole) = backed_up();
     assert!(restore(&whole).is_ok());
-    let is_full = std::env::var_os("WAYLEAVE_FULL").is_some();
+    let is_full = wayleave_test::is_full();
     let mut flips = 0;
     for path in files(&whole) {
         let bytes = fs::read(&path).unwrap();
-        // A different part of each file in each bit position, first and last byte included.
+        // A sample of each file's bytes, the first and the last included. The flipped bit varies.
         let share = if is_full {
             1
         } else {
@@ -236,9 +238,14 @@ fn a_backup_with_a_file_less_or_more_or_in_anothers_place_is_refused() {
     }
 }
 
-/// The manifest with its last line made true again, as anyone could who has the backup.
+/// Replaces the digest in the last line of a manifest, as anyone with the backup can.
 fn with_own_digest(lines: &str) -> String {
     format!("{lines}end {}\n", Digest::from_bytes(lines.as_bytes()))
+}
+
+/// The line of a manifest that names the head of the ledger.
+fn head_of(lines: &str) -> &str {
+    lines.lines().find(|it| it.starts_with("head ")).unwrap()
 }
 
 #[test]
@@ -262,12 +269,31 @@ fn a_manifest_made_anew_reaches_nothing_outside_and_cannot_hide_a_shorter_ledger
         assert!(matches!(refused, Err(RestoreError::Manifest(_))), "{path}");
     }
     assert!(!session.home().join("outside").exists());
-    // The head of an earlier moment: the ledger goes on after it.
-    let head = lines.lines().find(|it| it.starts_with("head ")).unwrap();
-    let other = lines.replace(head, &format!("head 1:{}", "ab".repeat(32)));
-    write_anyway(&manifest, with_own_digest(&other).as_bytes());
-    assert!(matches!(restore(&whole), Err(RestoreError::Unsound { .. })));
-    // The digest that was printed shows even a manifest that is true to itself.
+    // A head that the ledger never had, one that it had earlier, and one that it had only later.
+    let words = ["grant", "create", "--dataset", "music"];
+    session.run(&words).exits(0);
+    let later = session.home().join("later");
+    session.run(&["backup", later.to_str().unwrap()]).exits(0);
+    let later_manifest = later.join(MANIFEST);
+    let later_text = fs::read_to_string(&later_manifest).unwrap();
+    let (later_lines, _) = later_text.rsplit_once("end ").unwrap();
+    let (head, later_head) = (head_of(lines), head_of(later_lines));
+    assert_ne!(head, later_head);
+    let never = format!("head 1:{}", "ab".repeat(32));
+    for (backup, lines, head, other) in [
+        (&whole, lines, head, never.as_str()),
+        (&whole, lines, head, later_head),
+        (&later, later_lines, later_head, head),
+    ] {
+        let other = lines.replace(head, other);
+        write_anyway(&backup.join(MANIFEST), with_own_digest(&other).as_bytes());
+        let refused = restore(backup);
+        assert!(
+            matches!(refused, Err(RestoreError::Unsound { .. })),
+            "{refused:?}"
+        );
+    }
+    // The printed digest exposes even a manifest that is consistent with itself.
     write_anyway(&manifest, text.as_bytes());
     let digest = Digest::from_bytes(text.as_bytes()).to_string();
     write_anyway(
@@ -337,10 +363,10 @@ fn a_folder_with_something_in_it_a_dsn_and_a_damaged_project_are_refused() {
     assert_eq!(left.count(), 0, "a refused backup leaves nothing");
 }
 
-/// A project that is backed up into a folder inside it.
+/// A project whose backup is written into a folder inside it.
 struct Case(Session);
 
-impl Disturbed for Case {
+impl FaultTarget for Case {
     const REFUSES: i32 = 2;
 
     fn project(&self) -> tempfile::TempDir {
@@ -360,7 +386,7 @@ impl Disturbed for Case {
         command.arg("--project").arg(project).output()
     }
 
-    /// Checks that the backup is whole or is not there, and that the project is as it was.
+    /// Checks that the backup is complete or missing, and that the project is unchanged.
     async fn assert_sound(&self, project: &Path, succeeded: bool, point: &str) {
         let out = project.join("out");
         assert!(

@@ -11,11 +11,11 @@ use crate::session::{Ran, Session, program};
 /// A client under test.
 pub(crate) struct Client {
     pub(crate) word: &'static str,
-    /// The path of its settings, from the home.
+    /// The path of its settings, relative to the home folder.
     pub(crate) settings: &'static str,
-    /// Settings with another server in them, and a comment where its format has them.
+    /// Settings with another server in them, and a comment if the format has comments.
     pub(crate) others: &'static str,
-    /// The parts of those that must stay, byte for byte.
+    /// The parts of those settings that must stay, byte for byte.
     stays: &'static [&'static str],
     broken: &'static str,
 }
@@ -114,7 +114,7 @@ impl Client {
         session.run(&words).exits(0)
     }
 
-    /// The entry of `server` in settings of any format.
+    /// Parses the entry of `server` from settings of any format.
     pub(crate) fn entry(&self, settings: &str, server: &str) -> Value {
         let settings: Value = match self.word {
             "codex" => toml_of(settings),
@@ -146,7 +146,7 @@ fn toml_of(text: &str) -> Value {
     serde_json::json!({ "mcp_servers": servers })
 }
 
-/// JSON without the extensions that only some clients allow.
+/// Removes JSON extensions that only some clients allow.
 fn plain(text: &str) -> String {
     let comments = regex::Regex::new(r"//[^\n\x22]*\n|/\*.*?\*/").unwrap();
     let commas = regex::Regex::new(r",(\s*[}\]])").unwrap();
@@ -154,7 +154,7 @@ fn plain(text: &str) -> String {
     commas.replace_all(&text, "$1").into_owned()
 }
 
-/// A project named `shop` over a SQLite file, its DSN in a variable.
+/// A project named `shop` over a SQLite file, with its DSN in a variable.
 pub(crate) fn shop() -> Session {
     let mut session = Session::new();
     session.run(&["init", "shop"]).exits(0);
@@ -372,7 +372,7 @@ fn a_link_that_leads_out_of_the_folder_is_not_followed() {
             fs::create_dir(folder.join(inner)).unwrap();
         }
         assert_eq!(names(&outside), ["settings"]);
-        // A link that stays within the folder is allowed, and so is one to the folder.
+        // A link that stays within the folder is allowed, and so is a link to the folder.
         fs::write(folder.join("ours"), client.others).unwrap();
         symlink(folder.join("ours"), &settings).unwrap();
         let alias = home.join("alias");
@@ -431,7 +431,7 @@ fn another_server_of_the_same_name_is_not_pushed_out_by_mistake() {
     }
 }
 
-/// The path of each client's settings for a folder, if it has them.
+/// The path of each client's settings in a project folder, if it has such settings.
 const IN_FOLDER: [Option<&str>; 6] = [
     Some(".mcp.json"),
     None,

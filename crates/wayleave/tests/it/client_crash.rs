@@ -1,16 +1,16 @@
-//! Killing and starving `wayleave client install` at its system calls.
+//! Kills `wayleave client install`, and makes it fail, at its system calls.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::Output;
 
-use wayleave_test::crash::{Disturbed, copy_tree, fail_everywhere, kill_everywhere};
+use wayleave_test::crash::{FaultTarget, copy_tree, fail_everywhere, kill_everywhere};
 
 use crate::client::{CLIENTS, Client, shop};
 use crate::session::{Session, program};
 
-/// A home in which one client already has another server.
+/// A home folder in which one client already has another server.
 struct Case {
     session: Session,
     client: &'static Client,
@@ -41,7 +41,7 @@ impl Case {
     }
 }
 
-impl Disturbed for Case {
+impl FaultTarget for Case {
     const REFUSES: i32 = 2;
 
     fn project(&self) -> tempfile::TempDir {

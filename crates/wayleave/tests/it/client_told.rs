@@ -1,5 +1,5 @@
-//! The entry written for each client: the server's address, and the variables it needs; never their
-//! values.
+//! The entry written for each client: the server's address, and the names of the variables it
+//! needs, never their values.
 
 use std::fs;
 use std::io::Write as _;
@@ -166,7 +166,7 @@ fn a_token_in_a_file_is_handed_on_by_its_path_where_nothing_else_can_be() {
     assert_eq!(entry["env"].get("WAYLEAVE_TOKEN"), None);
 }
 
-/// The answer to a call of a server started with these settings.
+/// The answer to a call of a server started according to these settings.
 fn answer(session: &Session, entry: &Value) -> Ran {
     let arguments = entry["args"].as_array().unwrap();
     let env = entry["env"].as_object().unwrap();

@@ -1,4 +1,4 @@
-//! One way to connect a client, described in the same words everywhere.
+//! There is one recommended way to connect a client, described in the same words everywhere.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -9,7 +9,7 @@ use regex::Regex;
 use crate::client::{CLIENTS, shop};
 use crate::session::{Session, program};
 
-/// Checks that nothing on the recommended path asks a person to choose among kinds of access.
+/// Checks that the recommended way never asks a person to choose among kinds of access.
 #[track_caller]
 fn check(what: &str, text: &str) {
     let words = Regex::new(r"(?i)\b(profiles?|tool-?sets?|owners?|scopes?|scoped)\b").unwrap();

@@ -1,8 +1,8 @@
-//! The contract of every tool that any kind of package lists, one file a tool: name, description,
+//! The contract of every tool that any kind of package lists, one file per tool: name, description,
 //! `inputSchema`, annotations and `_meta`, byte for byte.
 //!
-//! `WAYLEAVE_BLESS=1 cargo test -p wayleave --test it contract` rewrites them, which is the only way to
-//! rename a tool or to change what it takes.
+//! `WAYLEAVE_BLESS=1 cargo test -p wayleave --test it contract` rewrites the files. There is no
+//! other way to rename a tool or to change its arguments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::session::Session;
 const EVERY: &str = include_str!("../../../wayleave-surface/tests/writing/every_keyword.toml");
 const DATASET: &str = "every-keyword";
 
-/// What a contract holds.
+/// The members of a contract.
 const HELD: [&str; 5] = ["name", "description", "inputSchema", "annotations", "_meta"];
 
-/// Every keyword of a schema and every key of `_meta` that a constraint or a tool can become.
+/// All schema keywords and `_meta` keys that a constraint or a tool can produce.
 const GUARDED: [&str; 24] = [
     "\"required\"",
     "\"minLength\"",
@@ -51,7 +51,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/contract")
 }
 
-/// The tools that a token lists, by name, each as its file holds it.
+/// The contracts of the tools that a token lists, by name.
 fn listed(session: &mut Session, token: &str) -> BTreeMap<String, String> {
     session.set("WAYLEAVE_TOKEN", token);
     let messages = [
@@ -83,7 +83,8 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// What every kind of package lists: one that reads, one that writes, a builder's and a developer's.
+/// The contracts of the tools that every kind of package lists: a reader's, a writer's, a builder's
+/// and a developer's.
 fn every_package() -> BTreeMap<String, String> {
     let mut session = Session::in_project();
     let settings =
@@ -122,7 +123,7 @@ fn every_package() -> BTreeMap<String, String> {
         let tools = listed(&mut session, &token);
         counts.push(tools.len());
         for (name, text) in tools {
-            // A tool is the same for whoever sees it.
+            // A tool is the same for everyone who sees it.
             let known = all.entry(name.clone()).or_insert_with(|| text.clone());
             assert_eq!(*known, text, "{name}");
         }
@@ -132,12 +133,13 @@ fn every_package() -> BTreeMap<String, String> {
         [5, 8],
         "readers have five, and a writer its capabilities"
     );
-    // No tool needs the scope of developers today.
+    // No tool requires the scope `dev` today.
     assert!(counts[2] > 5 && counts[3] == 5, "{counts:?}");
     all
 }
 
-/// The tools without a file, the files without a tool, and those that differ.
+/// The names of tools without a file, of files without a tool, and of tools that differ from their
+/// file.
 fn broken(tools: &BTreeMap<String, String>) -> BTreeSet<String> {
     let files = std::fs::read_dir(folder()).into_iter().flatten();
     let files = files.map(|file| {
@@ -157,7 +159,7 @@ fn broken(tools: &BTreeMap<String, String>) -> BTreeSet<String> {
 fn every_tool_of_every_package_is_as_agreed_and_nothing_changes_it_by_accident() {
     let tools = every_package();
     if std::env::var_os("WAYLEAVE_BLESS").is_some() {
-        // What is listed no more goes, too.
+        // Remove the files of tools that are no longer listed.
         let _ = std::fs::remove_dir_all(folder());
     }
     for (name, text) in &tools {
@@ -170,7 +172,7 @@ fn every_tool_of_every_package_is_as_agreed_and_nothing_changes_it_by_accident()
     }
     assert!(!all.contains("$ref"));
 
-    // A rename, a new tool, one that is gone and a changed schema each break it.
+    // A renamed, a new and a removed tool and a changed schema each break the contract.
     let add = "every_keyword_add";
     let mut renamed = tools.clone();
     let text = renamed.remove(add).unwrap();

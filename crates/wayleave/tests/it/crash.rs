@@ -1,7 +1,7 @@
-//! Killing and starving `wayleave ratify`, signed by an owner, at its system calls.
+//! Kills `wayleave ratify`, signed by an owner, and makes it fail, at its system calls.
 //!
-//! A run of the suite takes a share of the points; `WAYLEAVE_FULL=1` takes all. Opening the key takes
-//! most of a run.
+//! A run of the suite takes a share of the points; `WAYLEAVE_FULL=1` takes all. Most of the time is
+//! spent opening the key.
 
 use std::io;
 use std::path::Path;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 use wayleave_ledger::{Event, Governance, SystemClock};
 use wayleave_model::digest::Digest;
 use wayleave_test::crash::{
-    Disturbed, copy_tree, fail_everywhere, kill_everywhere, kill_while_it_writes,
+    FaultTarget, copy_tree, fail_everywhere, kill_everywhere, kill_while_it_writes,
 };
 
 use crate::session::{Session, program};
 
-/// A project with one mapping ratified and another drafted.
+/// A project with one ratified mapping and another draft.
 struct Case {
     /// Whether the live source is compared first, which takes a runtime and its threads.
     live: bool,
@@ -41,7 +41,7 @@ impl Case {
     }
 }
 
-impl Disturbed for Case {
+impl FaultTarget for Case {
     const REFUSES: i32 = 2;
 
     fn project(&self) -> tempfile::TempDir {
@@ -63,8 +63,8 @@ impl Disturbed for Case {
             .output()
     }
 
-    /// Checks that the project is in the old or the new state and no other, in ledger and files
-    /// alike; and that a second run leads to the new state, recorded once.
+    /// Checks that the project is in the old state or the new one, in ledger and files alike; and
+    /// that a second run leads to the new state, recorded once.
     async fn assert_sound(&self, project: &Path, succeeded: bool, point: &str) {
         let after = governance(project);
         let report = after.audit(None).await.unwrap();

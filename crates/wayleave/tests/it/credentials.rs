@@ -1,5 +1,5 @@
-//! Credentials that are set but not valid: empty, blank, never expanded. A client that was meant to
-//! have narrow access is then refused, and not served as if it had none.
+//! Credentials that are set but invalid: empty, blank, never expanded. The client was meant to have
+//! narrow access, so it is refused rather than served as if it had no credential.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::client::CLIENTS;
 use crate::door::{Serving, converse, hello, issue, served};
 use crate::session::{Session, program};
 
-/// A conversation that reads everything readable.
+/// A conversation that reads all readable data.
 fn reading() -> [Value; 3] {
     let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     let schema = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
@@ -85,7 +85,7 @@ fn an_empty_or_unexpanded_token_opens_nothing_over_http_where_none_would() {
     server.stop();
 }
 
-/// What clients pass on for a variable that is not set.
+/// The values that clients pass on for a variable that is not set.
 const UNSET: [(&str, &str); 3] = [
     ("left out", "missing_token"),
     ("empty", "malformed_token"),
@@ -110,7 +110,7 @@ fn what_a_client_is_told_opens_nothing_while_its_token_is_unset() {
         let start = |value: Option<&str>| {
             let mut command = session.command(entry["command"].as_str().unwrap());
             command.args(&arguments);
-            // Other variables of the entry, such as the path of a file.
+            // The other variables of the entry, such as the path of a file.
             for (name, value) in entry["env"].as_object().into_iter().flatten() {
                 command.env(name, value.as_str().unwrap());
             }

@@ -1,5 +1,5 @@
-//! Authentication by the program itself: owners' credentials, tokens revoked by another process,
-//! and secrets that appear nowhere.
+//! Authentication by the program: credentials of owners, tokens revoked by another process, and
+//! secrets that appear nowhere.
 
 use std::{
     io::{BufRead as _, BufReader, Read, Write as _},
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use crate::session::{Session, program};
 
-/// Long enough that only a lost message takes this long.
+/// Timeout of waits that only a lost message can exceed.
 const LOST: Duration = Duration::from_secs(20);
 
-/// A running `wayleave serve --http`, and everything it printed.
+/// A running `wayleave serve --http`, and its output.
 pub(crate) struct Serving {
     child: Child,
     address: SocketAddr,
@@ -57,7 +57,7 @@ impl Serving {
         String::from_utf8_lossy(&response).into_owned()
     }
 
-    /// Calls a tool; returns the status and the body.
+    /// Calls a tool; returns the status and the response.
     pub(crate) fn call(
         &self,
         path: &str,
@@ -104,13 +104,13 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // For a test that failed; a stopped server is gone already.
+        // For tests that failed; otherwise the server has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Reads everything printed, and reports the address of the server.
+/// Reads the output in a thread, and reports the address of the server.
 fn collect(
     from: impl Read + Send + 'static,
     told: Option<mpsc::Sender<SocketAddr>>,
@@ -189,13 +189,13 @@ fn with_an_owner_credential_at_hand_nothing_is_served_and_the_exit_code_is_77() 
     }
 }
 
-/// Talks to `serve --stdio`; returns the answers, and how it ended.
+/// Sends messages to `serve --stdio`. Returns the answers, the exit code and the log.
 pub(crate) fn over_stdio(session: &Session, messages: &[Value]) -> (Vec<Value>, i32, String) {
     let mut command = session.command(program());
     converse(command.args(["serve", "--stdio"]), messages)
 }
 
-/// The same with a given command line.
+/// Like [`over_stdio`], with a given command.
 pub(crate) fn converse(command: &mut Command, messages: &[Value]) -> (Vec<Value>, i32, String) {
     let mut child = command
         .stdin(Stdio::piped())
@@ -304,7 +304,7 @@ fn what_another_process_revokes_is_refused_on_the_next_call() {
     let schema = |token| server.call("/mcp", Some(token), "schema", &json!({}));
     let (status, body) = schema(&token);
     assert!(status == 200 && body.contains("artist"), "{body}");
-    // A token issued meanwhile is valid at once, with only the access it was given.
+    // A token issued meanwhile is valid at once, with exactly its own access.
     let (late, _) = issue(&session, &[]);
     let (status, body) = schema(&late);
     assert!(status == 200 && !body.contains("artist"), "{body}");
@@ -378,7 +378,7 @@ fn no_token_dsn_or_key_comes_out_anywhere_whatever_is_sent() {
         seen.iter().any(|text| text.contains("artist")),
         "nothing was read at all"
     );
-    // Nor is there one in the program's files.
+    // The files of the program contain none either.
     let shown = session
         .run(&["token", "list", "--all", "--json"])
         .exits(0)

@@ -1,5 +1,5 @@
-//! Exposure to others: listening beyond this machine, the lifetime of tokens, and who can read the
-//! private folder.
+//! Exposure: listening beyond this machine, the lifetime of tokens, and access to the private
+//! folder.
 
 use std::fs::{self, Permissions};
 use std::os::fd::AsRawFd as _;
@@ -18,7 +18,7 @@ fn with_serve(session: &Session, lines: &str) {
     session.write("wayleave.toml", text);
 }
 
-/// Runs the server, for no longer than a refusal could take.
+/// Runs the server, for at most the time in which it must refuse to start.
 fn serve(session: &Session, more: &[&str]) -> Ran {
     let mut command = session.command("timeout");
     command.arg("20").arg(program()).arg("serve").args(more);
@@ -76,7 +76,7 @@ fn a_token_ends_after_ninety_days_unless_somebody_says_otherwise() {
     assert!(around(ends(&session, &["--kind", "owner"]).unwrap(), 90));
     assert!(around(ends(&session, &["--expires", "7d"]).unwrap(), 7));
     assert_eq!(ends(&session, &["--expires", "never"]), None);
-    // The grants made for it end with it.
+    // The grants created for a token expire with it.
     let made = session
         .run(&["token", "create", "--all-of", "music"])
         .exits(0);
@@ -116,9 +116,9 @@ fn doctor_looks_at_every_private_file_and_at_the_keys_of_cursors() {
     let arguments = session.here().join(".wayleave/activity.keys");
     let log = session.here().join(".wayleave/activity/00/head");
     let proposal = session.here().join(".wayleave/inbox/1.json");
-    // The first read makes the file.
+    // The first read creates the file.
     session.run(&["query", "artist", "--limit", "1"]).exits(0);
-    // A call makes the log and its keys.
+    // A call creates the log and its keys.
     let server = Serving::start(&session);
     server.call("/mcp", Some(&token), "schema", &serde_json::json!({}));
     server.stop();
@@ -145,7 +145,7 @@ fn doctor_looks_at_every_private_file_and_at_the_keys_of_cursors() {
     session.run(&["serve", "--http", "127.0.0.1:0"]).exits(2);
 }
 
-/// Runs `wayleave` as a user who can only read: for root, permissions are no obstacle.
+/// Runs `wayleave` as a user who can only read, because permissions do not stop root.
 fn run_as_reader(session: &Session, project: &Path, words: &[&str]) -> Ran {
     let binary = fs::File::open(program()).unwrap();
     let mut command = session.command(format!("/proc/self/fd/{}", binary.as_raw_fd()));
@@ -223,7 +223,7 @@ fn a_copy_that_cannot_be_written_is_verified_and_examined() {
         "{}",
         examined.all()
     );
-    // Acting and serving need a folder that can be written.
+    // Changes and serving need a writable folder.
     for words in [&["serve", "--stdio"][..], &["token", "create"]] {
         let refused = run_as_reader(&session, &copy, words).exits(2);
         refused.says("cannot be written");

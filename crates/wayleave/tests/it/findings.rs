@@ -1,4 +1,4 @@
-//! The texts people see when something is wrong, as whole sessions.
+//! The texts that people see when something is wrong, as complete sessions.
 
 use std::fs;
 use std::path::Path;

@@ -1,10 +1,10 @@
-//! Making, showing and revoking grants and tokens, as a person does.
+//! Creating, showing and revoking grants and tokens on the command line.
 
 use serde_json::Value;
 
 use crate::session::Session;
 
-/// The id of the entry that `create --json` made.
+/// The id of the entry in the output of `create --json`.
 fn made(document: &Value, what: &str) -> String {
     document[what]["id"].as_str().unwrap().to_owned()
 }
@@ -40,7 +40,7 @@ fn a_grant_starts_from_everything_and_is_narrowed_by_what_is_named() {
     let some = some.exits(0).document();
     assert_eq!(streams(&some), ["album", "artist"]);
     let artist = &some["grant"]["terms"]["streams"]["artist"];
-    // The key is always included: a record needs its identity.
+    // The key is always included, because a record needs its identity.
     assert_eq!(artist["fields"], serde_json::json!(["ArtistId", "Name"]));
     assert_eq!(artist["rows"], r#"{"Name": {"claim": "artist"}}"#);
 }
@@ -148,7 +148,7 @@ fn a_token_is_shown_once_and_found_nowhere_afterwards() {
     ] {
         said.push_str(&session.run(words).all());
     }
-    // Not even where it is given by mistake.
+    // Not even if the secret is passed by mistake.
     let mistaken = session.run(&["token", "revoke", &secret]).exits(2);
     said.push_str(&mistaken.says("looks like a token").all());
     assert!(!said.contains(&secret[4..]), "{said}");

@@ -13,8 +13,8 @@ fn guide(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Runs every line after `$ ` in the guide's `console` blocks, in order, in one session, and
-/// compares the guide with the output.
+/// Runs every line after `$ ` in the guide's `console` blocks, in order and in one session, and
+/// compares the output with the guide.
 fn check(name: &str, session: &mut Session) {
     let text = std::fs::read_to_string(guide(name)).unwrap();
     let mut retold = String::new();

@@ -1,4 +1,4 @@
-//! A folder of drafts as an attacker would leave it, and as a careless friend would.
+//! A folder of drafts as an attacker or a careless colleague could leave it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -73,7 +73,7 @@ fn no_file_in_the_folder_hides_another() {
     let sound: Vec<_> = sound.map(|it| it["dataset"].as_str().unwrap()).collect();
     assert_eq!(sound, ["music", "sound"]);
 
-    // Everything about the other drafts still works.
+    // The other drafts still work.
     session.run(&["ratify", "music"]).exits(0);
     session.run(&["ratify", "sound"]).exits(0);
     session
@@ -119,7 +119,7 @@ fn two_drafts_of_one_name_are_both_named_and_neither_is_ratified() {
         .exits(0)
         .says("2 drafts have this name");
 
-    // The same when one of the two does not check.
+    // The same if one of the two does not check.
     let broken = session
         .read("mappings/copy.toml")
         .replace("kind = \"sqlite\"", "kind = \"paper\"");

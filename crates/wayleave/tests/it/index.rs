@@ -1,4 +1,4 @@
-//! Full-text indexes from the outside: shown, rebuilt, and built by serving.
+//! Full-text indexes through the program: shown, rebuilt, and built while serving.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use crate::session::{Session, program};
 
-/// A project with a live dataset, whose genres are known.
+/// A project with a live dataset that has a known genre.
 fn music() -> Session {
     let session = Session::with_dataset();
     let path = session.variable("MUSIC_DSN");
@@ -92,7 +92,7 @@ struct Agent {
 }
 
 impl Agent {
-    /// A client connected to a server of its own, after the handshake.
+    /// Starts a server, and connects a client to it.
     fn of(session: &Session) -> Self {
         let mut server = Command::new(program())
             .args(["serve", "--stdio"])
@@ -194,8 +194,8 @@ fn what_is_indexed_already_is_found_by_the_first_call() {
     agent.leaves();
 }
 
-/// Replaces the file that names the current index of a stream with a pipe: opening the index blocks
-/// until released.
+/// The file that names the current index of a stream, replaced by a pipe: opening the index blocks
+/// until [`release`](Self::release).
 struct HeldIndex {
     current: PathBuf,
     name: String,
@@ -235,7 +235,7 @@ fn serving_begins_before_indexes_are_opened_and_a_search_waits_for_its_own() {
         let listed = agent.ask(1, "tools/list", &json!({}));
         assert!(listed["tools"].is_array(), "{listed}");
         agent.tell(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": rock }));
-        // Answered although the search before it is still waiting.
+        // Answered while the search before it is still waiting.
         let fetch = json!({ "name": "fetch", "arguments": { "id": "music/genre:901" } });
         let fetched = agent.ask(3, "tools/call", &fetch);
         assert_eq!(fetched["structuredContent"]["id"], "music/genre:901");

@@ -1,4 +1,4 @@
-//! `--json`: one document on standard output, of a stable shape.
+//! `--json`: one document of a stable shape on standard output.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use wayleave_test::assert_golden;
 
 use crate::session::Session;
 
-/// The shape of a document: its members and their types, an array by its first element.
+/// The shape of a document: its members and their types. The first element stands for an array.
 fn shape(value: &Value) -> Value {
     match value {
         Value::Null => "null".into(),

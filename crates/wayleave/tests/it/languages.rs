@@ -1,5 +1,5 @@
-//! The language of a stream's search: declared in the mapping, compared in words, in force once
-//! ratified.
+//! The search language of a stream: declared in the mapping, shown in the difference, and effective
+//! once ratified.
 
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ fn live(session: &Session) {
     session.run(&["index", "rebuild"]).exits(0);
 }
 
-/// The ids that a search finds, in order of the alphabet, and the first snippet.
+/// The ids that a search finds, sorted, and the first snippet.
 fn found(session: &Session, q: &str) -> (Vec<String>, String) {
     let ran = session.run(&["search", q, "--json"]).exits(0).document();
     let results = ran["data"]["results"].as_array().unwrap();

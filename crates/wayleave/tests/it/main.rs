@@ -1,4 +1,4 @@
-//! The command line as seen by people: the real program, real stores, real files.
+//! The command line as its users see it: the real program, real stores, real files.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! A masked grant through the whole program: made, shown, served, recorded.
+//! A masked grant through the whole program: created, shown, served, recorded.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::door::{hello, issue, over_stdio, served};
 
-/// Asks for the artists, under the token in the environment.
+/// Queries the artists with the token in the environment.
 fn artists(session: &crate::session::Session, arguments: &Value) -> (Value, String) {
     let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
@@ -18,7 +18,8 @@ fn artists(session: &crate::session::Session, arguments: &Value) -> (Value, Stri
     (answer["result"].clone(), printed)
 }
 
-/// The files of a folder that hold a text, full-text indexes apart: they hold words of what is searched.
+/// The files in a folder that contain a text, except for full-text indexes, which contain words of
+/// the data.
 fn holding(folder: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -74,7 +75,7 @@ fn a_masked_field_is_granted_shown_served_and_recorded_masked() {
         .unwrap()
         .iter()
         .find_map(|it| it.as_str().filter(|it| it.starts_with("tok_")));
-    // The token is the same in another process, and compares.
+    // The token is the same in another process, and can be compared with.
     let (again, _) = artists(
         &session,
         &json!({ "stream": "artist", "filter": { "Name": name } }),

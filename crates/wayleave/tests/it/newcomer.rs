@@ -1,5 +1,5 @@
-//! The experience of a person who has read only the first page: the demo, a store that differs from
-//! its declaration, and what to do about each refusal.
+//! The experience of someone who has read only the first page: the demo, a store that differs from
+//! its declaration, and the next step after each refusal.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
@@ -89,7 +89,7 @@ fn the_demo_is_a_project_like_any_other() {
     let mut remarks = String::new();
     let mut stderr = demo.stderr.take().unwrap();
     stderr.read_to_string(&mut remarks).unwrap();
-    // The command line it offers works.
+    // The suggested command works.
     let offered = "look around in another terminal: ";
     let offered = remarks.lines().find_map(|it| it.strip_prefix(offered));
     let ran = session
@@ -287,7 +287,7 @@ fn what_is_not_live_is_looked_for_where_it_would_be() {
 #[test]
 fn a_ledger_that_cannot_be_written_says_where_to_look() {
     let session = odd("CREATE TABLE letters (id INTEGER PRIMARY KEY);");
-    // Permissions do not stop root; a folder in place of the file's log stops every user.
+    // Permissions do not stop root; a folder in place of the log's file stops every user.
     let folder = session.here().join(".wayleave");
     for name in ["ledger.db-wal", "ledger.db-shm"] {
         let _ = std::fs::remove_file(folder.join(name));

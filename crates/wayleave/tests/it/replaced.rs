@@ -1,4 +1,4 @@
-//! The private folder, or a part of it, replaced, removed or restored under a running server.
+//! The private folder or a part of it, replaced, removed or restored under a running server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn inside(session: &Session, name: &str) -> PathBuf {
 #[test]
 fn a_token_revoked_after_the_folder_was_restored_is_refused_on_the_next_call() {
     let (session, token, id) = served();
-    // Made before, so that none is being made while the folder is copied.
+    // Built first, so that no index is being built while the folder is copied.
     session.run(&["index", "rebuild"]).exits(0);
     let server = Serving::start(&session);
     let schema = |token| server.call("/mcp", Some(token), "schema", &json!({})).0;
@@ -35,7 +35,7 @@ fn a_token_revoked_after_the_folder_was_restored_is_refused_on_the_next_call() {
     assert_eq!(schema(&token), 200);
     session.run(&["token", "revoke", &id]).exits(0);
     assert_eq!(schema(&token), 401);
-    // Later acts take effect too, and the restored ledger is complete.
+    // Later acts take effect, and the restored ledger is complete.
     let (late, _) = issue(&session, &[]);
     assert_eq!(schema(&late), 200);
     session.run(&["audit", "--verify"]).exits(0);
@@ -74,7 +74,7 @@ fn a_ledger_that_does_not_continue_what_was_served_is_refused() {
     let [folder, older, other, aside] =
         [".wayleave", "older", "other", "aside"].map(|name| session.here().join(name));
     copy(&folder, &older);
-    // Another history of the same length, which verifies by itself.
+    // Another history of the same length, valid by itself.
     copy(&folder, &other);
     issue(&session, &["--label", "ours"]);
     fs::rename(&folder, &aside).unwrap();

@@ -15,7 +15,7 @@ use wayleave_project::{
 
 use crate::session::Session;
 
-/// Runs a command and compares both forms of its answer, and its exit status.
+/// Runs a command, and compares both forms of its output and its exit status with the rendering.
 #[track_caller]
 fn same(session: &Session, words: &[&str], rendering: &Rendering) {
     let json: Vec<_> = words.iter().copied().chain(["--json"]).collect();

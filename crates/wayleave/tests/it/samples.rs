@@ -5,7 +5,7 @@ use wayleave_test::fixture::Dialect;
 use crate::session::Session;
 use crate::stores::{dsn_of, kind};
 
-/// Orders of two states, with a secret, a name and a personal column beside them.
+/// Orders in two states, with columns of a secret, a name and personal data.
 fn orders() -> String {
     let row = |n: usize| {
         let status = ["open", "paid"][n % 2];

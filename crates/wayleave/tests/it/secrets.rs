@@ -9,7 +9,7 @@ use crate::session::{Ran, Session};
 
 const SECRET: &str = "hunter2";
 
-/// A DSN in every spelling people paste.
+/// DSNs in the spellings that people paste.
 const PASTED: &[&str] = &[
     "postgres://ana:hunter2@db.example.org/crm",
     "postgresql://db.example.org/crm?password=hunter2",

@@ -1,4 +1,4 @@
-//! A terminal session: commands in a project folder, and their output.
+//! A terminal session: commands run in a project folder, and their output.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use regex::Regex;
 use wayleave_test::fixture::{Dialect, Fixture};
 use wayleave_test::sqlite_file;
 
-/// The home folder shown in every transcript.
+/// The home folder as shown in every transcript.
 const HOME: &str = "/data";
 
-/// The passphrase of the key of a session's owner.
+/// The passphrase of the owner's key.
 const PASSPHRASE: &str = "seven small boats in a row";
 
 /// The program under test.
@@ -19,12 +19,12 @@ pub(crate) fn program() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_wayleave"))
 }
 
-/// A temporary folder, variables, and a transcript.
+/// A temporary home folder, variables, and a transcript.
 pub(crate) struct Session {
     home: tempfile::TempDir,
     here: PathBuf,
     variables: Vec<(String, String)>,
-    /// Ids of grants and tokens in order of appearance: transcripts number them by it.
+    /// Ids of grants and tokens in order of appearance. Transcripts show their numbers.
     ids: Vec<String>,
     transcript: String,
 }
@@ -46,7 +46,7 @@ impl Ran {
         }
     }
 
-    /// Everything it printed.
+    /// All of its output.
     pub(crate) fn all(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
@@ -72,7 +72,7 @@ impl Ran {
 }
 
 impl Session {
-    /// A session in an empty home.
+    /// A session in an empty home folder.
     pub(crate) fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         let here = home.path().to_owned();
@@ -114,7 +114,7 @@ impl Session {
         session
     }
 
-    /// The same, with the draft ratified.
+    /// Like [`with_draft`](Self::with_draft), with the draft ratified.
     pub(crate) fn with_dataset() -> Self {
         let session = Self::with_draft();
         session.run(&["ratify", "music"]).exits(0);
@@ -172,7 +172,7 @@ impl Session {
         &found.expect("the variable is set").1
     }
 
-    /// Creates a SQLite file in the home.
+    /// Creates a SQLite file in the home folder.
     pub(crate) fn keep_sqlite(&self, name: &str, sql: &str) -> PathBuf {
         let (_folder, made) = sqlite_file(sql).unwrap();
         let kept = self.home().join(name);
@@ -188,7 +188,7 @@ impl Session {
         std::fs::read_to_string(self.here.join(path)).unwrap()
     }
 
-    /// The one frozen mapping.
+    /// The path of the only frozen mapping.
     pub(crate) fn frozen(&self) -> PathBuf {
         let folder = std::fs::read_dir(self.here.join(".wayleave/mappings")).unwrap();
         let files: Vec<_> = folder.map(|it| it.unwrap().path()).collect();
@@ -196,7 +196,7 @@ impl Session {
         files[0].clone()
     }
 
-    /// The program, to be run here and with these variables only.
+    /// A command in the current folder, with only `PATH`, `HOME` and the session's variables.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         let path = std::env::var("PATH").unwrap_or_default();
@@ -211,8 +211,8 @@ impl Session {
         command
     }
 
-    /// Runs `wayleave` with these words. Where it asks a person to agree, a person agrees: see
-    /// [`Session::agree`]. `--yes` is dropped; there is no such option.
+    /// Runs `wayleave` with these arguments. Answers its questions like a person: see
+    /// [`Session::agree`]. Drops `--yes`, which is not an option of the program.
     pub(crate) fn run(&self, words: &[&str]) -> Ran {
         let words: Vec<&str> = words.iter().copied().filter(|it| *it != "--yes").collect();
         let is_named = words.contains(&"--key");
@@ -224,13 +224,13 @@ impl Session {
         }
     }
 
-    /// Runs `wayleave` with these words, without a terminal.
+    /// Runs `wayleave` with these arguments, without a terminal.
     pub(crate) fn run_unattended(&self, words: &[&str]) -> Ran {
         Ran::of(&self.command(program()).args(words).output().unwrap())
     }
 
-    /// Runs `wayleave` on a terminal of its own, and types that line there. Its output goes to
-    /// pipes, as ever.
+    /// Runs `wayleave` on its own terminal, and types a line there. Its output goes to pipes, as
+    /// without a terminal.
     pub(crate) fn agree(&self, words: &[&str], line: &str) -> Ran {
         let output = self.home().join(".ran");
         let quoted = |word: &str| format!("'{}'", word.replace('\'', r"'\''"));
@@ -250,8 +250,8 @@ impl Session {
         }
     }
 
-    /// Runs a shell line on a terminal of its own, and types these keys there. The output is what
-    /// the terminal shows.
+    /// Runs a shell line on its own terminal, and types keys there. The output is what the terminal
+    /// shows.
     pub(crate) fn on_terminal(&self, line: &str, keys: &str) -> Ran {
         let mut child = self
             .command("script")
@@ -262,16 +262,16 @@ impl Session {
             .spawn()
             .expect("`script` runs; else install the package `bsdutils`");
         let mut input = child.stdin.take().unwrap();
-        // The program may have ended before it is asked anything.
+        // The program may end before it asks anything.
         let _ = input.write_all(keys.as_bytes());
-        // At the end of its input `script` ends the terminal's too, so it stays open.
+        // At the end of its input `script` closes the terminal, so keep the input open.
         let output = child.wait_with_output().unwrap();
         drop(input);
         Ran::of(&output)
     }
 
-    /// Runs a shell line, as a guide shows it, and adds it to the transcript. Its exit code follows
-    /// its output, unless that is 0.
+    /// Runs a shell line as shown in a guide, and adds it to the transcript, with its exit code
+    /// after the output unless that is 0.
     pub(crate) fn type_line(&mut self, line: &str) {
         self.transcript.extend(["$ ", line, "\n"]);
         if let Some(folder) = line.strip_prefix("cd ") {
@@ -315,7 +315,7 @@ impl Session {
         }
     }
 
-    /// The text with ids that differ from run to run replaced by their number.
+    /// Replaces ids that differ between runs by their numbers.
     fn named(&mut self, mut text: String) -> String {
         let id = Regex::new(r"\b[gt]_[a-z2-9]{10}\b").unwrap();
         for found in id.find_iter(&text) {
@@ -329,12 +329,12 @@ impl Session {
         text
     }
 
-    /// The transcript so far; the next begins empty.
+    /// Takes the transcript; the next one is empty.
     pub(crate) fn take_transcript(&mut self) -> String {
         std::mem::take(&mut self.transcript)
     }
 
-    /// A text without the parts that differ from run to run.
+    /// Replaces the parts of a text that differ between runs.
     pub(crate) fn normal(&self, text: &str) -> String {
         let user = Command::new("id").arg("-un").output().unwrap();
         let user = String::from_utf8(user.stdout).unwrap();
@@ -362,7 +362,7 @@ impl Session {
     }
 }
 
-/// The name that a person types to agree to what a line does.
+/// The name that a person must type to agree to a command.
 fn person_in(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace().skip_while(|it| *it != "wayleave");
     words.next()?;
@@ -370,7 +370,7 @@ fn person_in(line: &str) -> Option<&str> {
     words.next()
 }
 
-/// The name of the id at that position in transcripts.
+/// The placeholder of an id in transcripts.
 fn told(id: &str, place: usize) -> String {
     format!("{}example{:03}", &id[..2], place + 1)
 }

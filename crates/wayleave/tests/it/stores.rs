@@ -1,4 +1,4 @@
-//! Every kind of store, end to end: ugly, large and drifting schemas.
+//! Every kind of store, end to end: unusual, large and drifting schemas.
 
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ pub(crate) fn kind(dialect: Dialect) -> &'static str {
     }
 }
 
-/// From a DSN to a live dataset; checks that the output is safe for a terminal.
+/// Makes a live dataset from a DSN, checking that all output is safe for a terminal.
 async fn walk(dialect: Dialect, name: &str, sql: &str) -> Session {
     let mut session = Session::in_project();
     let dsn = dsn_of(&session, dialect, name, sql).await;
@@ -142,7 +142,7 @@ async fn a_table_renamed_after_ratification_is_drift_everywhere_and_connects_now
     session.run(&["ratify", "store", "--offline"]).exits(0);
     session.run(&["datasets"]).exits(0).says("is still live");
 
-    // Proposing again reports the change, keeps the draft's own words, and corrects nothing by
+    // Proposing again reports the change, keeps the wording of the draft, and corrects nothing by
     // itself.
     session
         .run(&["propose", "store"])
@@ -151,7 +151,8 @@ async fn a_table_renamed_after_ratification_is_drift_everywhere_and_connects_now
         .says("is gone");
     assert!(session.read("mappings/store.toml").contains("# edited"));
 
-    // A mapping that fits is ratified, and the old one is still served: `doctor` looks at that.
+    // A corrected mapping is ratified while the old one is still served: `doctor` compares the
+    // latter.
     session
         .run(&["propose", "store", "--dataset", "store", "--fit"])
         .exits(0);
@@ -250,7 +251,7 @@ async fn the_sql_for_triggers_installs_whatever_the_tables_are_called() {
     let document = ran.exits(0).document();
     let tables = document["tables"].as_array().unwrap().len();
     let sql = document["sql"].as_str().unwrap();
-    // Run twice, as by an operator who is not sure.
+    // Run twice, as an operator may do who is not sure.
     for settings in ["", "SET standard_conforming_strings = off;"] {
         let script = format!("{settings}{sql}");
         server.execute(database, &script).await.unwrap();

@@ -1,4 +1,5 @@
-//! One flipped bit, and what every reader of it reports. The ledger's own tests flip every bit.
+//! A flipped bit, and the reports of every reader of the file. The ledger's own tests flip every
+//! bit.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -50,7 +51,7 @@ fn a_frozen_mapping_that_is_gone_is_named_and_can_be_ratified_again() {
         .says(&name)
         .says("missing");
     session.run(&["audit", "--verify"]).exits(1).says(&name);
-    // The draft equals what was ratified, so only another draft can be ratified.
+    // The draft equals the ratified mapping, so write another one.
     session.write(
         "mappings/music.toml",
         session.read("mappings/music.toml") + "# again\n",
@@ -100,7 +101,7 @@ fn a_head_kept_elsewhere_shows_a_ledger_that_was_rebuilt() {
         .document();
     let head = report["ledger"]["head"].as_str().unwrap().to_owned();
     session.run(&["audit", "--head", &head]).exits(0);
-    // Another ledger in its place is complete in itself.
+    // Another ledger in its place is valid by itself.
     fs::remove_dir_all(session.here().join(".wayleave")).unwrap();
     session.run(&["audit", "--verify"]).exits(0);
     session

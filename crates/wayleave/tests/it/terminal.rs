@@ -5,12 +5,12 @@ use std::process::Stdio;
 
 use crate::session::{Ran, Session, program};
 
-/// Runs `wayleave` on a terminal of its own, and types these keys there.
+/// Runs `wayleave` on its own terminal, and types keys there.
 fn type_keys(session: &Session, words: &str, keys: &str) -> Ran {
     type_line(session, &format!("{} {words}", program().display()), keys)
 }
 
-/// Runs a shell line on a terminal of its own, and types these keys there.
+/// Runs a shell line on its own terminal, and types keys there.
 fn type_line(session: &Session, line: &str, keys: &str) -> Ran {
     session.on_terminal(line, keys)
 }
@@ -54,7 +54,7 @@ fn a_name_through_a_pipe_is_no_answer_even_on_a_terminal() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The program may have ended before the input is written.
+    // The program may end before the input is written.
     let _ = child.stdin.take().unwrap().write_all(b"music\nmusic\n");
     Ran::of(&child.wait_with_output().unwrap())
         .exits(2)
@@ -122,4 +122,19 @@ fn a_table_that_a_terminal_cannot_hold_is_told_record_by_record() {
         let line = format!("stty cols {columns}; {} {query}", program().display());
         type_line(&session, &line, "").exits(0).says(shown);
     }
+}
+
+#[test]
+fn the_calls_are_drawn_again_and_again_on_a_terminal() {
+    let session = Session::in_project();
+    let program = program();
+    let line = format!("timeout 10 '{}' top --interval 1", program.display());
+    let shown = type_line(&session, &line, "");
+    let drawn = shown.stdout.matches("calls in 60 s").count();
+    assert!(drawn > 1, "{drawn}: {}", shown.stdout);
+    assert_eq!(
+        shown.status, 124,
+        "it ends when it is stopped: {}",
+        shown.stdout
+    );
 }

@@ -1,4 +1,4 @@
-//! What an operator does now and then: new keys, removing leftovers, and asking how it goes.
+//! Maintenance by an operator: new keys, removing leftovers, and checking the state.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use wayleave_test::fixture::{Dialect, Fixture};
 use crate::door::{Serving, served};
 use crate::session::Session;
 
-/// Long enough for a loaded machine; only a broken server ever takes this long.
+/// Time limit for a loaded machine; only a broken server exceeds it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 #[test]
@@ -49,7 +49,7 @@ fn leftovers_are_removed_and_what_is_ratified_stays() {
     session.run(&["audit", "--verify"]).exits(0);
 }
 
-/// Asks `doctor` until it says these words.
+/// Runs `doctor` until its output contains these words.
 fn doctor_says(session: &Session, words: &str) {
     let began = Instant::now();
     loop {

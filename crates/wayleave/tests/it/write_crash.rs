@@ -1,7 +1,7 @@
-//! The server itself is killed while it serves a write, over a pipe and over HTTP: no acknowledged
-//! write is lost, and none with a key is made twice.
+//! The server is killed while it serves a write, over a pipe and over HTTP: no acknowledged write
+//! is lost, and no write with an idempotency key is applied twice.
 //!
-//! A run takes a share of the system calls that a write makes; `WAYLEAVE_FULL=1` takes all.
+//! A run takes a share of the system calls of a write; `WAYLEAVE_FULL=1` takes all.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -115,18 +115,18 @@ impl PipeServer {
         server.send(&hello(None));
         server.answer().expect("the handshake is answered");
         server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        // The answer shows that it has begun to serve.
+        // The answer shows that the server has begun to serve.
         server.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" }));
         server.answer().expect("the list is answered");
         server
     }
 
     fn send(&mut self, message: &Value) {
-        // It may have been killed.
+        // The server may have been killed.
         let _ = writeln!(self.input, "{message}");
     }
 
-    /// The next answer, unless it ends before.
+    /// The next answer; `None` if the output ends first.
     fn answer(&mut self) -> Option<Value> {
         loop {
             let mut line = String::new();
@@ -176,7 +176,7 @@ impl HttpServer {
         }
     }
 
-    /// Calls a tool in a request of its own; `None` where no whole answer came.
+    /// Calls a tool in a request of its own; `None` without a complete answer.
     fn call(&self, params: &Value) -> Option<Value> {
         let mut params = params.clone();
         params["_meta"] = json!({
@@ -203,7 +203,7 @@ impl HttpServer {
     }
 }
 
-// A server ends with its test, however that ends.
+// A server ends with its test, whatever the outcome.
 impl Drop for PipeServer {
     fn drop(&mut self) {
         end(&mut self.process);
@@ -221,11 +221,11 @@ fn end(process: &mut Child) {
     let _ = process.wait();
 }
 
-/// A server that is to be killed.
+/// A server to kill.
 trait Victim {
     fn begin(session: &Session) -> Self;
     fn process(&mut self) -> &mut Child;
-    /// Whether a write is acknowledged.
+    /// Makes a write; returns whether it was acknowledged.
     fn acknowledges(&mut self, name: &str) -> bool;
 }
 
@@ -266,7 +266,7 @@ fn is_written(answer: &Value) -> bool {
     is_written
 }
 
-/// How many people have a name, as a server that lives on says.
+/// Number of people with this name, according to a server that is not killed.
 fn named(witness: &HttpServer, name: &str) -> usize {
     let arguments = json!({ "stream": "people", "filter": { "name": name } });
     let answer = witness.call(&json!({ "name": "query_records", "arguments": arguments }));
@@ -295,8 +295,8 @@ async fn killed_while_it_writes<V: Victim>(dialect: Dialect) {
         kills += usize::from(!is_acknowledged);
         drop(victim);
         drop(tracer);
-        // Whether it was written is told by its key, which is kept with it: a SQLite file whose writer was
-        // killed can be read again only after somebody has written to it.
+        // Whether the write was applied shows in its key, which is stored with it: after its writer
+        // was killed, a SQLite file can be read again only once somebody has written to it.
         let again = witness.call(&hire(&name)).expect("the witness lives");
         assert!(is_written(&again), "{again}");
         let is_replayed = again["result"]["structuredContent"]["meta"]["replayed"] == true;
@@ -315,9 +315,9 @@ async fn killed_while_it_writes<V: Victim>(dialect: Dialect) {
         taken.len(),
         points.len()
     );
-    // Some calls come after the answer, or in another run not at all.
+    // Some calls happen after the answer, or not at all in another run.
     assert!(kills * 3 >= taken.len(), "{kills}");
-    // The record of calls outlives it all.
+    // The record of calls survives everything.
     session.run(&["audit", "verify"]).exits(0);
 }
 

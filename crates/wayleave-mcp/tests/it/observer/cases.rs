@@ -1,11 +1,11 @@
-//! Every kind of message, by every transport and era.
+//! Every kind of message, for every transport and era.
 
 use serde_json::{Value, json};
 use wayleave_mcp::RefusalReason;
 
 use crate::support::meta;
 
-/// The id of the message under test; the conversation before it uses others.
+/// The id of the message under test. Earlier messages of the conversation have other ids.
 pub(crate) const ID: u64 = 4711;
 
 /// A transport in one era.
@@ -29,7 +29,7 @@ impl Way {
         matches!(self, Self::StatelessHttp | Self::StatelessPipe)
     }
 
-    /// Messages with which a conversation begins.
+    /// Number of messages that open a conversation.
     pub(crate) fn opening_messages(self) -> usize {
         match self {
             Self::StatelessHttp => 0,
@@ -46,7 +46,7 @@ impl Way {
 /// The expected outcome of a message.
 #[derive(Debug, Clone)]
 pub(crate) enum Expected {
-    /// A result, with or without a place for `_meta`.
+    /// A result, whose shape may have room for `_meta` or not.
     Completed {
         meta: bool,
     },
@@ -57,7 +57,7 @@ pub(crate) enum Expected {
     NotDone,
     /// Any outcome.
     Any,
-    /// It runs until its client leaves.
+    /// Runs until its client leaves.
     Open,
     /// Not a request at all.
     Unseen,
@@ -112,7 +112,7 @@ fn malformed() -> Expected {
     Expected::Refused(RefusalReason::Malformed)
 }
 
-/// Every kind of message, carried out and refused.
+/// Every kind of message, successful and refused.
 pub(crate) fn cases(way: Way) -> Vec<Case> {
     let mut cases = calls(way);
     cases.extend(reads(way));
@@ -128,7 +128,7 @@ pub(crate) fn cases(way: Way) -> Vec<Case> {
 fn calls(way: Way) -> Vec<Case> {
     let call = |params, expected| request(way, "tools/call", params, expected);
     let named = |name: &str, expected| call(json!({ "name": name }), expected);
-    // A request for progress is not carried out on the direct path.
+    // A request with a progress token is not handled on the direct path.
     let mut progress = if way.is_stateless() {
         meta()
     } else {
@@ -253,7 +253,7 @@ fn of_session_era(way: Way) -> Vec<Case> {
     ]
 }
 
-/// Every current and former method, and one that never existed, with valid parameters.
+/// Every current and former method, and an unknown one, with valid parameters.
 fn methods() -> Vec<(&'static str, Value)> {
     let client = json!({ "name": "test", "version": "0" });
     let initialize =
@@ -289,7 +289,7 @@ fn methods() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A message in spellings that one parser might accept and another not.
+/// Spellings of a message that one parser might accept and another reject.
 fn spellings(method: &str, params: &Value) -> Vec<String> {
     let id = format!(r#""id":{ID},"#);
     let mut whole = format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}","params":{params}}}"#);

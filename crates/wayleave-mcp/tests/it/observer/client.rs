@@ -1,4 +1,4 @@
-//! A server under observation, and a client of it.
+//! A server with an observer, and a client of it.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ pub(crate) fn server(recorder: &Arc<Recorder>) -> Server {
     Server::new(registry, identity).with_observer(recorder.clone())
 }
 
-/// Admits its caller until told otherwise.
+/// Admits its caller until `closed` is set.
 #[derive(Clone)]
 pub(crate) struct Gatekeeper {
     caller: Arc<Caller>,
@@ -109,7 +109,7 @@ impl Authenticate for Gatekeeper {
     }
 }
 
-/// A client with a conversation under way.
+/// A client in an open conversation.
 pub(crate) enum Client {
     Http(Listening, Option<String>),
     Pipe(Box<Pipe>),

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use self::cases::{Case, Expected, ID, WAYS, Way, cases, generated};
 use self::client::{Client, Gatekeeper, server};
 use self::recorder::{Fate, Recorder, fates};
-use crate::support::{http::Listening, meta, pipe::Pipe};
+use crate::support::{LOST, http::Listening, meta, pipe::Pipe};
 use bytes::Bytes;
 use http::Method;
 use http_body_util::Full;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use wayleave_mcp::{Allowance, Budget, Caller, Carrier, RefusalReason, http::Options};
 
 fn matches_expected(fate: &Fate, expected: &Expected) -> bool {
@@ -211,7 +212,7 @@ async fn a_call_that_gets_no_turn_on_a_pipe_is_seen_once_as_refused() {
     let mut pipe = Pipe::raw(&server, Caller::new("alice").within(budget.into()));
     pipe.initialize().await;
     let slow = pipe.send("tools/call", json!({ "name": "slow" })).await;
-    puppet.running.notified().await;
+    timeout(LOST, puppet.running.notified()).await.unwrap();
     assert_eq!(pipe.call("ok", json!({})).await.unwrap()["isError"], true);
     puppet.go_on.notify_one();
     pipe.answer(slow).await;
@@ -247,9 +248,9 @@ async fn a_call_whose_client_leaves_is_seen_once_and_not_as_completed() {
             None => http.stateless("tools/call", params),
         };
         let calling = tokio::spawn(async move { http.send(request).await.status });
-        puppet.running.notified().await;
+        timeout(LOST, puppet.running.notified()).await.unwrap();
         calling.abort();
-        puppet.ended.notified().await;
+        timeout(LOST, puppet.ended.notified()).await.unwrap();
         listening.stop.cancel();
         listening.done.await.unwrap();
         let fates = fates(&recorder);

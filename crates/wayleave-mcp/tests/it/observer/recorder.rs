@@ -30,12 +30,12 @@ pub(crate) struct Entry {
     pub(crate) fate: Fate,
 }
 
-/// Records every call, and adds to the `_meta` of every result.
+/// Records every call, and adds the record's index to the `_meta` of every result.
 #[derive(Default)]
 pub(crate) struct Recorder {
     pub(crate) entries: Arc<Mutex<Vec<Entry>>>,
     changed: Arc<Notify>,
-    /// Whether nothing can be recorded from now on.
+    /// Whether recording fails from now on.
     pub(crate) is_failing: Arc<AtomicBool>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Recording {
     is_failing: Arc<AtomicBool>,
 }
 
-/// Done at a later poll than the first, as on a disk; or failed.
+/// The outcome of recording: ready only at the second poll, as with a disk.
 fn recorded(is_failing: &AtomicBool) -> Recorded {
     let is_failing = is_failing.load(Ordering::SeqCst);
     Recorded::Pending(Box::pin(async move {
@@ -116,7 +116,7 @@ impl Recorder {
         self.entries.lock().unwrap().len()
     }
 
-    /// Waits until `count` messages were seen.
+    /// Waits until `count` messages have been recorded.
     pub(crate) async fn saw(&self, count: usize, case: &str) {
         let all = async {
             while self.count() < count {
@@ -128,7 +128,7 @@ impl Recorder {
     }
 }
 
-/// The outcome of each message a recorder saw.
+/// The outcome of each recorded message.
 pub(crate) fn fates(recorder: &Recorder) -> Vec<Fate> {
     let entries = recorder.entries.lock().unwrap();
     entries.iter().map(|entry| entry.fate.clone()).collect()

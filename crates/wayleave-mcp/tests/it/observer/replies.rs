@@ -1,4 +1,4 @@
-//! What an observer records, and what it adds, is in the reply; without a record there is none.
+//! Replies contain what the observer adds to them; if recording fails, the reply is an error.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -14,12 +14,12 @@ enum Conversation {
     Open,
     /// The caller's budget is spent.
     Spent,
-    /// The caller is not admitted any more.
+    /// The caller is no longer admitted.
     Closed,
 }
 
 impl Conversation {
-    /// The answers to a message, and what was recorded of it.
+    /// Returns the answers to a message, and the index of its record.
     async fn answers(&self, way: Way, case: &Case, is_failing: bool) -> (Vec<Value>, usize) {
         let recorder = Arc::<Recorder>::default();
         let server = server(&recorder);
@@ -92,7 +92,7 @@ async fn every_answer_names_what_was_recorded_of_its_message() {
                 let (answers, before) = conversation.answers(way, &case, false).await;
                 for answer in answers {
                     if answer["result"] == json!({}) {
-                        // What the SDK itself answers with nothing has no place for a name.
+                        // Empty results come from the SDK itself, and have no room for the index.
                         continue;
                     }
                     let named = match answer.get("error") {

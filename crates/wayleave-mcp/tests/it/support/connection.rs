@@ -1,4 +1,4 @@
-//! A connection that a client keeps open between its requests.
+//! A client connection that stays open between requests.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -32,7 +32,7 @@ impl Connection {
         }
     }
 
-    /// Its client acknowledges every ping.
+    /// An HTTP/2 connection, which acknowledges every ping.
     pub async fn http2(client: &Http) -> Self {
         let stream = TcpStream::connect(client.address).await.unwrap();
         let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
@@ -59,7 +59,7 @@ impl Connection {
         timeout(LOST, sent).await.expect("no response").ok()
     }
 
-    /// The status of the response to a request.
+    /// The status of the response to a request; none if the connection is closed.
     pub async fn ask(&mut self, request: Request<Full<Bytes>>) -> Option<u16> {
         let response = self.open(request).await?;
         let status = response.status().as_u16();

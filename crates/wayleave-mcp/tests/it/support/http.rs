@@ -17,7 +17,7 @@ use wayleave_mcp::{
 
 use super::{LOST, SESSION, SILENCE, STATELESS, meta};
 
-/// A listening server, and the means to stop it.
+/// A listening server, and the token that stops it.
 pub struct Listening {
     pub address: SocketAddr,
     pub stop: CancellationToken,
@@ -54,14 +54,14 @@ impl Listening {
     }
 }
 
-/// Starts a server of one tool, `ok`.
+/// Starts a server with one tool, `ok`.
 pub async fn started(options: Options) -> Listening {
     let (registry, server) = super::server();
     registry.add_tool(super::tool("ok", "ok"));
     Listening::start(&server, options).await
 }
 
-/// The same, within these limits.
+/// Like [`started`], with these limits.
 pub async fn limited(limits: Limits) -> Listening {
     started(Options {
         limits,
@@ -70,7 +70,7 @@ pub async fn limited(limits: Limits) -> Listening {
     .await
 }
 
-/// Checks that the server still serves that tool.
+/// Checks that the server still serves `ok`.
 pub async fn still_serves(client: &Http) {
     let listed = client.ask("tools/list", json!({})).await.result();
     assert_eq!(super::names(&listed, "tools", "name"), ["ok"]);
@@ -83,7 +83,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The body as JSON, either plain or the one event of a stream.
+    /// The body as JSON: plain, or the last event of a stream.
     pub fn json(&self) -> Value {
         let text = std::str::from_utf8(&self.body).unwrap();
         let last_event = text
@@ -126,7 +126,7 @@ impl Http {
         }
     }
 
-    /// Sends one request on a connection of its own.
+    /// Sends one request on its own connection.
     pub async fn open(&self, request: Request<Full<Bytes>>) -> http::Response<Incoming> {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
@@ -225,14 +225,14 @@ impl Http {
         request.body(Full::default()).unwrap()
     }
 
-    /// A session's own stream.
+    /// Opens the session's own stream.
     pub async fn session_stream(&self, session: &str) -> Events {
         let response = self.open(self.get(session)).await;
         assert_eq!(response.status(), 200);
         Events::new(response.into_body())
     }
 
-    /// A listening stream, acknowledged.
+    /// Opens a listening stream, and waits for its acknowledgment.
     pub async fn listen(&self) -> Events {
         let filter = json!({ "notifications": { "toolsListChanged": true } });
         let response = self

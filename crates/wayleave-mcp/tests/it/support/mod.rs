@@ -1,4 +1,4 @@
-//! Clients that speak the wire protocol themselves, so that tests see exactly what is sent.
+//! Clients that speak the wire protocol themselves, so that tests control every byte sent.
 
 pub mod connection;
 pub mod http;
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use wayleave_mcp::{Identity, Registry, Server, Tool, ToolResult};
 
-/// Long enough that only a lost event reaches it.
+/// Timeout of waits that only a lost event can exceed.
 pub const LOST: Duration = Duration::from_secs(10);
-/// Long enough for an unwanted notice to arrive.
+/// Time in which an unwanted notice would arrive.
 pub const SILENCE: Duration = Duration::from_millis(400);
 
 pub const STATELESS: &str = "2026-07-28";
@@ -80,7 +80,7 @@ impl Drop for OnDrop {
     }
 }
 
-/// A tool under a test's control.
+/// A tool that a test controls.
 pub struct Puppet {
     pub tool: Tool,
     /// Notified when a call is running.
@@ -91,7 +91,7 @@ pub struct Puppet {
     pub ended: Arc<Notify>,
 }
 
-/// A tool whose calls run until released, and then return `finished`.
+/// Creates a tool whose calls run until released, and then return `finished`.
 pub fn puppet(name: &str) -> Puppet {
     let [running, go_on, ended] = std::array::from_fn(|_| Arc::new(Notify::new()));
     let strings = [running.clone(), go_on.clone(), ended.clone()];

@@ -31,7 +31,7 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// Connected, with no message sent yet.
+    /// A connected client that has sent no message yet.
     pub fn raw(server: &Server, admit: impl Admit) -> Self {
         let (ours, theirs) = tokio::io::duplex(256 * 1024);
         let (their_read, their_write) = split(theirs);
@@ -116,7 +116,7 @@ impl Pipe {
         ack
     }
 
-    /// Sends a line unchanged.
+    /// Sends a line as given.
     pub async fn say_raw(&mut self, line: &[u8]) {
         self.write.write_all(line).await.unwrap();
         self.write.write_all(b"\n").await.unwrap();
@@ -182,7 +182,7 @@ impl Pipe {
         super::names(&result, "tools", "name")
     }
 
-    /// Closes this end, and returns everything that was still to be read.
+    /// Closes this end, and returns all unread messages.
     pub async fn rest(mut self) -> Vec<Value> {
         self.write.shutdown().await.unwrap();
         let mut rest = Vec::new();
@@ -209,7 +209,7 @@ impl Pipe {
             .to_owned()
     }
 
-    /// Notifications received before an answer, without waiting for more.
+    /// Methods of the notifications received before an answer, without waiting for more.
     pub fn heard_so_far(&mut self) -> Vec<String> {
         self.heard
             .drain(..)
@@ -225,7 +225,7 @@ impl Pipe {
         }
     }
 
-    /// Closes our end and waits for the server to end.
+    /// Closes this end and waits for the server to end.
     pub async fn leave(self) -> Result<(), StdioError> {
         let Self {
             mut write,

@@ -9,13 +9,14 @@ use wayleave_model::mapping::{
 
 use super::{Choices, number, text};
 
-/// Every kind of single change of a mapping, in the stream and field `at`. The result differs from
-/// the original and need not be valid.
+/// Applies every kind of single change to a mapping, in the stream and field `at`. Each result
+/// differs from the original and need not be valid.
 pub(crate) fn mutations(mapping: &Mapping, at: u32) -> Vec<Mapping> {
     let mut all = Vec::new();
     for kind in 0..12 {
         for detail in 0..18 {
-            // The last number chooses the change, after as many as it takes to get there.
+            // The last number selects the change; the numbers before it select the kind and the
+            // place.
             let numbers = match kind {
                 0..=6 | 8 => vec![kind, detail],
                 11 => vec![kind, at, at, detail],
@@ -188,11 +189,11 @@ fn mutate_field(choices: &mut Choices, field: &mut Field) {
         8 => field
             .one_of
             .value
-            .push(Spanned::unplaced(Scalar::Text("more".to_owned()))),
+            .push(Spanned::without_span(Scalar::Text("more".to_owned()))),
         9 if field.one_of.len() > 1 => field.one_of.value.reverse(),
         10 => field.pattern = Some(text("^another$")),
-        11 => field.min_length = Some(Spanned::unplaced(77)),
-        12 => field.max_length = Some(Spanned::unplaced(77)),
+        11 => field.min_length = Some(Spanned::without_span(77)),
+        12 => field.max_length = Some(Spanned::without_span(77)),
         13 => field.min_value = Some(number("77.5")),
         14 => field.max_value = Some(number("77.5")),
         15 => field.sort.value ^= true,
@@ -211,7 +212,7 @@ fn mutate_field(choices: &mut Choices, field: &mut Field) {
             } else {
                 "redact"
             };
-            field.mask = Some(Spanned::unplaced(mask.parse().unwrap()));
+            field.mask = Some(Spanned::without_span(mask.parse().unwrap()));
         }
         _ => field.filter.value ^= true,
     }

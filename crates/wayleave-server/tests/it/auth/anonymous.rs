@@ -1,4 +1,4 @@
-//! Clients of this machine, admitted without a token where the operator allows it.
+//! Clients on this machine, admitted without a token if the operator allows it.
 
 use http::{Request, StatusCode};
 use http_body_util::Full;

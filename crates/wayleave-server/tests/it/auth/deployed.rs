@@ -86,7 +86,7 @@ async fn a_runtime_token_sees_exactly_the_five_and_a_builder_more() {
         more.contains("connect_dataset") && more.contains("list_datasets"),
         "{more:?}"
     );
-    // A tool that a reader does not see it cannot call either, and the error says why.
+    // A tool that a reader does not see cannot be called either, and the error gives the reason.
     let reader = deployed.client(&[Scope::Runtime]).await;
     for tool in more {
         let denied = reader.call(tool).await;
@@ -148,7 +148,7 @@ async fn with_no_token_and_no_leave_nobody_could_connect_and_so_it_does_not_star
     };
     let issued = project.governance().issue(wish, WHO).await.unwrap();
     assert!(deployment.bind(address).await.is_ok());
-    // Beyond this machine it needs encryption too.
+    // Beyond this machine, a listener also needs encryption.
     let refused = deployment.bind("0.0.0.0:0".parse().unwrap()).await;
     assert!(refused.err().unwrap().hint().unwrap().contains("serve.tls"));
     project

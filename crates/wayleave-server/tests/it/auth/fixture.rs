@@ -22,7 +22,7 @@ use wayleave_model::{
 };
 use wayleave_project::{Settings, source::Environment};
 use wayleave_server::{
-    auth::{Credentials, GivenToken, HttpAuth, StdioAuth},
+    auth::{Credentials, HttpAuth, ProcessToken, StdioAuth},
     watch::{self, LedgerWatch},
 };
 use wayleave_surface::access::{self, Access};
@@ -47,7 +47,7 @@ pub(crate) struct AuthFixture {
     _stop: DropGuard,
 }
 
-/// Settings that accept tokens of `issuer`, plus the settings in `more`.
+/// Settings that accept tokens of `issuer`, with the settings in `more`.
 fn settings(issuer: &str, more: &str) -> Settings {
     let text = format!(
         "{more}\n[auth.jwt]\nissuer = \"{issuer}\"\naudience = \"{AUDIENCE}\"\n\
@@ -63,12 +63,12 @@ impl AuthFixture {
         Self::with("").await
     }
 
-    /// A fixture with these additional settings.
+    /// A fixture with additional settings.
     pub(crate) async fn with(more: &str) -> Self {
         Self::by_clock(more, Arc::new(SystemClock)).await
     }
 
-    /// The same, with a given clock for checking credentials.
+    /// Like [`with`](Self::with), checking credentials against a given clock.
     pub(crate) async fn by_clock(more: &str, clock: Arc<dyn Clock>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let open = || Governance::open(folder.path(), Arc::new(SystemClock)).unwrap();
@@ -108,7 +108,7 @@ impl AuthFixture {
         }
     }
 
-    /// The number of handlers that ran.
+    /// Number of handlers that ran.
     pub(crate) fn dispatched(&self) -> usize {
         self.dispatched.load(Ordering::SeqCst)
     }
@@ -142,7 +142,7 @@ impl AuthFixture {
         self.governance.revoke_token(id, WHO, "").await.unwrap();
     }
 
-    /// Records an act with a clock that far ahead of ours.
+    /// Records an act with a clock that is ahead of the system clock.
     pub(crate) async fn act_ahead(&self, ahead: Millis) {
         let clock = FixedClock(SystemClock.now() + ahead);
         let other = Governance::open(self.folder.path(), Arc::new(clock)).unwrap();
@@ -162,16 +162,16 @@ impl AuthFixture {
             .0
     }
 
-    /// A client on a pipe, with these variables in our environment.
+    /// A client on a pipe, whose server has these environment variables.
     pub(crate) fn pipe(&self, variables: &[(&str, &str)]) -> (Pipe, StdioAuth) {
         let variables = variables.iter();
         let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let given = GivenToken::read(&Environment::with(variables.collect())).unwrap();
+        let given = ProcessToken::read(&Environment::with(variables.collect())).unwrap();
         self.pipe_with(given)
     }
 
-    /// A client on a pipe whose token was `given`.
-    pub(crate) fn pipe_with(&self, given: GivenToken) -> (Pipe, StdioAuth) {
+    /// A client on a pipe, whose server was given this token.
+    pub(crate) fn pipe_with(&self, given: ProcessToken) -> (Pipe, StdioAuth) {
         let door = StdioAuth::new(self.credentials.clone(), given, local());
         (Pipe::new(&self.server, door.clone()), door)
     }
@@ -238,7 +238,7 @@ fn served() -> (Server, Arc<AtomicUsize>) {
     (Server::new(registry, identity), dispatched)
 }
 
-/// A method, its parameters and, where it has one, the name for the header.
+/// A method, its parameters, and the value of its `Mcp-Name` header if it has one.
 pub(crate) struct Method {
     pub(crate) name: &'static str,
     pub(crate) params: Value,
@@ -280,7 +280,7 @@ fn common() -> Vec<Method> {
     ]
 }
 
-/// Every method of a session, besides `initialize`.
+/// Every method of a session, except `initialize`.
 pub(crate) fn session_methods() -> Vec<Method> {
     let uri = json!({ "uri": "test://one" });
     let mut methods = common();
@@ -311,5 +311,5 @@ pub(crate) fn hello() -> Value {
     })
 }
 
-/// Scopes that reach everything.
+/// Every scope.
 pub(crate) const ALL: [Scope; 3] = Scope::ALL;

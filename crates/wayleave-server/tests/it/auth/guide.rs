@@ -1,4 +1,4 @@
-//! The settings that the guide tells operators to write.
+//! The settings that the guide recommends to operators.
 
 use wayleave_model::grant::Scope;
 use wayleave_project::Settings;

@@ -25,11 +25,11 @@ use tokio::{
 
 const RFC_8414: &str = "/.well-known/oauth-authorization-server";
 
-/// Publishes a key set at `/keys`, and names it in its metadata.
+/// An authorization server that publishes a key set at `/keys` and metadata that points to it.
 pub struct AuthorizationServer {
     pub issuer: String,
     keys: Arc<Mutex<Option<Value>>>,
-    /// Where its metadata is.
+    /// The path of its metadata.
     metadata: Arc<Mutex<&'static str>>,
     asked: watch::Sender<usize>,
     /// Locked for writing while the server is stalled.
@@ -71,7 +71,7 @@ impl AuthorizationServer {
                                 published.lock().unwrap().clone()
                             }
                             path if path == described_at => {
-                                // The path of an issuer follows the well-known one.
+                                // The path of the issuer follows the well-known path.
                                 let tenant = path.strip_prefix(RFC_8414).unwrap_or("");
                                 let (issuer, keys) =
                                     (format!("{name}{tenant}"), format!("{name}/keys"));
@@ -105,27 +105,27 @@ impl AuthorizationServer {
         }
     }
 
-    /// Keeps it from answering for its keys until the guard is dropped.
+    /// Delays its answers for keys until the guard is dropped.
     pub async fn stall(&self) -> OwnedRwLockWriteGuard<()> {
         self.answering.clone().write_owned().await
     }
 
-    /// Describes itself at this path only.
+    /// Publishes its metadata at this path only.
     pub fn describe_at(&self, path: &'static str) {
         *self.metadata.lock().unwrap() = path;
     }
 
-    /// Publishes another key set; with none, the server fails.
+    /// Replaces the published key set; without one, requests for keys fail.
     pub fn publish(&self, keys: Option<Value>) {
         *self.keys.lock().unwrap() = keys;
     }
 
-    /// How many times its keys were fetched.
+    /// Number of times the keys were fetched.
     pub fn asked(&self) -> usize {
         *self.asked.borrow()
     }
 
-    /// Waits until its keys were fetched that many times.
+    /// Waits until the keys were fetched this many times.
     pub async fn asked_times(&self, times: usize) {
         let mut asked = self.asked.subscribe();
         asked.wait_for(|asked| *asked >= times).await.unwrap();

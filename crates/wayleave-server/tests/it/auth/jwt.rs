@@ -73,7 +73,7 @@ async fn a_key_that_was_never_published_signs_nothing_even_under_a_known_name() 
             .status,
         200
     );
-    // The keys are not fetched again for it.
+    // The token does not cause another fetch of the keys.
     assert_eq!(fixture.issuer.asked(), 1);
 }
 
@@ -85,7 +85,7 @@ async fn while_the_issuer_cannot_be_asked_nobody_unknown_is_let_in() {
     let refused = fixture.http.with(good).call("echo").await;
     assert_eq!(refused.status, 503);
     assert_eq!(refused.json()["error"]["data"]["reason"], "unavailable");
-    // Our own tokens do not depend on the issuer.
+    // Tokens of the project itself do not depend on the issuer.
     assert_eq!(
         fixture
             .http

@@ -53,7 +53,7 @@ async fn a_spent_budget_is_a_typed_answer_to_a_tool_call_and_429_to_anything_els
             .status,
         200
     );
-    // A client that waits as long as it was told is admitted again.
+    // A client that waits as long as the error says is admitted again.
     tokio::time::sleep_until((told + Duration::from_millis(wait + 1)).into()).await;
     let again = client.call("echo").await.json();
     assert_eq!(again["result"]["content"][0]["text"], "done", "{again}");
@@ -127,7 +127,7 @@ async fn a_budget_holds_on_a_pipe_as_well() {
             refused += 1;
         }
     }
-    // The two messages of the handshake count as well.
+    // The two messages of the handshake are charged too.
     assert!((6..=7).contains(&refused), "{refused}");
     let other = pipe
         .ask("resources/read", &json!({ "uri": "test://one" }))

@@ -1,5 +1,5 @@
-//! Every way to be refused, by every method of both eras over both transports: the exact status,
-//! header and body, and no handler runs.
+//! Every reason for a refusal, with every method of both eras, over both transports: the exact
+//! status, header and body. No handler runs.
 
 use http::Method as Verb;
 use http_body_util::Full;
@@ -12,10 +12,10 @@ use crate::auth::{
     wire::{Http, Reply},
 };
 
-/// One way to be refused.
+/// A client that must be refused.
 struct Stranger {
     name: &'static str,
-    /// The request except for its method and parameters.
+    /// The client that sends the requests.
     client: Http,
     status: u16,
     reason: &'static str,
@@ -28,9 +28,9 @@ struct Stranger {
 enum Challenge {
     /// No header.
     Absent,
-    /// Only where to get a credential.
+    /// Only the location of the metadata.
     Plain,
-    /// Also the error code of RFC 6750 for the credential that was sent.
+    /// Also the RFC 6750 error code of the credential that was sent.
     Error(&'static str),
 }
 
@@ -47,7 +47,7 @@ const MALFORMED: (&str, &str) = (
     "authentication failed: not a bearer token",
 );
 
-/// Bad tokens, for either transport.
+/// Invalid tokens, for either transport, each with its expected reason and message.
 pub(crate) async fn bad_tokens(
     fixture: &AuthFixture,
 ) -> Vec<(&'static str, String, (&'static str, &'static str))> {
@@ -247,7 +247,7 @@ async fn no_stranger_is_let_in_over_http_by_any_method_of_either_era() {
     }
     assert!(tried > 500, "{tried}");
     assert_eq!(fixture.dispatched(), 0);
-    // The same requests succeed with a good token, so it was the credential that failed them.
+    // The same requests succeed with a valid token, so it was the credential that was refused.
     let good = fixture.http.with(fixture.reader().await);
     for method in stateless_methods() {
         if method.name != "subscriptions/listen" && method.name != "no/such/method" {
@@ -268,7 +268,7 @@ async fn no_stranger_is_let_in_over_stdio_by_any_method_of_either_era() {
                 "code": -32001, "message": message, "data": { "reason": reason },
             }})
         };
-        // The token in the environment.
+        // Token in the environment.
         let (mut pipe, _) = fixture.pipe(&[("WAYLEAVE_TOKEN", &token)]);
         assert_eq!(pipe.initialize(None).await, refused(1), "{name}");
         let mut id = 1;
@@ -282,7 +282,7 @@ async fn no_stranger_is_let_in_over_stdio_by_any_method_of_either_era() {
             let answer = pipe.ask_stateless(method.name, &method.params).await;
             assert_eq!(answer, refused(id), "{name}: {}", method.name);
         }
-        // The token in the handshake: the client is then not local either.
+        // Token in the handshake: the client is then not treated as local either.
         let (mut pipe, _) = fixture.pipe(&[]);
         assert_eq!(
             pipe.initialize(Some(&json!(token))).await,

@@ -1,4 +1,4 @@
-//! Where a client without a credential learns how to get one: RFC 9728.
+//! The metadata that tells a client without a credential how to get one: RFC 9728.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a token's scopes permit, within the ceiling of the deployment.
+//! The effect of a token's scopes, within the ceiling of the deployment.
 
 use serde_json::{Value, json};
 use wayleave_model::grant::{Scope, TokenKind};
@@ -8,7 +8,7 @@ use crate::auth::{
     wire::Http,
 };
 
-/// The ceiling that lets everything through.
+/// A ceiling that permits every scope.
 const EVERYTHING: &str = "[serve]\nscopes = [\"runtime\", \"builder\", \"dev\"]";
 
 async fn listed(client: &Http) -> Vec<String> {
@@ -23,7 +23,7 @@ async fn listed(client: &Http) -> Vec<String> {
         .collect()
 }
 
-/// Calls a tool in both eras and checks that the refusals are the same.
+/// Calls a tool in both eras and returns the refusal, which must be the same in both.
 async fn refused(client: &Http, tool: &str) -> (u16, Option<String>, Value) {
     let stateless = client.call(tool).await;
     let session = client.begin().await;

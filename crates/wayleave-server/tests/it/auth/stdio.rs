@@ -1,10 +1,9 @@
-//! The one client of a pipe: with one token, with two, with none, and with a token that is not its
-//! own.
+//! The single client of a pipe: with one token, with two, with none, and with a token of an owner.
 
 use serde_json::{Value, json};
 use wayleave_model::grant::{Scope, TokenKind, TokenSecret};
 use wayleave_project::source::Environment;
-use wayleave_server::auth::GivenToken;
+use wayleave_server::auth::ProcessToken;
 
 use crate::auth::fixture::AuthFixture;
 
@@ -44,7 +43,7 @@ async fn a_token_in_the_environment_or_in_the_handshake_is_who_the_client_is() {
     assert_eq!(fixture.dispatched(), 3);
 }
 
-/// Files for `WAYLEAVE_TOKEN_FILE`: an empty one, a blank one, one with a placeholder.
+/// Values for `WAYLEAVE_TOKEN_FILE`: an empty, a blank and an unexpanded file, and bad paths.
 fn token_files() -> (tempfile::TempDir, Vec<(String, &'static str)>) {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
@@ -103,7 +102,8 @@ async fn an_empty_or_unexpanded_credential_is_a_wrong_token_on_every_path() {
     assert_eq!(fixture.dispatched(), 0);
 }
 
-/// Checks for the refusal `malformed_token`, whose hint says `why` without repeating the token.
+/// Checks that the refusal is `malformed_token`, and that its hint contains `why` but not the
+/// token.
 #[track_caller]
 fn is_malformed(refused: &Value, why: &str, text: &str) {
     let data = &refused["error"]["data"];
@@ -120,7 +120,7 @@ fn is_malformed(refused: &Value, why: &str, text: &str) {
 async fn where_a_token_is_required_a_client_without_one_is_refused() {
     let fixture = AuthFixture::new().await;
     let token = fixture.reader().await;
-    let given = GivenToken::read(&Environment::default())
+    let given = ProcessToken::read(&Environment::default())
         .unwrap()
         .required();
     let mut pipe = fixture.pipe_with(given).0;
@@ -134,7 +134,7 @@ async fn where_a_token_is_required_a_client_without_one_is_refused() {
             "{refused}"
         );
     }
-    // The client may bring a token in its handshake.
+    // The client may send a token in its handshake.
     assert!(
         pipe.initialize(Some(&json!(token)))
             .await
@@ -210,7 +210,7 @@ fn an_owner_credential_in_the_environment_is_found_before_anything_is_served() {
     ] {
         let variables = [(variable.to_owned(), value.to_owned())];
         let environment = Environment::with(variables.into_iter().collect());
-        let found = GivenToken::read(&environment).unwrap_err().to_string();
+        let found = ProcessToken::read(&environment).unwrap_err().to_string();
         assert!(found.contains(variable) && found.contains(kind), "{found}");
         assert!(value.is_empty() || !found.contains(value), "{found}");
     }

@@ -45,7 +45,7 @@ async fn deployment(folder: &Path, settings: &str) -> Deployment {
 const SETTINGS: &str =
     "[serve]\ntokens = true\n[serve.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n";
 
-/// Connects over TLS to a server that must show the certificate in this file.
+/// Connects over TLS; fails unless the server presents the certificate in this file.
 async fn connected(address: SocketAddr, cert: &Path) -> io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     let cert = CertificateDer::from_pem_file(cert).unwrap();

@@ -1,4 +1,4 @@
-//! Clients that speak the wire protocol themselves, so that tests see exactly what is sent.
+//! Clients that speak the wire protocol themselves, so that tests control every byte sent.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use wayleave_mcp::{Admit, Server, StdioError};
 
-/// Long enough that only a lost message takes this long.
+/// Timeout of waits that only a lost message can exceed.
 pub(crate) const LOST: Duration = Duration::from_secs(20);
 pub(crate) const STATELESS: &str = "2026-07-28";
 
@@ -89,7 +89,7 @@ impl Http {
         request
     }
 
-    /// Sends one request on a connection of its own.
+    /// Sends one request on its own connection.
     pub(crate) async fn open(&self, request: Request<Full<Bytes>>) -> http::Response<Incoming> {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
@@ -151,14 +151,14 @@ impl Http {
             .unwrap()
     }
 
-    /// A call of a tool without arguments.
+    /// Calls a tool without arguments.
     pub(crate) async fn call(&self, tool: &str) -> Reply {
         let params = json!({ "name": tool, "arguments": {} });
         let request = self.stateless("tools/call", &params, Some(tool));
         self.send(request).await
     }
 
-    /// The same client in a session it began.
+    /// Begins a session, and returns this client in it.
     pub(crate) async fn begin(&self) -> Self {
         let begun = self
             .send(self.in_session("initialize", &crate::auth::fixture::hello()))
@@ -179,11 +179,11 @@ impl Http {
     }
 }
 
-/// Reads a stream to its end, and returns all of it.
+/// Reads a stream to its end, and returns its text.
 pub(crate) async fn until_end(mut stream: Incoming) -> String {
     let mut all = Vec::new();
     while let Some(frame) = timeout(LOST, stream.frame()).await.expect("no end") {
-        // A stream that is cut off has ended as well.
+        // A broken connection ends the stream too.
         let Ok(frame) = frame else { break };
         if let Some(data) = frame.data_ref() {
             all.extend_from_slice(data);
@@ -223,7 +223,7 @@ impl Pipe {
         self.write.write_all(line.as_bytes()).await.unwrap();
     }
 
-    /// The next message; none when the server has closed the pipe.
+    /// The next message; `None` if the server has closed the pipe.
     pub(crate) async fn hear(&mut self) -> Option<Value> {
         let line = timeout(LOST, self.lines.next_line())
             .await
@@ -254,7 +254,7 @@ impl Pipe {
         self.ask(method, &params).await
     }
 
-    /// Begins a conversation, with a bearer in `clientInfo` when there is one.
+    /// Initializes the session, with a bearer token in `clientInfo` if there is one.
     pub(crate) async fn initialize(&mut self, bearer: Option<&Value>) -> Value {
         let mut hello = crate::auth::fixture::hello();
         if let Some(bearer) = bearer {

@@ -1,4 +1,4 @@
-//! Authoring operations come and go while a deployment serves.
+//! Authoring operations that are registered and withdrawn while a deployment serves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use wayleave_surface::access::Access;
 
 use super::{client::Client, fixture::ProjectFixture};
 
-/// Long enough that only a lost notice takes this long.
+/// Timeout of waits that only a lost notice can exceed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Deserialize, JsonSchema)]
@@ -48,7 +48,7 @@ async fn names(client: &mut Client) -> Vec<String> {
         .collect()
 }
 
-/// Waits for so many notices of the tools: one may follow another by half a second.
+/// Waits until `times` notices of the tool list were received. The next one may take half a second.
 async fn until_told(client: &mut Client, times: usize) {
     let told = async {
         while client.heard_of("tools") < times {
@@ -114,7 +114,7 @@ async fn t3_in_production_an_operation_for_developers_is_hidden_and_denied() {
         let deployment = fixture.open().await;
         let developing = operation("wayleave.meta.test.greet", Scope::Dev);
         deployment.register_operation(developing).unwrap();
-        // A token of every scope, as far as the deployment lets one be used.
+        // A token with every scope that the deployment permits.
         let caller = Caller::new("tok_1").with_view("dev").with(Access {
             package: Arc::new(Package::local()),
             scopes: Scope::ALL

@@ -1,4 +1,4 @@
-//! A client of the session era on a pipe that counts the notices it gets.
+//! A session client on a pipe that counts the notices it receives.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use wayleave_plan::package::Package;
 use wayleave_server::Deployment;
 use wayleave_surface::access::Access;
 
-/// Only a broken server ever takes this long.
+/// Timeout of waits that only a broken server exceeds.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Client {
     write: WriteHalf<DuplexStream>,
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     next: u64,
-    /// The number of notices received, by method.
+    /// Number of notices received, by method.
     pub(crate) heard: BTreeMap<String, usize>,
     _stop: DropGuard,
 }
@@ -105,7 +105,7 @@ impl Client {
         self.ask("tools/call", params).await.unwrap()
     }
 
-    /// Waits for a notice of that list.
+    /// Waits for the next notice that this list changed.
     pub(crate) async fn hears(&mut self, list: &str) {
         let method = format!("notifications/{list}/list_changed");
         let before = self.heard.get(&method).copied().unwrap_or_default();
@@ -114,7 +114,7 @@ impl Client {
         }
     }
 
-    /// Waits for a notice that a resource was updated.
+    /// Waits for the next notice that a resource was updated.
     pub(crate) async fn hears_of_update(&mut self) {
         let method = "notifications/resources/updated";
         let before = self.heard.get(method).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A project to serve, and a second handle on its ledger.
+//! A project to serve, and a second handle on its ledger, as another process would have.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use wayleave_server::Deployment;
 const SQL: &str = "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, other TEXT);
     INSERT INTO things VALUES (1, 'one', 'uno'), (2, 'two', 'dos');";
 
-/// A project, and a second handle on its ledger, like that of another process.
+/// A project, and a second handle on its ledger, as another process would have.
 pub(crate) struct ProjectFixture {
     folder: TempDir,
     project: Project,
@@ -28,9 +28,9 @@ impl ProjectFixture {
         Self::with_settings("")
     }
 
-    /// A project with these lines of settings.
+    /// A project with these settings.
     pub(crate) fn with_settings(settings: &str) -> Self {
-        // Durability does not matter here, and a thousand acts are slow on a disk.
+        // Durability does not matter here, and a thousand acts on a disk are slow.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() {
             tempfile::tempdir_in(memory).unwrap()
@@ -54,7 +54,7 @@ impl ProjectFixture {
             .unwrap()
     }
 
-    /// Opens it over another store than its own file.
+    /// Opens the project over a given database instead of its SQLite file.
     pub(crate) async fn open_over(&self, dsn: &str) -> Deployment {
         let environment = BTreeMap::from([("STORE_DSN".to_owned(), dsn.to_owned())]);
         Deployment::open(&self.project, Environment::with(environment))
@@ -62,7 +62,7 @@ impl ProjectFixture {
             .unwrap()
     }
 
-    /// The scopes that its settings let be used.
+    /// The scopes that its settings permit.
     pub(crate) fn scopes(&self) -> Scopes {
         self.project.settings().scopes
     }
@@ -71,7 +71,7 @@ impl ProjectFixture {
         self.folder.path()
     }
 
-    /// The path of the one database.
+    /// The path of the SQLite file.
     pub(crate) fn database(&self) -> String {
         let path = self.folder.path().join("store.db");
         path.to_str().unwrap().to_owned()
@@ -107,14 +107,14 @@ impl ProjectFixture {
         self.other.ratify(freeze).await.unwrap()
     }
 
-    /// Ratifies and activates a mapping, like the command line.
+    /// Ratifies and activates a mapping, as the command line does.
     pub(crate) async fn connect(&self, text: &str) -> Digest {
         let mapping = self.ratify(text).await;
         self.other.activate(&mapping, "ana").await.unwrap();
         mapping.digest()
     }
 
-    /// Replaces the bytes of a frozen mapping, and returns the old ones.
+    /// Replaces the bytes of a frozen mapping, and returns the old bytes.
     pub(crate) fn overwrite(&self, digest: Digest, bytes: Option<&[u8]>) -> Vec<u8> {
         let path = self.other.frozen_path(digest);
         let before = std::fs::read(&path).unwrap();
@@ -124,7 +124,7 @@ impl ProjectFixture {
     }
 }
 
-/// A mapping of the one table, `name` read from that column.
+/// A mapping of the table `things`, whose field `name` is read from `column`.
 pub(crate) fn mapping(name: &str, type_name: &str, column: &str) -> String {
     format!(
         "[dataset]\nname = \"{name}\"\nkind = \"sqlite\"\n\n\

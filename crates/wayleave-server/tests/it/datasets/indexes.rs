@@ -1,4 +1,4 @@
-//! Full-text indexes of datasets that come and go while a deployment serves.
+//! Full-text indexes of datasets that are activated and deactivated while a deployment serves.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn searchable(name: &str) -> String {
         .replace("title = \"name\"", "title = \"name\"\nsearch = [\"name\"]")
 }
 
-/// The ids a search finds; `None` while nothing is indexed.
+/// The ids that a search finds; `None` while a connection is not indexed yet.
 async fn found(deployment: &Deployment, q: &str) -> Option<Vec<String>> {
     let arguments: Map<String, Value> = [("q".to_owned(), json!(q))].into_iter().collect();
     let reply = deployment
@@ -30,7 +30,7 @@ async fn found(deployment: &Deployment, q: &str) -> Option<Vec<String>> {
     (!missing).then(|| ids.collect())
 }
 
-/// Waits until `so` holds, checking again whenever the indexes have changed.
+/// Waits until `so` holds, checking it again after every change of the indexes.
 async fn until(deployment: &Deployment, what: &str, mut so: impl AsyncFnMut() -> bool) {
     let mut changes = deployment.index_changes();
     let waited = tokio::time::timeout(Duration::from_mins(1), async {
@@ -47,7 +47,7 @@ async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_b
     fixture.declare().await;
     let digest = fixture.connect(&searchable("boats")).await;
     let deployment = fixture.open().await;
-    deployment.keep_indexes();
+    deployment.start_indexing();
     let boats = "boats/things:1".to_owned();
     let cats = "cats/things:1".to_owned();
     until(&deployment, "the first is indexed", async || {
@@ -76,7 +76,7 @@ async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_b
     .await;
     assert_eq!(found(&deployment, "one").await, Some(vec![cats.clone()]));
 
-    // Ratified with another column, it is indexed anew.
+    // A mapping ratified with another column is indexed again.
     let other = searchable("cats").replace("column = \"name\"", "column = \"other\"");
     fixture.connect(&other).await;
     until(&deployment, "another mapping is indexed anew", async || {
@@ -90,16 +90,16 @@ async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_b
 async fn records_with_malformed_values_are_counted_for_the_operator_and_hold_up_no_other() {
     let fixture = ProjectFixture::new();
     fixture.declare().await;
-    // Neither of the two records has a time in `other`.
+    // Neither of the first two records has a time in `other`.
     let mapping = searchable("boats").replace("title =", "updated = \"other\"\ntitle =")
         + "other = { datatype = \"datetime\" }\n";
     let insert = "INSERT INTO things VALUES (3, 'tree', '2026-02-01T00:00:00Z')";
     wayleave_test::sqlite_execute(&fixture.database(), insert).unwrap();
     fixture.connect(&mapping).await;
-    // The first time there is no index at all; the second time there is one.
+    // The first deployment finds no index, the second finds one.
     for _ in 0..2 {
         let deployment = fixture.open().await;
-        deployment.keep_indexes();
+        deployment.start_indexing();
         until(&deployment, "the rest is indexed", async || {
             found(&deployment, "tree").await == Some(vec!["boats/things:3".to_owned()])
         })
@@ -126,7 +126,7 @@ async fn records_with_malformed_values_are_counted_for_the_operator_and_hold_up_
 
 #[tokio::test]
 async fn what_subscribers_are_told_of_is_searchable_at_once() {
-    // Without a subscriber, the index would be refreshed in an hour.
+    // Without a subscriber, the index would be refreshed only after an hour.
     let settings = "[search]\nrefresh_seconds = 3600\n[live]\ninterval_ms = 100\n";
     let fixture = ProjectFixture::with_settings(settings);
     fixture.declare().await;
@@ -136,7 +136,7 @@ async fn what_subscribers_are_told_of_is_searchable_at_once() {
     wayleave_test::sqlite_execute(&fixture.database(), dated).unwrap();
     fixture.connect(&mapping).await;
     let deployment = fixture.open().await;
-    deployment.keep_indexes();
+    deployment.start_indexing();
     until(&deployment, "indexed", async || {
         found(&deployment, "two").await == Some(vec!["boats/things:2".to_owned()])
     })

@@ -1,4 +1,4 @@
-//! The full list that a builder sees with one live dataset, byte for byte.
+//! The complete lists that a builder sees with one live dataset, byte for byte.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -42,7 +42,7 @@ async fn what_a_builder_is_listed_is_as_agreed() {
         for entry in listed[key].as_array().unwrap() {
             let name = entry["name"].as_str().unwrap();
             let shown = if wayleave_surface::NAMES.contains(&name) {
-                // These tools have goldens of their own.
+                // These tools have their own golden files.
                 json!({ "name": name })
             } else {
                 sorted(entry)

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::datasets::client::Client;
 use crate::datasets::fixture::{ProjectFixture, mapping};
 
-/// Most entries on a page of tools, and
+/// Maximum number of entries on a page of tools.
 const MAX_PAGE: usize = 100;
-/// most bytes.
+/// Maximum size of a page of tools.
 const MAX_PAGE_BYTES: usize = 128 * 1024;
 
-/// One page of a list, and the cursor of the next.
+/// Requests one page of a list. Returns its entries, and the cursor of the next page.
 async fn page(
     client: &mut Client,
     list: &str,
@@ -62,11 +62,11 @@ async fn lists_of_a_thousand_datasets_are_paged_and_stable_while_one_comes_and_g
     let mut client = Client::connect(&deployment).await;
 
     let tools = walk(&mut client, "tools").await;
-    // Those for reading, for datasets, for authoring, and one a dataset.
+    // The tools for reading, datasets and authoring, and one per dataset.
     assert_eq!(tools.len(), 5 + 5 + 11 + 1_000);
     assert!(tools.is_sorted(), "a stable order");
     assert_eq!(walk(&mut client, "tools").await, tools);
-    // One a type, and five that are there whatever is connected.
+    // One resource per type, and five that do not depend on datasets.
     assert_eq!(walk(&mut client, "resources").await.len(), 1_000 + 5);
 
     // Connect datasets between two pages: those present throughout are seen exactly once.

@@ -1,5 +1,5 @@
-//! Datasets that come and go while a deployment serves: acts of other processes, failures, and the
-//! cost of very many. Real ledgers and real SQLite files.
+//! Datasets that are activated and deactivated while a deployment serves: acts of other processes,
+//! failures, and the cost of very many. Real ledgers and real SQLite files.
 
 mod authoring;
 pub(crate) mod client;

@@ -23,7 +23,8 @@ async fn a_bad_activation_leaves_the_last_good_version_in_service_and_says_why()
     let mut client = Client::connect(&deployment).await;
     assert_eq!(client.title("boats").await, "one");
 
-    // A mapping frozen, damaged, and activated by a process that has it in memory.
+    // Another process, which has the mapping in memory, activates it after its frozen copy was
+    // damaged.
     let next = fixture.ratify(&mapping("boats", "Ship", "other")).await;
     let good = fixture.overwrite(next.digest(), None);
     fixture.other.activate(&next, "ana").await.unwrap();
@@ -39,9 +40,8 @@ async fn a_bad_activation_leaves_the_last_good_version_in_service_and_says_why()
     assert_eq!(client.heard_of("tools") + client.heard_of("resources"), 0);
     assert_eq!(deployment.withheld()[0].dataset, "boats");
 
-    // Once restored, it is served at the next poll of the ledger.
+    // Once the copy is restored, the server loads it by itself: nothing more is recorded.
     fixture.overwrite(next.digest(), Some(&good));
-    fixture.other.deactivate("cats", "ana").await.unwrap();
     client.hears("resources").await;
     assert_eq!(client.title("boats").await, "uno");
     assert_eq!(client.dataset("boats").await["reason"], Value::Null);
@@ -99,7 +99,7 @@ async fn a_source_that_another_process_declares_or_withdraws_counts_at_once() {
     client.call("connect_dataset", boats).await;
     assert_eq!(client.title("boats").await, "one");
     fixture.other.remove_source("store", "ana").await.unwrap();
-    // This call reads the ledger, and so sees earlier acts.
+    // This call reads the ledger, so the server knows of all earlier acts.
     client.dataset("boats").await;
     let fetched = client
         .call("fetch", json!({ "id": "boats/things:1" }))
@@ -224,7 +224,7 @@ async fn a_token_cannot_fill_the_ledger_by_connecting_and_disconnecting() {
     };
     assert_eq!(refused.code, Code::RateLimited);
     assert!(refused.retry_after.unwrap() <= Duration::from_secs(10));
-    // As many succeed as the limit allows, and refused ones leave no entry.
+    // As many acts succeed as the limit allows, and refused ones leave no entry.
     let regained = began.elapsed().as_secs() / 10 + 1;
     assert!((60..=60 + regained).contains(&acts), "{acts}");
     let after = fixture.other.ledger().epoch().await.unwrap();
@@ -276,7 +276,7 @@ async fn a_wrong_argument_is_refused_with_the_right_one() {
             (&json!(code), &meant)
         );
     }
-    // Some hosts have no integers.
+    // Some hosts send integers as floats.
     let listed = client.call("list_datasets", json!({ "limit": 5.0 })).await;
     assert!(listed["structuredContent"]["data"].is_object(), "{listed}");
     deployment.close().await;

@@ -1,11 +1,11 @@
-//! Ten ways in which a source stops to fit its mapping, on each kind of store, and the way back.
+//! Ten kinds of drift between a source and its mapping, on each kind of store, and their repairs.
 
 use std::fmt::Write as _;
 
 use wayleave_model::mapping::SourceKind;
 use wayleave_test::{MysqlServer, PostgresServer};
 
-/// One way.
+/// A kind of drift.
 pub(super) struct Way {
     /// The stream it breaks.
     pub(super) stream: &'static str,
@@ -19,7 +19,7 @@ const COLUMNS: &str = "id INTEGER NOT NULL PRIMARY KEY, note VARCHAR(40) NOT NUL
     code VARCHAR(20) NOT NULL";
 const ROWS: &str = "VALUES (1, 'one', 10, 'a'), (2, 'two', 20, 'b'), (3, 'three', 30, 'c')";
 
-/// The streams that are broken, each by one way.
+/// The streams, each broken by one kind of drift.
 pub(super) const STREAMS: [&str; 10] = [
     "dropped_column",
     "renamed_column",
@@ -33,7 +33,7 @@ pub(super) const STREAMS: [&str; 10] = [
     "replaced_table",
 ];
 
-/// The tables, each with a copy that mends it.
+/// The tables, each with a copy that repairs it.
 pub(super) fn tables() -> Vec<String> {
     let mut sql = vec![
         "CREATE TABLE steady (id INTEGER NOT NULL PRIMARY KEY, word VARCHAR(40), \
@@ -98,7 +98,7 @@ pub(super) fn ways(kind: SourceKind) -> Vec<Way> {
         ..way(stream, breaks, &[], hidden)
     };
     let (is_sqlite, is_postgres) = (kind == SourceKind::Sqlite, kind == SourceKind::Postgres);
-    // SQLite alters little: another table takes the place of the first.
+    // SQLite can alter little, so a new table replaces the old one.
     let rebuilt = |stream: &str, columns: &str| {
         [
             format!("CREATE TABLE x_{stream} ({columns})"),
@@ -203,7 +203,7 @@ pub(super) fn ways(kind: SourceKind) -> Vec<Way> {
     ]
 }
 
-/// A database of one of the stores.
+/// A database of one kind of store.
 pub(super) enum Shop {
     Sqlite {
         path: String,
@@ -227,7 +227,7 @@ impl Shop {
 
     async fn run(&self, sql: &str) {
         match self {
-            // Readers may hold the file for a moment.
+            // Readers may lock the file for a moment.
             Self::Sqlite { path } => {
                 let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
                 loop {

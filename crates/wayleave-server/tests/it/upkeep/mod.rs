@@ -1,4 +1,4 @@
-//! What changes under a running deployment: its sources' tables, and its settings.
+//! Changes under a running deployment: of its sources' tables, and of its settings.
 
 mod drift;
 mod drift_ways;

@@ -1,4 +1,5 @@
-//! Settings edited under a running deployment: taken whole or not at all, and never in part by a call.
+//! Settings edited under a running deployment: applied as a whole or not at all, and never in part
+//! to a call.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use wayleave_server::Deployment;
 use crate::auth::wire::Http;
 use crate::datasets::fixture::{ProjectFixture, mapping};
 
-/// Longer than any edit takes to be read.
+/// Time limit for applying an edit.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize, JsonSchema)]
@@ -29,7 +30,7 @@ async fn ping(_: MetaContext, _: Nothing) -> MetaResult {
     Ok(Rendering::new(json!({}), String::new()))
 }
 
-/// A project served over HTTP to one token, which has every scope and sees the one dataset.
+/// A project served over HTTP to one token, which has every scope and a grant of the one dataset.
 struct Served {
     fixture: ProjectFixture,
     deployment: Arc<Deployment>,
@@ -64,7 +65,7 @@ impl Served {
         let operation =
             MetaOperation::new("wayleave.meta.test.dev", Scope::Dev, "For authors.", ping);
         deployment.register_operation(operation.unwrap()).unwrap();
-        deployment.keep_watch().await;
+        deployment.start_watching().await;
         let http = deployment
             .bind("127.0.0.1:0".parse().unwrap())
             .await
@@ -80,7 +81,7 @@ impl Served {
         }
     }
 
-    /// Writes the file, and waits until it was taken or refused.
+    /// Writes the settings file, and waits until it is applied or refused.
     async fn edit(&self, text: &str) {
         let settings = self.deployment.settings();
         let mut changes = settings.changes();
@@ -92,7 +93,7 @@ impl Served {
     }
 }
 
-/// Whether the token sees what its scope `dev` shows, and the dataset's own tool; `None` where the
+/// Whether the token sees the tool of its scope `dev`, and the dataset's own tool; `None` if the
 /// request was refused because its rights changed meanwhile.
 async fn seen(client: &Http) -> Option<(bool, bool)> {
     let request = client.stateless("tools/list", &json!({}), None);
@@ -102,7 +103,7 @@ async fn seen(client: &Http) -> Option<(bool, bool)> {
     Some((has("wayleave_meta_test_dev"), has("workup_stock")))
 }
 
-/// The next number below `below`, the same in every run.
+/// Draws the next number below `below`; the same in every run.
 fn draw(state: &mut u64, below: usize) -> usize {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -110,14 +111,14 @@ fn draw(state: &mut u64, below: usize) -> usize {
     usize::try_from(*state >> 33).unwrap() % below
 }
 
-/// Two settings that are always edited together; both show in one list of tools.
+/// Two settings that are always edited together, both visible in one list of tools.
 fn edited(with_both: bool, noise: u32) -> String {
     let (scopes, tools) = if with_both {
         ("[\"runtime\", \"builder\", \"dev\"]", 64)
     } else {
         ("[\"runtime\", \"builder\"]", 0)
     };
-    // A large burst: the test asks more than any agent does.
+    // A large burst, because the test makes more calls than any agent does.
     let burst = 1_000_000 + noise;
     format!(
         "[limits]\ncalls_per_minute = 1000000\nburst = {burst}\nconcurrent = 32\n\
@@ -127,11 +128,7 @@ fn edited(with_both: bool, noise: u32) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_edits_under_load_never_serve_a_mixture() {
-    let edits = if std::env::var_os("WAYLEAVE_FULL").is_some() {
-        1_000
-    } else {
-        60
-    };
+    let edits = if wayleave_test::is_full() { 1_000 } else { 60 };
     let served = Served::with(&edited(true, 0)).await;
     assert_eq!(seen(&served.client).await, Some((true, true)));
     let stop = CancellationToken::new();
@@ -153,7 +150,7 @@ async fn a_thousand_edits_under_load_never_serve_a_mixture() {
     let mut in_force = true;
     for number in 1..=edits {
         if draw(&mut dice, 5) == 0 {
-            // A good pair with one bad line leaves everything as it was.
+            // A valid pair with one invalid line changes nothing.
             let bad = ["burts = 1", "burst = 0", "burst = \"many\"", "burst ="];
             let bad = bad[draw(&mut dice, bad.len())];
             let text = edited(!in_force, number).replace("concurrent = 32", bad);
@@ -206,7 +203,7 @@ async fn what_needs_a_restart_is_named_and_not_taken() {
     let names: Vec<&str> = pending.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(names, ["serve.http", "audit.keep_days"]);
     assert_eq!(settings.now().audit.keep, None);
-    // The rest of the same file is in force.
+    // The other settings of the same file are applied.
     assert_eq!(settings.now().dataset_tools, 0);
     served.edit(&edited(false, 0)).await;
     assert_eq!(settings.not_in_force(), []);

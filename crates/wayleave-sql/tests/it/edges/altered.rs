@@ -1,11 +1,11 @@
-//! Tables that change under an open store: every answer is right by the mapping, or the read fails
-//! because the source has drifted.
+//! Tables that are altered while a store is open: every answer is right by the mapping, or the read
+//! fails because the source has drifted.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
-use wayleave_plan::interpret::{Fit, Row, Tables, fit, interpret};
+use wayleave_plan::interpret::{Answerability, Row, Tables, fit, interpret};
 use wayleave_plan::value::{Value, date_from_text};
 use wayleave_store::conformance::{Dice, ServedMapping};
 use wayleave_store::{Store, StoreError};
@@ -14,17 +14,13 @@ use crate::stores::{Loaded, all, arguments, granted, mapping, patient};
 
 /// Number of changes to make; all of them with `WAYLEAVE_FULL=1`.
 fn changes() -> usize {
-    if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
-        500
-    } else {
-        40
-    }
+    if wayleave_test::is_full() { 500 } else { 40 }
 }
 
 const TABLE: &str = "CREATE TABLE things (id integer PRIMARY KEY);";
 const ROWS: i64 = 8;
 
-/// A value as a SQL literal, and its value by the mapping; `None` where the mapping gives it none.
+/// A value as a SQL literal, and as the mapping reads it; `None` if it is malformed.
 type Written = (&'static str, Option<Value>);
 
 /// A declared type of a column, with values of that type.
@@ -71,7 +67,7 @@ fn columns(kind: SourceKind) -> [Altered; 3] {
         date("'2020-01-01'", "2020-01-01"),
         date("'2024-06-01'", "2024-06-01"),
     ];
-    // A text that spells a number counts as one only where a column stores whatever it is given.
+    // A text of digits is a number only where a column stores values of any type.
     let spelled = |sql, number| match kind {
         SourceKind::Sqlite => integer(sql, number),
         _ => nothing(sql),
@@ -146,7 +142,7 @@ fn types(kind: SourceKind) -> Types {
                 "varchar(40) COLLATE utf8mb4_general_ci",
                 "varchar(40) CHARACTER SET latin1",
                 "text COLLATE utf8mb4_unicode_ci",
-                // MySQL and MariaDB have different names for it.
+                // MySQL and MariaDB have different names for this collation.
                 "varchar(40) COLLATE BY_CODE_POINT",
             ],
             integers: &["int", "bigint", "smallint unsigned"],
@@ -158,7 +154,7 @@ fn types(kind: SourceKind) -> Types {
     }
 }
 
-/// A grant's row filter, or a caller's filter.
+/// Generates a grant's row filter, or a caller's filter.
 fn filter(dice: &mut Dice) -> Json {
     let filters = [
         json!({"tenant": "acme"}),
@@ -178,7 +174,7 @@ fn filter(dice: &mut Dice) -> Json {
     dice.pick(&filters).cloned().unwrap()
 }
 
-/// A table of these columns with its contents, in a store that stays open.
+/// A table of these columns and its contents, in a store that stays open.
 struct Changing {
     loaded: Loaded,
     model: Vec<Row>,
@@ -220,7 +216,7 @@ impl Changing {
         let (columns, dice) = (&self.columns, &mut self.dice);
         let name = columns[place].name;
         let (declared, held) = dice.pick(&columns[place].forms).unwrap();
-        // Servers that alter a table in place limit how often they do so.
+        // Servers that alter a table in place limit the number of such changes.
         let copied = match self.loaded.kind {
             SourceKind::Mysql => ", ALGORITHM = COPY",
             _ => "",
@@ -245,7 +241,7 @@ impl Changing {
             sql.push_str(&format!(
                 "UPDATE things SET {name} = {literal} WHERE id = {id};"
             ));
-            // A value that the mapping gives no meaning stands here as a value of no datatype.
+            // A malformed value is represented by a value of no datatype.
             let value = value.clone().unwrap_or(Value::List(Vec::new()));
             row.insert(name.to_owned(), value);
         }
@@ -264,7 +260,7 @@ impl Changing {
         self.loaded.execute(&sql).await;
     }
 
-    /// Reads once under a generated grant, and tells whether it was answered.
+    /// Reads once under a generated grant; returns whether there was an answer.
     async fn read(&mut self, store: &dyn Store, mapping: &str, gone: Option<&str>) -> bool {
         let dice = &mut self.dice;
         let rows = filter(dice);
@@ -284,7 +280,7 @@ impl Changing {
             Ok(answered) => {
                 assert!(gone.is_none_or(|it| !names(plan.rows(), it)), "{context}");
                 assert_eq!(answered, interpret(plan.rows(), &tables), "{context}");
-                assert_ne!(fit(plan.rows(), &tables), Fit::Unfit, "{context}");
+                assert_ne!(fit(plan.rows(), &tables), Answerability::Unfit, "{context}");
                 true
             }
             Err(StoreError::SchemaDrift { .. } | StoreError::Unfit { .. }) => false,

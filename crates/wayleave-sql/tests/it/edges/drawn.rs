@@ -1,4 +1,4 @@
-//! A table of chosen values, and requests generated over it.
+//! A table of given values, and generated requests over it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use wayleave_store::conformance::{Dice, ServedMapping};
 use crate::stores::{Loaded, all, arguments, patient, quoted};
 
 /// A column: its field, datatype, name and type in the store, its values as SQL literals and as
-/// answers, and more operands to filter by.
+/// answers, and further operands for filters.
 #[derive(Clone)]
 pub(crate) struct Edge {
     pub(crate) field: &'static str,
@@ -24,7 +24,7 @@ pub(crate) struct Edge {
     pub(crate) declared: &'static str,
     pub(crate) held: Vec<(String, Value)>,
     pub(crate) asked: Vec<Json>,
-    /// Whether the sum of its values fits its datatype.
+    /// Whether the sum of its values fits the datatype.
     pub(crate) summed: bool,
 }
 
@@ -59,7 +59,7 @@ impl Edge {
         self
     }
 
-    /// Adds operands that no row holds.
+    /// Adds operands that equal no value of the column.
     pub(crate) fn asked(mut self, asked: impl IntoIterator<Item = Json>) -> Self {
         self.asked.extend(asked);
         self
@@ -81,7 +81,7 @@ const ROWS: usize = 60;
 const TABLE: &str = "things";
 
 impl Drawn {
-    /// Fills the table with values drawn from each column's list, and with NULLs.
+    /// Creates the table and fills it with values drawn from each column's list, and with NULLs.
     pub(crate) async fn new(kind: SourceKind, before: &str, edges: Vec<Edge>) -> Self {
         let (sql, rows, dice) = filled(kind, before, &edges);
         Self::over(Loaded::new(kind, &sql).await, edges, rows, dice)
@@ -116,7 +116,7 @@ impl Drawn {
         self
     }
 
-    /// Walks the table in the order of every column.
+    /// Walks the table sorted by every column.
     pub(crate) async fn sorts(&self) {
         for Edge { field, .. } in &self.edges {
             for sort in [json!([field]), json!([format!("-{field}")])] {
@@ -125,7 +125,7 @@ impl Drawn {
         }
     }
 
-    /// Checks every column alone, then generated requests over all of them.
+    /// Checks each column alone, then generated requests over all columns.
     pub(crate) async fn check(mut self, requests: usize) {
         self.sorts().await;
         for edge in self.edges.clone() {
@@ -194,7 +194,7 @@ impl Drawn {
         asked
     }
 
-    /// Walks all pages.
+    /// Walks all pages of a query.
     async fn walk(&self, asked: Json) {
         let mut asked = arguments(asked);
         asked.insert("stream".to_owned(), json!(TABLE));
@@ -241,7 +241,7 @@ impl Drawn {
     }
 }
 
-/// The statements that create and fill the table, its rows, and the dice in their state afterwards.
+/// The statements that create and fill the table, its rows, and the dice in their final state.
 fn filled(kind: SourceKind, before: &str, edges: &[Edge]) -> (String, Vec<Row>, Dice) {
     let mut dice = Dice::new(0xED6E);
     let declared = edges
@@ -284,7 +284,7 @@ fn operands(edge: &Edge) -> Vec<Json> {
     operands
 }
 
-/// The operators that take an operand.
+/// The operators with an operand.
 fn ops(datatype: Datatype) -> &'static [&'static str] {
     let all = operators(datatype);
     all.strip_suffix(&["is_null"]).unwrap_or(all)

@@ -1,4 +1,4 @@
-//! A PostgreSQL database whose encoding is not UTF-8.
+//! PostgreSQL databases whose encoding is not UTF-8.
 
 use serde_json::json;
 use wayleave_model::mapping::Datatype::{Integer, String};
@@ -9,7 +9,7 @@ use super::values::{plain, texts};
 
 const KIND: SourceKind = SourceKind::Postgres;
 
-/// Characters outside the encoding match no text, and cause no failure.
+/// Characters outside the encoding match no text, and cause no error.
 #[tokio::test]
 async fn postgres_is_asked_for_texts_that_its_encoding_does_not_have() {
     for (encoding, held) in [
@@ -30,7 +30,7 @@ async fn postgres_is_asked_for_texts_that_its_encoding_does_not_have() {
     }
 }
 
-/// An encoding may have its own order; walks still sort by code point.
+/// An encoding may have another order; walks still sort by code point.
 #[tokio::test]
 async fn postgres_sorts_by_code_point_whatever_its_encoding() {
     let letters = texts(KIND, &["ё", "я", "Ё", "А", "а", "z"]);

@@ -1,4 +1,4 @@
-//! Letters that differ only in case: every store takes the same ones for one.
+//! Case-insensitive comparison: every store folds the same letters.
 
 use serde_json::json;
 use wayleave_model::mapping::SourceKind;
@@ -7,8 +7,8 @@ use wayleave_store::conformance::ServedMapping;
 
 use crate::stores::{KINDS, Loaded, all, arguments, mapping, patient, text_literal};
 
-/// The letters that plans fold, those that a server may take for one of them, and a share of all others
-/// that some table of Unicode gives another case.
+/// The letters that plans fold, the letters that a server may fold to one of them, and a share of
+/// all others that have another case in some table of Unicode.
 fn letters() -> Vec<char> {
     let cased = |c: &char| !c.to_lowercase().eq([*c]) || !c.to_uppercase().eq([*c]);
     let is_near = |c: char| {
@@ -36,7 +36,7 @@ fn sql(kind: SourceKind, letters: &[char]) -> String {
     )
 }
 
-/// Asks for the folded form of each letter, many at once.
+/// Filters by the folded form of many letters at once.
 async fn check(loaded: &Loaded, letters: &[char]) {
     let store = loaded.store();
     let served = ServedMapping::new(&mapping(loaded.kind, &[("things", &[("name", "string")])]));
@@ -76,7 +76,7 @@ async fn every_store_folds_the_same_letters() {
     }
 }
 
-/// A database in another encoding has not every letter, and is asked for all.
+/// A database in another encoding lacks some letters, and is asked for all of them.
 #[tokio::test]
 async fn postgres_folds_letters_of_another_encoding() {
     let letters: Vec<char> = ('!'..='~').chain('\u{C0}'..='\u{FF}').collect();

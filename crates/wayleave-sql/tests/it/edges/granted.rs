@@ -1,5 +1,5 @@
-//! What a grant's row filter opens, and what a caller's own filter reports, where values are not of
-//! their mapped datatype.
+//! Row filters of grants and filters of callers over malformed values: what a row filter opens, and
+//! what a caller's own filter reports.
 
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
@@ -9,7 +9,7 @@ use wayleave_store::conformance::ServedMapping;
 
 use crate::stores::{Loaded, all, arguments, granted, mapping, patient};
 
-/// The ids of the rows that a filter selects, as a grant's filter or as the caller's own.
+/// The selection of a filter, as a grant's row filter or as the caller's own.
 struct Filtered {
     loaded: Loaded,
     mapping: String,
@@ -45,8 +45,8 @@ impl Filtered {
         self.read(&served, asked).await
     }
 
-    /// Checks what a row filter opens, and that the same filter from a caller meets the malformed
-    /// values.
+    /// Checks what a row filter opens, and whether the same filter from a caller meets the
+    /// malformed values.
     async fn opens(&self, filter: Json, ids: &[i128], meets: bool) {
         assert_eq!(self.by_grant(&filter).await, ids, "{filter}");
         match self.by_caller(&filter).await {
@@ -175,7 +175,7 @@ async fn what_is_infinite_or_no_number_opens_nothing_in_postgres() {
     things.opens(json!({"p": "1.5"}), &[1], false).await;
 }
 
-/// The server pads sort keys with NULs.
+/// MariaDB pads sort keys with NULs.
 #[tokio::test]
 async fn texts_that_end_in_nul_are_walked_once_each_in_mariadb() {
     let mut sql =

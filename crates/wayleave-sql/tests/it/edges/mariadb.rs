@@ -18,7 +18,7 @@ const BEFORE: &str = "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'; SET time_zone = '+
 /// A name of the maximum length.
 const LONG: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789x";
 
-/// Characters that a column cannot hold match none of its values, and cause no failure.
+/// Characters that a column cannot hold match none of its values, and cause no error.
 #[tokio::test]
 async fn mariadb_is_asked_for_texts_that_a_character_set_does_not_have() {
     let plain = ["", "a", "A", "a "];

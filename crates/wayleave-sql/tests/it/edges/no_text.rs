@@ -61,7 +61,7 @@ impl Things {
         }
     }
 
-    /// The number of each record, in walk order.
+    /// The numbers of the records, in walk order.
     async fn walk(&self, mut asked: Json) -> Vec<i64> {
         asked["stream"] = json!("things");
         asked["fields"] = json!(["name", "id"]);
@@ -131,7 +131,7 @@ async fn a_walk_passes_each_once_and_a_filter_finds_each_by_what_is_shown() {
     }
 }
 
-/// Without an index, or in a column of bytes, they sort by their shown form.
+/// Without an index, or in a column of bytes, values sort by their shown form.
 #[tokio::test]
 async fn in_columns_that_are_no_text_they_are_sorted_by_what_is_shown() {
     let held = HELD.map(|(literal, shown)| (literal.to_owned(), Value::Text(shown.into())));

@@ -1,5 +1,5 @@
-//! Records in tables that are not plain tables, under names that need quoting, and fetched by keys
-//! of every datatype.
+//! Records in tables of other kinds than plain ones, with names that need quoting, and with keys of
+//! every datatype.
 
 use std::fmt::Write as _;
 
@@ -83,7 +83,7 @@ const ROWS: &str = "(1, 'b'), (2, 'c'), (3, 'a')";
 /// The same rows where the name is computed from the id.
 const IDS: &str = "(3), (1), (2)";
 
-/// Creates tables that hold the rows above, for `{rows}` and `{ids}`, under `things`.
+/// Creates each table as `things`, with the rows above for `{rows}` and `{ids}`, and checks it.
 async fn check_tables(kind: SourceKind, tables: &[&str]) {
     let expected = [(json!(3), "a"), (json!(1), "b"), (json!(2), "c")];
     for sql in tables {
@@ -155,7 +155,7 @@ async fn sqlite_tables_of_every_kind_are_read() {
     check_tables(SourceKind::Sqlite, &tables).await;
 }
 
-/// The type of a key, its datatype, and keys as SQL literals and as shown.
+/// A key column: its type, its datatype, and keys as SQL literals and as shown.
 type Keyed = (&'static str, &'static str, [(&'static str, Json); 3]);
 
 async fn check_keys(kind: SourceKind, keyed: Vec<Keyed>) {
@@ -187,7 +187,7 @@ fn uuids() -> Keyed {
     ("uuid", "string", keys)
 }
 
-/// Keys whose SQL literal and shown form are the same text.
+/// Keys whose SQL literal equals their shown form.
 fn keyed(declared: &'static str, datatype: &'static str, keys: [(&'static str, &str); 3]) -> Keyed {
     (
         declared,

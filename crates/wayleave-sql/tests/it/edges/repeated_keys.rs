@@ -1,6 +1,6 @@
-//! Relations to what a mapping calls unique and the store does not keep so: a view, or a table without
-//! an index, that holds several rows of one key. Paths add no row and lose none, and every store takes
-//! the same one of them.
+//! Relations to keys that a mapping calls unique and the store does not keep unique: a view, or a
+//! table without an index, with several rows of one key. Paths neither add nor lose rows, and every
+//! store selects the same row of a key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ code = { datatype = "string" }
 name = { datatype = "string" }
 "#;
 
-/// Its number, name, place, level and first day.
+/// A customer: number, name, place, level and first day.
 type Customer = (
     i64,
     Option<&'static str>,
@@ -169,7 +169,7 @@ fn tables() -> Tables {
     ])
 }
 
-/// A package that hides some customers and a field of them, or shows everything.
+/// A package that hides some customers and one of their fields, or shows everything.
 fn package(narrowed: bool) -> Package {
     let whole = || StreamGrant {
         fields: FieldScope::All,
@@ -261,7 +261,7 @@ async fn check(loaded: &Loaded) {
             }
             asked_of += 1;
         }
-        // What is computed from a hidden field is hidden too.
+        // A field computed from a hidden field is hidden too.
         assert_eq!(asked_of, if narrowed { 5 } else { 6 });
     }
     store.close().await;
@@ -281,7 +281,7 @@ async fn mysql_keeps_one_row_of_each_repeated_key() {
     }
 }
 
-/// An index of a table says nothing of the rows of those that inherit from it.
+/// An index of a table does not cover the tables that inherit from it.
 #[tokio::test]
 async fn postgres_keeps_one_row_of_keys_repeated_by_inheritance() {
     let kind = SourceKind::Postgres;
@@ -302,7 +302,7 @@ async fn postgres_keeps_one_row_of_keys_repeated_by_inheritance() {
     .await;
 }
 
-/// Where no index says that a key is one, questions are answered as where one does.
+/// Questions get the same answers over views, where no index makes a key unique, as over tables.
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_over_views_are_answered_as_over_their_tables() {
     for kind in KINDS {

@@ -1,4 +1,4 @@
-//! Single-precision numbers stand for the decimal they were written as.
+//! Single-precision numbers are read as the decimal they were written as.
 
 use serde_json::json;
 use wayleave_model::mapping::{Datatype, SourceKind};

@@ -14,7 +14,7 @@ use super::values::{
 
 const KIND: SourceKind = SourceKind::Sqlite;
 
-/// Checks without indexes, and with one on every column.
+/// Checks the columns without indexes, and with an index on each.
 async fn check(edges: fn() -> Vec<Edge>) {
     Drawn::new(KIND, "", edges()).await.check(40).await;
     let drawn = Drawn::new(KIND, "", edges()).await;
@@ -71,7 +71,7 @@ async fn sqlite_is_exact_at_the_ends_of_numbers() {
             ("0.1", "0.1"),
             ("'2.50'", "2.5"),
             ("9223372036854775807", "9223372036854775807"),
-            // A float, which stands for the decimal it is written as.
+            // A float, read as the decimal it is written as.
             ("9223372036854775808", "9223372036854776000"),
             ("1e22", "10000000000000000000000"),
             ("-1e22", "-10000000000000000000000"),

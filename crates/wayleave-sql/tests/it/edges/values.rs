@@ -6,7 +6,7 @@ use wayleave_plan::value::Value;
 
 use crate::stores::text_literal;
 
-/// Values given as a literal and as the text that spells their meaning.
+/// Values given as a SQL literal and the text of its value.
 pub(crate) fn read(datatype: Datatype, values: &[(&str, &str)]) -> Vec<(String, Value)> {
     values
         .iter()
@@ -17,13 +17,13 @@ pub(crate) fn read(datatype: Datatype, values: &[(&str, &str)]) -> Vec<(String, 
         .collect()
 }
 
-/// Values whose literal is their text.
+/// Values whose SQL literal is their text.
 pub(crate) fn plain(datatype: Datatype, values: &[&str]) -> Vec<(String, Value)> {
     let pairs: Vec<(&str, &str)> = values.iter().map(|it| (*it, *it)).collect();
     read(datatype, &pairs)
 }
 
-/// Values whose literal is their text in quotes.
+/// Values whose SQL literal is their text in quotes.
 pub(crate) fn in_quotes(datatype: Datatype, values: &[&str]) -> Vec<(String, Value)> {
     let mut read = plain(datatype, values);
     for (literal, _) in &mut read {
@@ -95,7 +95,7 @@ pub(crate) fn huge() -> Vec<Json> {
     .collect()
 }
 
-/// A large decimal, short enough that a sum of several still fits.
+/// A large decimal, small enough that a sum of several still fits.
 pub(crate) fn large(sign: &str) -> String {
     format!("{sign}{}.1", "1234567890".repeat(9))
 }
@@ -115,7 +115,7 @@ pub(crate) fn wholes() -> Vec<(String, Value)> {
     .to_vec()
 }
 
-/// True and false as a store writes them.
+/// True and false in the forms that a store writes.
 pub(crate) fn booleans(values: &[(&str, bool)]) -> Vec<(String, Value)> {
     let pair = |(literal, value): &(&str, bool)| ((*literal).to_owned(), Value::Boolean(*value));
     values.iter().map(pair).collect()

@@ -11,8 +11,8 @@ use wayleave_store::conformance::ServedMapping;
 
 use crate::stores::{Loaded, all, arguments, mapping, patient};
 
-/// One column whose field is text: its field, its type in the store, and for each row a SQL literal
-/// with the text it is answered as.
+/// A column read as text: its field, its type in the store, and for each row a SQL literal with the
+/// text it is answered as.
 type Texts<'a> = (&'a str, &'a str, [(&'a str, &'a str); 6]);
 
 /// A table in which every column but `id` is read as text. Row 7 is all NULL.
@@ -53,7 +53,7 @@ impl Textual {
         }
     }
 
-    /// The ids and one field of every record, walked three to a page, and the number of pages.
+    /// The ids and one field of every record, walked three to a page; and the number of pages.
     async fn walk(&self, field: &str, asked: Json) -> (Vec<(i64, Json)>, usize) {
         let mut asked = arguments(asked);
         asked.extend(arguments(
@@ -83,7 +83,7 @@ impl Textual {
         found.into_iter().map(|it| it.0).collect()
     }
 
-    /// Each text with its number of rows, in text order.
+    /// Each distinct text with its number of rows, in text order.
     async fn groups(&self, field: &str) -> Vec<(Json, i64)> {
         let asked = json!({"stream": "things", "metrics": [{"op": "count"}], "group_by": [field], "sort": [field]});
         let plan = self.served.aggregate(&arguments(asked)).unwrap();
@@ -442,7 +442,7 @@ async fn any_mariadb_column_is_read_as_text() {
     }
 }
 
-/// The server treats the zero date as NULL in such a column; answers must not.
+/// In such a column the server treats the zero date as NULL; answers must not.
 #[tokio::test]
 async fn the_day_zero_is_not_null() {
     let sql = "SET sql_mode = ''; \

@@ -1,4 +1,4 @@
-//! A server that impersonates the database does not get the password.
+//! A server that impersonates the database does not receive the password.
 //!
 //! `0.0.0.0` reaches this machine but is not a loopback address, so it stands for a remote host.
 
@@ -11,7 +11,7 @@ use wayleave_store::{Limits, StoreError};
 
 const PASSWORD: &str = "S3cr3t-of-the-database";
 
-/// A server that accepts one session after the other, and returns all bytes it received.
+/// Starts a server that accepts sessions in sequence, and returns all bytes it received.
 async fn posing<F>(pose: fn(TcpStream) -> F) -> (u16, JoinHandle<Vec<u8>>)
 where
     F: Future<Output = Vec<u8>> + Send + 'static,
@@ -25,7 +25,7 @@ where
     (port, hearing)
 }
 
-/// Reads once: everything there is until the client waits or leaves.
+/// Reads everything until the client waits or disconnects.
 async fn hear(stream: &mut TcpStream, heard: &mut Vec<u8>) {
     let mut bytes = [0; 4_096];
     let count = stream.read(&mut bytes).await.unwrap_or(0);
@@ -88,7 +88,7 @@ async fn a_posing_postgres_is_not_told_the_password() {
         );
         assert!(!tells_the_password(&hearing.await.unwrap()), "{parameters}");
     }
-    // A server that the operator trusts gets the password.
+    // A server that the operator trusts receives the password.
     let (port, hearing) = posing(postgres_that_asks).await;
     let dsn = format!(
         "postgres://ada:{PASSWORD}@0.0.0.0:{port}/crm?sslmode=disable&cleartext_password=allow"
@@ -114,8 +114,8 @@ async fn a_posing_mysql_is_asked_for_tls_and_told_nothing() {
         );
         hearing.abort();
     }
-    // A server that the operator trusts is asked for its key, and would get the password encrypted
-    // with it.
+    // A server that the operator trusts is asked for its key, and would receive the password
+    // encrypted with it.
     let (port, hearing) = posing(mysql_that_asks).await;
     let dsn = format!(
         "mysql://ada:{PASSWORD}@0.0.0.0:{port}/crm?sslmode=disable&cleartext_password=allow"

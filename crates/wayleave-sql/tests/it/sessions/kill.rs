@@ -17,7 +17,7 @@ use crate::stores::{all, arguments, mapping, patient};
 const TABLES: &str = "CREATE TABLE quick (id int PRIMARY KEY); INSERT INTO quick VALUES (1); \
     CREATE VIEW slow AS SELECT a.seq AS id FROM seq_1_to_1000000 a JOIN seq_1_to_1000000 b ON a.seq <> b.seq";
 
-/// An address that can be pointed at either server, as a failover does.
+/// Starts a proxy that can be switched to another server, as in a failover.
 async fn switched(server: Arc<AtomicU16>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -67,13 +67,13 @@ async fn a_statement_is_never_killed_on_a_server_that_does_not_run_it() {
     let (asked, plan, reading) = (context.clone(), plan.groups().clone(), Arc::clone(&reader));
     let read = tokio::spawn(async move { all(reading.as_ref(), &plan, &asked).await });
     until_working(&one, true).await;
-    // Sessions on the other server, up to the number that the statement's session has.
+    // Open sessions on the other server, until one has the id of the statement's session.
     let mut bystanders = Vec::new();
     let number = "SELECT id FROM information_schema.processlist WHERE info LIKE '%slow%' \
         AND info NOT LIKE '%processlist%'";
     let number = one.number("mysql", number).await.unwrap();
     while bystanders.last().is_none_or(|(id, _)| *id < number) {
-        bystanders.push(other.hold_session("mysql").await.unwrap());
+        bystanders.push(other.open_session("mysql").await.unwrap());
     }
     target.store(other.endpoint().port, Ordering::SeqCst);
     context.cancel.cancel();
@@ -90,7 +90,7 @@ async fn a_statement_is_never_killed_on_a_server_that_does_not_run_it() {
     until_working(&one, false).await;
 }
 
-/// A view, valid in both engines, whose rows take longer than minutes to count.
+/// A view, valid in both engines, that takes more than minutes to count.
 const CROSSED: &str = "CREATE TABLE n (id int PRIMARY KEY); \
     INSERT INTO n WITH RECURSIVE up(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM up WHERE id < 900) \
       SELECT id FROM up; \
@@ -108,7 +108,7 @@ async fn a_statement_that_nobody_waits_for_is_killed_on_both_engines() {
     for server in servers {
         let database = server.fresh_database("stop", CROSSED).await.unwrap();
         let mut options = StoreOptions::default();
-        // Longer than the test waits, so that only the kill can have ended it.
+        // Longer than the test waits, so that only the kill can end the statement.
         options.limits.statement = Duration::from_mins(10);
         let dsn = Dsn::parse(SourceKind::Mysql, &database.dsn).unwrap();
         let reader = store(dsn, options);

@@ -1,4 +1,4 @@
-//! Sessions of MySQL and MariaDB have the settings reads need, whatever the server's defaults.
+//! Sessions of MySQL and MariaDB have the settings that reads need, whatever the server's defaults.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::stores::{all, arguments, mapping, patient};
 
 const TABLES: usize = 30;
 
-/// Statements that make sessions differ, and those that undo them.
+/// Server settings that affect sessions, and the statements that undo them.
 const SETTINGS: [(&str, &str); 8] = [
     (
         "SET GLOBAL init_connect = 'SET autocommit = 0'",
@@ -56,7 +56,7 @@ pub(super) async fn servers() -> Vec<(&'static str, MysqlServer)> {
     servers
 }
 
-/// A database, and a DSN of a user who may only read it: `init_connect` applies to such users only.
+/// Creates a database, and a user who may only read it: `init_connect` applies only to such users.
 pub(super) async fn for_a_reader(server: &MysqlServer, sql: &str) -> (String, String) {
     let made = server.fresh_database("settings", sql).await.unwrap();
     let user = format!("reader_{}", made.name);
@@ -99,13 +99,13 @@ fn by_day(served: &ServedMapping) -> AuthorizedPlan {
     plan.groups().clone()
 }
 
-/// A read-only store of a database whose owner may change it meanwhile.
+/// A read-only store over a database that its owner may change meanwhile.
 struct Setup<'a> {
     server: &'a MysqlServer,
     database: &'a str,
     dsn: &'a str,
     served: ServedMapping,
-    /// Named in failure messages.
+    /// Name of the case in failure messages.
     case: String,
 }
 
@@ -130,7 +130,7 @@ impl Setup<'_> {
         rows.len()
     }
 
-    /// Reads, changes the rows that were read, and reads again.
+    /// Reads, changes the rows that were read, and checks that a second read is fresh.
     async fn assert_fresh_after(&self, first: &AuthorizedPlan) {
         self.execute(
             "REPLACE INTO things VALUES (1, 'one', '2024-05-06 07:08:09'), \
@@ -144,7 +144,7 @@ impl Setup<'_> {
         self.execute("DELETE FROM things WHERE id = 1").await;
         assert_eq!(self.count(store.as_ref(), &rows).await, 2, "{case}");
         assert_eq!(self.count(store.as_ref(), first).await, 2, "{case}");
-        // This would wait for any transaction that has read the table.
+        // The statement would wait for any transaction that has read the table.
         self.execute("SET lock_wait_timeout = 2; ALTER TABLE things COMMENT 'altered'")
             .await;
         let writing = of_all(&self.served, "writing");

@@ -1,5 +1,5 @@
-//! PgBouncer in front of PostgreSQL: answers are right, or refused by name, and the sessions that
-//! it shares keep the application's settings.
+//! PgBouncer in front of PostgreSQL: reads are answered correctly or refused with an error that
+//! names the pooler, and shared sessions keep the application's settings.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,18 +22,19 @@ const TABLES: &str = "CREATE TABLE things (id int PRIMARY KEY, word text); \
       'BEGIN INSERT INTO log VALUES (1); RETURN 1; END'; \
     CREATE VIEW writing AS SELECT id, writes() AS word FROM things;";
 
-/// The settings of the application's sessions.
+/// Query for the settings of the application's sessions.
 const SETTINGS: &str = "SELECT current_setting('search_path'), current_setting('statement_timeout'), \
     current_setting('default_transaction_read_only'), current_setting('TimeZone'), \
     current_setting('DateStyle'), current_setting('idle_in_transaction_session_timeout')";
 
-/// More than one client's share of sessions, so that the pooler hands them around.
+/// Number of concurrent readers per client, enough that the pooler switches sessions between
+/// clients.
 const READERS: usize = 4;
 const READS: usize = 20;
-/// Number of reads, each of which opens a session.
+/// Number of reads where each opens a session and is refused.
 const REFUSED_READS: usize = 2;
 
-/// A session of the application, through the pooler.
+/// Opens a session of the application, through the pooler.
 async fn application(dsn: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(dsn, NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -69,8 +70,8 @@ fn plan(served: &ServedMapping, stream: &str) -> AuthorizedPlan {
     query.rows().clone()
 }
 
-/// Reads from several tasks at once; returns how often all rows came, and how often a pooler was
-/// named.
+/// Reads from several tasks at once. Returns the number of complete answers, and the number of
+/// refusals that name a pooler.
 async fn reads(store: &Arc<dyn Store>, plan: &AuthorizedPlan, count: usize) -> (usize, usize) {
     let mut tasks = Vec::new();
     for _ in 0..READERS {
@@ -144,7 +145,7 @@ async fn through(mode: PoolMode, settings: &'static str) {
         assert_eq!(catalogue.unwrap().tables.len(), 3, "{case}");
         pinged.unwrap();
     }
-    // Keep sessions of the application open, so that the read gets one of its own.
+    // Keep a session of the application busy, so that the read gets another one.
     let held = application(&dsn).await;
     let _ = held.simple_query("BEGIN").await;
     let written = all(stores[0].as_ref(), &plan(&policy, "writing"), &patient()).await;
@@ -181,7 +182,7 @@ async fn a_pooler_that_forgets_startup_options_is_known_for_one() {
     through(PoolMode::Transaction, forgetful).await;
 }
 
-/// Rows of the stream `things` with this filter.
+/// Number of rows of the stream `things` under this filter.
 async fn filtered(store: &dyn Store, policy: &ServedMapping, filter: serde_json::Value) -> usize {
     let query = json!({"stream": "things", "filter": filter});
     let query = policy.query(&arguments(query)).unwrap();
@@ -203,7 +204,7 @@ async fn behind_a_pooler_a_changed_type_is_noticed_though_no_row_would_come() {
     let store = store(Dsn::parse(kind, &dsn).unwrap(), StoreOptions::default());
     let filter = json!({"ratio": 0.1});
     assert_eq!(filtered(store.as_ref(), &policy, filter.clone()).await, 1);
-    // A statement compiled for single precision does not find 0.1 in double precision.
+    // A statement compiled for single precision would not find 0.1 in double precision.
     let change = "ALTER TABLE things ALTER ratio TYPE float8 USING 0.1";
     server.execute(&database.name, change).await.unwrap();
     assert_eq!(filtered(store.as_ref(), &policy, filter).await, 1);
@@ -217,7 +218,7 @@ async fn no_prepared_statement_is_left_on_a_session_that_a_pooler_shares() {
         CREATE TABLE things (id int PRIMARY KEY, mood mood); \
         INSERT INTO things VALUES (1, 'sad'), (2, 'happy'), (3, 'happy')";
     let database = server.fresh_database("pooled_names", sql).await.unwrap();
-    // One session, so that the application gets the very one that was read from.
+    // A single session, so that the application gets the one that was used for reading.
     let pooler = PgBouncer::start(server, PoolMode::Transaction, "default_pool_size = 1");
     let pooler = pooler.await.unwrap();
     let dsn = pooler.dsn(&database.name);

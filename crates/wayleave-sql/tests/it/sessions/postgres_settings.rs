@@ -1,4 +1,4 @@
-//! Sessions of PostgreSQL have the settings reads need, whatever the role's defaults.
+//! Sessions of PostgreSQL have the settings that reads need, whatever the role's defaults.
 
 use serde_json::json;
 use wayleave_model::mapping::SourceKind;
@@ -9,10 +9,10 @@ use wayleave_test::postgres;
 
 use crate::stores::{Loaded, all, arguments, mapping, patient};
 
-/// Less than any statement takes on a loaded machine.
+/// A limit that any statement exceeds on a loaded machine.
 const TIGHT: &str = "statement_timeout = 1";
 
-/// Settings that a role or a database may have.
+/// Settings of a role or a database that could affect sessions.
 const SETTINGS: [&str; 14] = [
     "default_transaction_isolation = 'serializable'",
     "default_transaction_deferrable = on",
@@ -26,7 +26,7 @@ const SETTINGS: [&str; 14] = [
     "extra_float_digits = -10",
     "standard_conforming_strings = off",
     "quote_all_identifiers = on",
-    // A function of the schema would replace PostgreSQL's own.
+    // A function in the schema would replace PostgreSQL's own.
     "search_path = public, pg_catalog",
     "row_security = off",
 ];
@@ -40,7 +40,7 @@ const TABLES: &str = "CREATE TABLE things (id int PRIMARY KEY, word text, at tim
       'BEGIN INSERT INTO public.log VALUES (1); RETURN 1; END'; \
     CREATE VIEW writing AS SELECT id, writes() AS word FROM things;";
 
-/// A role that may read a database, and its DSN.
+/// Creates a role that may read a database, and returns its DSN.
 async fn role(loaded: &Loaded, name: &str, more: &str) -> String {
     let server = postgres().await;
     let role = format!("{name}_{}", loaded.name);
@@ -90,8 +90,8 @@ async fn every_answer_is_the_same_whatever_the_role_is_set_to() {
         assert!(written.is_err(), "{setting}: a view has written");
         reader.close().await;
         if *setting == TIGHT {
-            // A read's session has our limit from its login on. Introspection has it only after it
-            // has begun a transaction, which starts under the role's own limit.
+            // The session of a read has our limit from the start. Introspection sets it only after
+            // beginning a transaction, which starts under the role's own limit.
             let looser = format!("ALTER ROLE {role} SET statement_timeout = 250");
             loaded.execute(&looser).await;
         }

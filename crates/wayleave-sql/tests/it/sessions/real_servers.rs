@@ -1,4 +1,4 @@
-//! PostgreSQL as companies run it: certificates, several servers behind one address, failover.
+//! PostgreSQL deployments: certificates, several servers behind one address, failover.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ async fn an_expired_certificate_and_one_for_another_name_are_refused() {
         detail.to_string().contains("not valid for name"),
         "{detail}"
     );
-    // The server was started with this name, so the file changes instead of the setting.
+    // The setting was given when the server was started, so change the file instead.
     let (from, to) = (
         made.expired.display(),
         server.endpoint().certificate.display(),
@@ -82,7 +82,7 @@ async fn a_client_certificate_is_shown_where_the_server_asks_for_one() {
          ('hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-full')) TO";
     let rules = format!("{rules} '{}'", server.data().join("pg_hba.conf").display());
     server.execute("postgres", &rules).await.unwrap();
-    // Any setting: new sessions with its value have the rules too.
+    // Any setting will do: new sessions that have its value also have the new rules.
     reload(&server, "log_line_prefix", "ready").await;
     let kind = SourceKind::Postgres;
     let own = format!("sslrootcert={}", server.endpoint().certificate.display());
@@ -93,7 +93,7 @@ async fn a_client_certificate_is_shown_where_the_server_asks_for_one() {
     ping(kind, &dsn(&server, "localhost", &shown))
         .await
         .unwrap();
-    // Files that are no certificate, and a key of another certificate.
+    // Files that are not certificates, and a key of another certificate.
     let other = server.endpoint().certificate.with_file_name("ca.key");
     for files in [
         format!("{own}&sslcert=/no/such/file&sslkey={key}"),
@@ -109,7 +109,7 @@ async fn a_client_certificate_is_shown_where_the_server_asks_for_one() {
     }
 }
 
-/// A server with a table whose rows name it, and a view that never ends.
+/// Starts a server with a table whose rows contain its name, and a view that never ends.
 async fn named_server(name: &str) -> PostgresServer {
     let server = own_postgres().await.unwrap();
     let sql = format!(
@@ -153,7 +153,8 @@ impl Behind {
         }
     }
 
-    /// Reads the table; returns the server that answered. An answer is whole, and of one server.
+    /// Reads the table; returns the name of the server that answered. Checks that the answer is
+    /// complete and comes from one server.
     async fn read(&self) -> Result<String, StoreError> {
         let rows = all(self.store.as_ref(), &self.rows, &patient()).await?;
         assert_eq!(rows.len(), ROWS, "an answer is whole");
@@ -176,7 +177,7 @@ async fn servers_behind_one_address_answer_whole_and_stopping_a_read_stops_nothi
     let ports = [one.endpoint().port, two.endpoint().port];
     let proxy = CutProxy::alternating(&ports).await.unwrap();
     let behind = Arc::new(Behind::new(&one, proxy.port()));
-    // Somebody else's statements, on both servers, while ours are stopped over and over.
+    // Statements of another client on both servers, while our reads are cancelled over and over.
     let sleep = "SELECT pg_sleep(4)";
     let others = async {
         tokio::join!(
@@ -229,7 +230,7 @@ async fn a_failover_under_load_is_typed_errors_and_then_right_answers() {
             tokio::spawn(async move {
                 let (mut recovered, mut failures) = (None, 0);
                 while !done.load(Ordering::Acquire) || recovered.is_none() {
-                    // Whether the address led elsewhere before the read began.
+                    // Whether the address already led to the other server when the read began.
                     let is_moved = moved.load(Ordering::Acquire);
                     match behind.read().await {
                         Ok(server) if is_moved => {

@@ -14,13 +14,13 @@ use wayleave_store::{ReadContext, StoreError};
 use crate::stores::{Loaded, all, arguments, mapping, patient};
 
 const KIND: SourceKind = SourceKind::Sqlite;
-/// Passes the file's path to the program that writes to it.
+/// Variable with the path of the file for the writing program.
 const FILE: &str = "WAYLEAVE_WRITTEN_FILE";
 const COMMITS: i64 = 5;
-/// Printed by the program once it has begun to write.
+/// Line printed by the program once its write transaction is open.
 const BEGUN: &str = "begun to write";
 
-/// A view that is never read to its end and holds the file's lock meanwhile, and one of long texts.
+/// A table, an endless view whose reads hold the file's lock, and an endless view of long texts.
 const TABLES: &str = "CREATE TABLE things (id INTEGER PRIMARY KEY, word TEXT); \
     INSERT INTO things VALUES (1, 'one'); \
     CREATE VIEW slow AS WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) \
@@ -79,7 +79,7 @@ async fn a_program_that_has_only_begun_to_write_ends_no_read() {
     assert!(std::fs::exists(format!("{}-journal", loaded.name)).unwrap());
     let (store, served) = (loaded.store(), served());
     let sum = json!({"stream": "slow", "metrics": [{"op": "sum", "field": "id"}]});
-    // Longer than a waiting writer may be delayed.
+    // Longer than a waiting writer may be delayed by a read.
     let context = ReadContext::within(Duration::from_secs(3));
     let end = all(store.as_ref(), &aggregate(&served, sum), &context).await;
     assert!(matches!(end, Err(StoreError::Timeout { .. })), "{end:?}");
@@ -102,7 +102,7 @@ async fn reading_a_file_without_a_write_ahead_log_never_starves_its_writers() {
                     let context = ReadContext::within(Duration::from_secs(10));
                     let end = all(store.as_ref(), &slow, &context).await;
                     let end: StoreError = end.unwrap_err();
-                    // A read that yielded to the writer may be retried.
+                    // A read that gave way to the writer is retryable.
                     assert!(end.is_retryable(), "{end:?}");
                 }
             })

@@ -1,4 +1,4 @@
-//! Each change is told once, to those who could see it.
+//! Each change is reported once, to those who can see it.
 
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::Package;
@@ -36,7 +36,7 @@ async fn create_update_and_delete_are_told_once_each_on_every_store() {
             look(&feed, local()).await;
             assert!(told(&mut all).is_empty(), "{kind}: told twice: {sql}");
         }
-        // What is written again as it was is no change.
+        // Writing the same values again is not a change.
         database.execute("UPDATE ships SET name = name").await;
         look(&feed, local()).await;
         assert!(told(&mut all).is_empty() && told(&mut other).is_empty());
@@ -63,7 +63,7 @@ async fn nobody_is_told_of_rows_and_fields_that_are_not_granted() {
                 "",
             ),
             ("DELETE FROM ships WHERE id = 8", "deleted 8", ""),
-            // It enters the filter, changes there, and leaves it.
+            // The row enters the filter, changes there, and leaves it.
             (
                 "UPDATE ships SET port = 'Bergen' WHERE id = 2",
                 "updated 2",

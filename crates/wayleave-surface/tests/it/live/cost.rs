@@ -1,4 +1,4 @@
-//! What watching costs a source.
+//! The cost of watching for a source.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,16 +58,16 @@ impl Stores for Only {
 const INTERVAL: Duration = Duration::from_millis(300);
 const SUBSCRIPTIONS: usize = 1_000;
 
-/// What a while of quiet cost a source.
+/// The cost of a quiet period for a source.
 #[derive(Debug)]
 struct IdleCost {
     intervals: usize,
     reads: usize,
-    /// The statements that PostgreSQL itself counted.
+    /// Number of statements, as counted by PostgreSQL.
     statements: i64,
 }
 
-/// The statements that were run in a PostgreSQL database.
+/// Number of statements run in a PostgreSQL database.
 async fn statements(database: &Database) -> i64 {
     let count = format!(
         "SELECT COALESCE(sum(calls), 0)::bigint FROM pg_stat_statements s \
@@ -77,7 +77,7 @@ async fn statements(database: &Database) -> i64 {
     postgres().await.number("postgres", &count).await.unwrap()
 }
 
-/// What a quiet stream costs with a thousand subscriptions of three packages.
+/// Measures the cost of a quiet stream with a thousand subscriptions of three packages.
 async fn idle(kind: SourceKind, database: Arc<Database>) -> IdleCost {
     let is_postgres = kind == SourceKind::Postgres;
     if is_postgres {
@@ -111,7 +111,7 @@ async fn idle(kind: SourceKind, database: Arc<Database>) -> IdleCost {
         watches.push(watch(&feed, package, "ships").await);
     }
     assert_eq!(feed.watched(), 1);
-    // The first looks compare all groups, and a store may need a moment to listen.
+    // The first comparisons read all groups, and a store may need a moment to listen.
     tokio::time::sleep(5 * INTERVAL).await;
     let count = async || {
         if is_postgres {
@@ -135,7 +135,7 @@ async fn idle(kind: SourceKind, database: Arc<Database>) -> IdleCost {
         assert_eq!(next(watch).await.len(), 1);
     }
     drop(watches);
-    // The watcher ends with the last interest.
+    // The watcher ends when the last watch is dropped.
     let began = Instant::now();
     while feed.watched() > 0 {
         assert!(began.elapsed() < super::PATIENCE);
@@ -150,7 +150,7 @@ async fn a_quiet_stream_costs_one_read_an_interval_whoever_watches_it() {
     for kind in [SourceKind::Postgres, SourceKind::Mysql] {
         let cost = idle(kind, Database::new(kind, &ships(6)).await).await;
         assert!((1..=cost.intervals + 1).contains(&cost.reads), "{cost:?}");
-        // A read is one statement; the look for triggers, once a minute, may fall between.
+        // A read is one statement; the check for triggers, once a minute, may add one.
         let most = i64::try_from(cost.intervals + 2).unwrap();
         assert!(cost.statements <= most, "{cost:?}");
     }

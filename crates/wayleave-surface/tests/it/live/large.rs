@@ -1,4 +1,4 @@
-//! Streams with more records than are compared.
+//! Streams with more records than are compared one by one.
 
 use wayleave_plan::package::Package;
 use wayleave_surface::live::LiveOptions;
@@ -35,7 +35,7 @@ async fn the_updated_field_tells_what_changed_and_single_records_are_compared() 
                 &["updated 4", "updated 5"],
                 &[],
             ),
-            // Only the record itself tells that it is gone.
+            // Only the subscription of the record itself reports its deletion.
             ("DELETE FROM ships WHERE id = 3", &[], &["deleted 3"]),
         ] {
             database.execute(sql).await;
@@ -86,7 +86,7 @@ async fn a_stream_that_grows_beyond_the_limit_is_followed_from_there() {
             database.execute(&port).await;
         }
         look(&feed, Package::local()).await;
-        // Told once, without what it was.
+        // Reported once, without the records that changed.
         assert_eq!(all.next().await, Some(Vec::new()), "{kind}");
         database
             .execute("UPDATE ships SET changed = 30 WHERE id = 1")

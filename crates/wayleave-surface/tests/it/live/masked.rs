@@ -1,4 +1,4 @@
-//! A change within what a mask hides is told to nobody who sees the mask.
+//! A change that a mask hides is reported to nobody who sees the mask.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ async fn a_change_within_a_mask_is_told_only_to_who_sees_it() {
         watches.push(watch(&feed, package.clone(), "ships").await);
     }
     for (sql, expected) in [
-        // A name of six characters shows nothing of itself, and 4.75 is in the range of 4.5.
+        // A masked name of six characters does not change, and 4.75 is in the same range as 4.5.
         (
             "UPDATE ships SET name = 'barge4', tons = 4.75 WHERE id = 4",
             [1, 0, 0, 1],

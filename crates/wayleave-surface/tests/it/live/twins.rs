@@ -1,4 +1,5 @@
-//! Random changes, told alike by every store and as a model of each caller's view says.
+//! Random changes: every store reports the same ones, as predicted by a model of each caller's
+//! view.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +7,10 @@ use wayleave_plan::package::Package;
 
 use super::{STORES, TABLE, feed, look, narrow, options, told, watch};
 
-/// The ships there are: name, port, tons.
+/// The ships by id: name, whether in Bergen, tons.
 type Model = BTreeMap<u64, (u64, bool, u64)>;
 
-/// What a caller sees of them.
+/// The part of the model that a caller sees.
 fn seen(model: &Model, is_narrow: bool) -> BTreeMap<u64, (u64, u64)> {
     let ships = model.iter().filter(|(_, ship)| !is_narrow || ship.1);
     ships
@@ -39,7 +40,7 @@ fn expected(before: &Model, after: &Model, is_narrow: bool) -> Vec<String> {
     told
 }
 
-/// A generator that always draws the same.
+/// A generator with a fixed sequence.
 struct Draw(u64);
 
 impl Draw {
@@ -52,7 +53,7 @@ impl Draw {
     }
 }
 
-/// Changes the model, and returns the statement that changes a table alike.
+/// Changes the model, and returns the statement that makes the same change in a table.
 fn change(model: &mut Model, draw: &mut Draw) -> String {
     let id = draw.below(400);
     if draw.below(4) == 0 {
@@ -73,13 +74,9 @@ fn change(model: &mut Model, draw: &mut Draw) -> String {
 
 #[tokio::test]
 async fn every_store_tells_the_same_changes() {
-    // Of 400 ships, so that most changes of a step are of different ones.
+    // Spread over 400 ships, so that most changes of a step concern different ones.
     const CHANGES_A_STEP: usize = 100;
-    let steps = if std::env::var_os("WAYLEAVE_FULL").is_some() {
-        100
-    } else {
-        4
-    };
+    let steps = if wayleave_test::is_full() { 100 } else { 4 };
     let mut stores = Vec::new();
     for kind in STORES {
         let (database, feed) = feed(kind, TABLE, false, options()).await;

@@ -1,4 +1,4 @@
-//! Questions of an analyst: paths, measures, periods, totals, and what an empty page says.
+//! Questions of an analyst: paths, measures, periods, totals, and the notes on an empty page.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -211,7 +211,7 @@ async fn an_empty_page_tells_what_another_case_would_find() {
         assert!(text.starts_with("1 row of sales"), "{text}");
         assert!(structured["meta"]["case"].is_null());
     }
-    // Nobody is asked again when rows are found, or when case makes no difference.
+    // There is no note if rows are found, or if case makes no difference.
     for filter in [
         json!({ "Country": "Norway" }),
         json!({ "SaleId": 0 }),

@@ -1,4 +1,4 @@
-//! What a caller may request, and how other requests are refused.
+//! Valid requests, and the refusals of invalid ones.
 //!
 //! `discovery.rs` explains the names of the tests.
 
@@ -21,7 +21,7 @@ fn local() -> Package {
     Package::local()
 }
 
-/// A package of 25 connections that all hold the same streams.
+/// A deployment of 25 connections with the same streams.
 fn branches() -> (ReadService, Arc<Files>) {
     let files = Files::new(&[("branch", &wide_sql(2, 3))]);
     (service(&[&wide("branch", 2, 3, 25)], &files), files)
@@ -321,7 +321,7 @@ async fn x3_a_stream_of_one_connection_is_never_ambiguous() {
     assert_eq!(reply.structured.value()["meta"]["connection_id"], "crm-us");
 }
 
-/// A call of `tool` that uses the argument `name`.
+/// A call of `tool` with the argument `name`.
 fn using(tool: &str, name: &str) -> Json {
     let mut given = match tool {
         "aggregate" => {
@@ -367,7 +367,7 @@ async fn x5_every_advertised_argument_is_accepted_and_no_other() {
     for tool in client.tools().await.as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
         let properties = tool["inputSchema"]["properties"].as_object().unwrap();
-        // A cursor comes from a page; other tests walk with it.
+        // A cursor comes from a page; other tests use it.
         for argument in properties.keys().filter(|it| *it != "cursor") {
             let mut given = using(name, argument);
             // Some clients send every argument they know.

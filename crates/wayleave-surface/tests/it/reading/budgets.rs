@@ -129,7 +129,7 @@ async fn the_index_fits_its_budget_whatever_the_number_of_streams() {
 #[tokio::test]
 async fn twenty_four_streams_are_shown_with_all_their_fields() {
     let files = Files::new(&[]);
-    // 6 streams of 7 fields and 18 of 6, each with a relation to one and another to many.
+    // 6 streams of 7 fields and 18 of 6, each with a relation to one record and one to many.
     let mut toml = wide("erp", 6, 7, 1);
     toml += &wide("erp", 24, 6, 0)
         .split_once("[streams.stream_0007]")
@@ -205,7 +205,7 @@ async fn no_schema_passes_its_hard_bound() {
 async fn a_stream_of_thirty_fields_fits_its_budget() {
     let files = Files::new(&[("plain", &wide_sql(1, 30))]);
     let plain = wide("plain", 1, 30, 1);
-    // As much text as a mapping may hold.
+    // The longest texts that a mapping may have.
     let verbose = plain
         .replace("thing that is known about it.", &"long words ".repeat(30))
         .replace(

@@ -15,7 +15,8 @@ use crate::reading::fixture::{CRM, CRM_SQL, Files, call, package, service, strea
 
 const CANARY: &str = "canary";
 
-/// Everything that this process logs, at every level, with the SDK silenced as in the product.
+/// Captures everything that this process logs at every level, with the SDK silenced as in the
+/// product.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -46,7 +47,7 @@ impl std::io::Write for Log {
     }
 }
 
-/// Between one and `most` of the items, each once.
+/// Between one and `most` of the items, each at most once.
 pub fn few<T: Clone>(dice: &mut Dice, from: &[T], most: usize) -> Vec<T> {
     let count = 1 + dice.below(most);
     dice.some(from, count)
@@ -58,7 +59,7 @@ fn deployment(seed: u32) -> (ReadService, std::sync::Arc<Files>) {
         "UPDATE personnel SET salary = id * {} || '.5', bio = '{CANARY}-bio-{seed}-' || id;",
         seed + 1
     );
-    // Hidden rows: only accepted people of organization 2 are visible.
+    // The hidden rows; only accepted people of organization 2 are visible.
     let rows = format!(
         "UPDATE personnel SET name = '{CANARY}-name-{seed}-' || id, updated_at = '20{:02}-01-01T00:00:00Z'
              WHERE NOT (status = 'accepted' AND org_id = 2);
@@ -149,7 +150,7 @@ fn filter(dice: &mut Dice, fields: &[&str]) -> Json {
     filter
 }
 
-/// A call that is mostly sensible, and now and then about hidden data.
+/// Generates a call that is mostly sensible, and sometimes about hidden data.
 fn generated(dice: &mut Dice, cursors: &[Json]) -> (&'static str, Json) {
     let all: Vec<&str> = VISIBLE.iter().chain(&HIDDEN).copied().collect();
     let stream = *dice.one_of(&[
@@ -260,7 +261,7 @@ fn generated(dice: &mut Dice, cursors: &[Json]) -> (&'static str, Json) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twin_stores_that_differ_only_in_what_is_hidden_answer_in_the_same_bytes() {
-    let calls = if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
+    let calls = if wayleave_test::is_full() {
         50_000
     } else {
         2_000
@@ -278,7 +279,8 @@ async fn twin_stores_that_differ_only_in_what_is_hidden_answer_in_the_same_bytes
         assert_eq!(first, second, "call {number}: {tool} {given}");
         let asked = given.to_string();
         for told in [&first.text, &first.structured.value().to_string()] {
-            // An answer may repeat the caller's own words, but never more of them than it sent.
+            // An answer may repeat the caller's own words, but no more of them than the call
+            // contained.
             assert!(
                 told.matches(CANARY).count() <= 2 * asked.matches(CANARY).count(),
                 "call {number}: {tool} {given}\n{told}"

@@ -18,7 +18,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of this service's tools, under one package.
+    /// Connects a client of this service's tools, under one package.
     pub async fn of(service: &ReadService, package: Package) -> Self {
         let package = Arc::new(package);
         let registry = Registry::new();
@@ -32,7 +32,7 @@ impl Client {
         Self::connect(Server::new(registry, identity), Caller::anonymous()).await
     }
 
-    /// A client of this server, connected as this caller.
+    /// Connects a client to this server as this caller.
     pub async fn connect(server: Server, caller: Caller) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let stop = CancellationToken::new();
@@ -65,13 +65,13 @@ impl Client {
             .unwrap();
     }
 
-    /// A request's result.
+    /// Sends a request that must succeed, and returns its result.
     pub async fn ask(&mut self, method: &str, params: Json) -> Json {
         let asked = self.try_ask(method, params).await;
         asked.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A request's result, or its error.
+    /// Sends a request, and returns its result or its error.
     pub async fn try_ask(&mut self, method: &str, params: Json) -> Result<Json, Json> {
         self.next += 1;
         let id = self.next;

@@ -1,4 +1,4 @@
-//! A database of any kind as the only source of a deployment.
+//! A database of any kind as the only source of a service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,10 +44,10 @@ impl Database {
         })
     }
 
-    /// A database that is there already, read through a DSN.
+    /// An existing database, read through a DSN.
     pub fn through(kind: SourceKind, name: String, dsn: &str, options: StoreOptions) -> Self {
         let options = StoreOptions {
-            // No read is refused, however slow the machine is.
+            // No read may be refused, however slow the machine is.
             wait: Duration::from_mins(5),
             ..options
         };
@@ -68,12 +68,12 @@ impl Database {
         }
     }
 
-    /// Ends the sessions of the store.
+    /// Closes the sessions of the store.
     pub async fn store_close(&self) {
         self.store.close().await;
     }
 
-    /// A service of this mapping over the database.
+    /// Creates a service of this mapping over the database.
     pub fn service(self: &Arc<Self>, mapping: &str) -> ReadService {
         let stores: Arc<dyn Stores> = self.clone();
         let limits = ReadLimits {

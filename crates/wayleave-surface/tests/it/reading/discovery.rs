@@ -1,7 +1,7 @@
-//! What a caller discovers before it reads.
+//! Discovery: what a caller learns before it reads.
 //!
 //! The tests named `r` and a number are rules that every reader of many sources must keep, whatever
-//! its implementation; those named `x` are rules that are commonly broken. Rules about search are
+//! its implementation. Those named `x` are rules that are often broken. Rules about search are
 //! among the search tests.
 
 use serde_json::json;

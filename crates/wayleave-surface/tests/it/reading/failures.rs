@@ -1,4 +1,4 @@
-//! What a caller is told when a store or the served datasets have changed.
+//! Errors for a caller when a store or the served datasets have changed.
 
 use serde_json::json;
 use wayleave_plan::package::Package;
@@ -46,7 +46,7 @@ async fn a_world_that_is_replaced_is_served_from_the_next_call_on() {
     let (service, _files) = crm();
     let given = json!({ "stream": "offices" });
     good(&service, &Package::local(), "query_records", given.clone()).await;
-    service.replace_world(world(&[CRM]));
+    service.replace_datasets(world(&[CRM]));
     let error = refused(&service, &Package::local(), "query_records", given).await;
     assert_eq!(error["code"], "unknown_stream");
     let reply = good(&service, &Package::local(), "schema", json!({})).await;

@@ -1,4 +1,4 @@
-//! Deployments to read from: real SQLite files behind ratified mappings.
+//! Services to read from: real SQLite files behind ratified mappings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,10 +21,10 @@ use wayleave_surface::{ReadLimits, ReadService, Reply, Stores};
 
 pub const CRM: &str = include_str!("fixtures/crm.toml");
 pub const CRM_SQL: &str = include_str!("fixtures/crm.sql");
-/// The time in every deployment, so that cursors are the same bytes whenever a test runs.
+/// The time in every service, so that cursors have the same bytes in every run.
 pub const NOW: i64 = 1_780_000_000;
 
-/// A mapping that a human has ratified.
+/// Ratifies a mapping.
 pub fn ratified(toml: &str) -> Arc<Ratified<Mapping>> {
     let proposed = Draft::new(toml).propose(None).unwrap_or_else(|rejected| {
         panic!("{:#?}\n{toml}", rejected.problems);
@@ -43,7 +43,7 @@ pub fn world(mappings: &[&str]) -> ActiveDatasets {
     ActiveDatasets::new(mappings.iter().map(|toml| ratified(toml)).collect()).unwrap()
 }
 
-/// SQLite files by source, with a count of how often one was opened.
+/// SQLite files by source, and the number of times that one was opened.
 pub struct Files {
     stores: BTreeMap<String, Arc<dyn Store>>,
     paths: BTreeMap<String, PathBuf>,
@@ -72,7 +72,7 @@ impl Files {
         })
     }
 
-    /// The bytes of every file, for comparing before and after.
+    /// The bytes of every file, for a comparison before and after.
     pub fn bytes(&self) -> Vec<Vec<u8>> {
         self.paths
             .values()
@@ -109,7 +109,7 @@ pub fn keys() -> KeyRing {
     KeyRing::new(&key, &[]).with_mask_key(MaskKey::new([9; 32]))
 }
 
-/// A service over these mappings and files.
+/// Creates a service over these mappings and files.
 pub fn service(mappings: &[&str], files: &Arc<Files>) -> ReadService {
     service_within(mappings, files, ReadLimits::default())
 }
@@ -119,8 +119,8 @@ pub fn service_within(mappings: &[&str], files: &Arc<Files>, limits: ReadLimits)
     ReadService::with_clock(world(mappings), stores, keys(), limits, || NOW)
 }
 
-/// Two connections that share every stream, with different rows; and another dataset that has a
-/// stream of the same name with other fields.
+/// Two connections that have the same streams with different rows, and another dataset with a
+/// stream of the same name and other fields.
 pub fn crm() -> (ReadService, Arc<Files>) {
     let us = CRM_SQL.replace("'Worker ' || n", "'Citizen ' || n");
     let hr_sql = "CREATE TABLE people (id TEXT PRIMARY KEY, grade INTEGER);
@@ -155,7 +155,7 @@ datatype = "integer"
 datatype = "string"
 "#;
 
-/// A dataset with the given number of streams, of fields in each, and of connections.
+/// A mapping with the given number of streams, of fields in each, and of connections.
 pub fn wide(name: &str, streams: usize, fields: usize, connections: usize) -> String {
     let mut toml = format!("[dataset]\nname = \"{name}\"\nkind = \"sqlite\"\n");
     for n in 1..=connections {
@@ -196,7 +196,7 @@ pub fn wide_sql(streams: usize, fields: usize) -> String {
         .collect()
 }
 
-/// A grant of some fields and rows of one stream.
+/// A grant of some fields and rows of a stream.
 pub fn stream_grant(fields: &[&str], rows: Option<Json>) -> StreamGrant {
     let fields: BTreeSet<String> = fields.iter().map(|it| (*it).to_owned()).collect();
     StreamGrant {
@@ -211,7 +211,7 @@ pub fn stream_grant(fields: &[&str], rows: Option<Json>) -> StreamGrant {
     }
 }
 
-/// The dataset of a connection of these tests.
+/// The dataset of a connection in these tests.
 fn dataset_of(connection: &str) -> &str {
     match connection.split_once('-') {
         Some((dataset, _)) => dataset,
@@ -220,7 +220,7 @@ fn dataset_of(connection: &str) -> &str {
     }
 }
 
-/// A package of these grants, each a connection with its streams.
+/// A package with these grants, given as connections with their streams.
 pub fn package(subject: &str, grants: Vec<(&str, Vec<(&str, StreamGrant)>)>) -> Package {
     let grants = grants
         .into_iter()
@@ -264,14 +264,14 @@ pub async fn call(service: &ReadService, package: &Package, tool: &str, given: J
     }
 }
 
-/// Calls a tool that must answer.
+/// Calls a tool that must succeed.
 pub async fn good(service: &ReadService, package: &Package, tool: &str, given: Json) -> Reply {
     let reply = call(service, package, tool, given.clone()).await;
     assert!(!reply.is_error, "{tool} {given}: {}", reply.text);
     reply
 }
 
-/// Calls a tool that must refuse, and returns the error, which is the same in text and structure.
+/// Calls a tool that must refuse. Returns the error, which is the same in text and structure.
 pub async fn refused(service: &ReadService, package: &Package, tool: &str, given: Json) -> Json {
     let reply = call(service, package, tool, given.clone()).await;
     assert!(reply.is_error, "{tool} {given}: {}", reply.text);

@@ -1,4 +1,4 @@
-//! The agreed output of the tools, byte for byte: `WAYLEAVE_BLESS=1` rewrites it on purpose.
+//! The agreed output of the tools, byte for byte. `WAYLEAVE_BLESS=1` rewrites it on purpose.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn golden(name: &str) -> std::path::PathBuf {
         .join(name)
 }
 
-/// The same JSON with sorted keys, indented.
+/// Formats JSON with sorted keys and indentation.
 fn sorted(json: &Json) -> String {
     fn sort(json: &Json) -> Json {
         match json {
@@ -82,7 +82,7 @@ async fn the_texts_are_the_agreed_ones() {
         let reply = good(&service, &Package::local(), tool, given.clone()).await;
         let cursor = reply.structured.value()["meta"]["next_cursor"].as_str();
         let said = match cursor {
-            // The cursor names the index it walks, which differs in every run.
+            // The cursor identifies its index, which differs in every run.
             Some(cursor) if tool == "search" => reply.text.replace(cursor, "(a cursor)"),
             _ => reply.text,
         };

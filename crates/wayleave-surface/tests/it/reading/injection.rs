@@ -1,4 +1,5 @@
-//! Hostile values, ids, cursors and names are refused or treated as plain data, and change nothing.
+//! Hostile values, ids, cursors and names are refused or treated as plain data; they change
+//! nothing.
 
 mod expressions;
 mod paths;
@@ -203,7 +204,7 @@ const CODES: &[&str] = &[
     "changes_unavailable",
 ];
 
-/// Calls that cover every place a caller's text can go.
+/// Calls with the payload in every place that accepts a caller's text.
 fn calls(payload: &str) -> Vec<(&'static str, Json)> {
     let at = |name: &str, value: Json| {
         let mut given = json!({ "stream": "people", "connection_id": "crm-eu", "limit": 2 });
@@ -289,7 +290,7 @@ async fn hostile_texts_are_data_or_refused_and_change_nothing() {
                 assert!(reply.bytes() <= wayleave_surface::MAX_ERROR_BYTES);
                 refused += 1;
             } else {
-                // No payload widens an answer: wherever it is compared, it is a single text.
+                // No payload widens an answer: wherever it is compared, it is one text.
                 for word in ["CREATE TABLE", "sqlite_", "secret_rating"] {
                     let own = given.to_string().contains(word) || tool == "schema";
                     assert!(

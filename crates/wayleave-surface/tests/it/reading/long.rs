@@ -1,4 +1,4 @@
-//! Values that no result has room for: shown in part with a note, and read whole in pieces.
+//! Values too long for a result: shown truncated with a note, and read in full in pieces.
 
 use std::fmt::Write as _;
 
@@ -90,7 +90,7 @@ async fn a_document_longer_than_a_result_is_read_in_pieces_that_make_the_whole()
     }
     assert_eq!(whole, format!("id: 21\nbody: {}\n", "0".repeat(BODY)));
     assert_eq!(pieces, 4);
-    // A document that fits is whole, and carries no additional metadata.
+    // A document that fits is complete, and has no additional metadata.
     let given = json!({ "id": "crm-eu/documents:20", "offset": 0 });
     let reply = good(&service, &local(), "fetch", given).await;
     assert!(reply.structured.value()["text"].as_str().unwrap().len() > 5_000);

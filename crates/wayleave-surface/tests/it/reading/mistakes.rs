@@ -1,5 +1,5 @@
-//! What models get wrong, over and over: each mistake is answered with the caller's own call, mended
-//! where it was faulty and nowhere else, and that call works.
+//! Common mistakes of models: the answer to each contains the caller's own call, corrected only
+//! where it was wrong, and the corrected call works.
 
 use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;
@@ -7,12 +7,12 @@ use wayleave_plan::package::Package;
 use crate::reading::analysis::shop;
 use crate::reading::fixture::{crm, good, package, refused, stream_grant};
 
-/// A call of a tool, and the arguments it is mended to.
+/// A call of a tool, and the corrected arguments.
 type Mistake = (&'static str, Json, Json);
 
 fn of_names() -> Vec<Mistake> {
     vec![
-        // The case of a field.
+        // Wrong case of a field.
         (
             "query_records",
             json!({ "stream": "tracks", "fields": ["song", "unitprice"], "limit": 3 }),
@@ -29,13 +29,13 @@ fn of_names() -> Vec<Mistake> {
             json!({ "stream": "sales", "sort": ["-sold_at"], "limit": 1 }),
             json!({ "stream": "sales", "sort": ["-SoldAt"], "limit": 1 }),
         ),
-        // A slip of the hand.
+        // A typing error.
         (
             "query_records",
             json!({ "stream": "sales", "fields": ["Quantiy"] }),
             json!({ "stream": "sales", "fields": ["Quantity"] }),
         ),
-        // A hop is missing.
+        // A missing hop.
         (
             "query_records",
             json!({ "stream": "albums", "filter": { "Name": "AC/DC" } }),
@@ -46,19 +46,19 @@ fn of_names() -> Vec<Mistake> {
             json!({ "stream": "sales", "metrics": ["revenue"], "group_by": ["artist.Name"] }),
             json!({ "stream": "sales", "metrics": ["revenue"], "group_by": ["track.album.artist.Name"] }),
         ),
-        // A relation by the name of its stream.
+        // The name of a stream instead of the relation.
         (
             "query_records",
             json!({ "stream": "tracks", "fields": ["Song", "albums.Title"] }),
             json!({ "stream": "tracks", "fields": ["Song", "album.Title"] }),
         ),
-        // A relation where a field is meant.
+        // A relation where a field is expected.
         (
             "query_records",
             json!({ "stream": "tracks", "fields": ["Song", "genre"] }),
             json!({ "stream": "tracks", "fields": ["Song", "genre.Label"] }),
         ),
-        // A field after its table.
+        // A field qualified by its table.
         (
             "query_records",
             json!({ "stream": "tracks", "fields": ["tracks.Song"] }),
@@ -75,7 +75,7 @@ fn of_names() -> Vec<Mistake> {
             json!({ "stream": "artists", "fields": ["Name", "albums.Title"] }),
             json!({ "stream": "artists", "fields": ["Name", "albums.Title"], "expand": ["albums"] }),
         ),
-        // Singular, plural, case and schema of a stream.
+        // Singular or plural, case, and schema of a stream.
         (
             "query_records",
             json!({ "stream": "album", "limit": 2 }),
@@ -263,7 +263,7 @@ async fn a_connection_string_in_a_call_does_not_come_back_in_the_next() {
 #[tokio::test]
 async fn a_hop_to_what_is_not_granted_is_not_mended() {
     let (service, _files) = shop();
-    // Without artists, the name of an artist is nothing that could be meant.
+    // If artists are not granted, no name of an artist may be suggested.
     let some = |fields: &[&str]| stream_grant(fields, None);
     let narrow = package(
         "t",

@@ -1,11 +1,11 @@
-//! A narrower grant never sees what a wider one does not, and forbidden things are reported like
+//! A narrower grant never sees what a wider one does not, and forbidden names are reported like
 //! missing ones.
 //!
-//! Pairs of packages, the second made from the first by removing connections, streams, fields and
-//! rows, make the same calls. Everything that the narrower is told, errors included, must be known
-//! to the wider; and it must equal, to the byte, what the narrower's twin is told: a deployment in
-//! which what it does not see never existed. No cursor of one opens for another. `WAYLEAVE_FULL=1`
-//! makes 24,000 calls instead of 600.
+//! Pairs of packages make the same calls; the second is the first without some connections,
+//! streams, fields and rows. Everything that the narrower package is told, errors included, must be
+//! known to the wider one. It must also equal, byte for byte, what the narrower package's twin is
+//! told: a deployment in which the hidden parts never existed. A cursor of one package opens for no
+//! other. `WAYLEAVE_FULL=1` makes 24,000 calls instead of 600.
 
 mod calls;
 mod laboratory;
@@ -26,18 +26,14 @@ use crate::reading::fixture::call;
 use crate::reading::search::Library;
 use laboratory::{DATASETS, Rows, Sight, laboratory};
 
-/// Number of calls that a pair makes.
+/// Number of calls per pair.
 const CALLS_A_PAIR: usize = 60;
 
 fn pairs() -> usize {
-    if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
-        400
-    } else {
-        10
-    }
+    if wayleave_test::is_full() { 400 } else { 10 }
 }
 
-/// Every record that a package sees, by id, with all visible fields; and every name it is told.
+/// All records that a package sees, by id, with their visible fields; and all names it is told.
 #[derive(Default)]
 struct Known {
     records: BTreeMap<String, BTreeMap<String, Json>>,
@@ -45,7 +41,7 @@ struct Known {
 }
 
 impl Known {
-    /// Collects them by walking, page by page, every stream of every connection.
+    /// Collects them by walking every stream of every connection, page by page.
     async fn of(service: &ReadService, package: &Package) -> Self {
         let mut known = Self::default();
         for (dataset, connections, streams) in DATASETS {
@@ -144,7 +140,7 @@ fn identity(connection: &str, stream: &str, key: &Json) -> String {
     format!("{connection}/{stream}:{key}")
 }
 
-/// A reply without its sealed texts, which differ by what they are bound to.
+/// A reply without its sealed texts, which differ by subject and grants.
 fn unsealed(reply: &Reply) -> (String, String) {
     let (mut text, mut structured) = (reply.text.clone(), reply.structured.value().to_string());
     for name in ["next_cursor", "next_changes_since"] {
@@ -174,7 +170,8 @@ impl Pair {
         let ambiguous = more.structured.value()["error"]["code"] == "ambiguous_connection";
         let one = &less.structured.value()["meta"]["connection_id"];
         if ambiguous && one.is_string() {
-            // The wider sees several connections; the narrower was told which one it sees.
+            // The wider package sees several connections; the narrower one was told which one it
+            // sees.
             let mut asked = given.clone();
             asked["connection_id"] = one.clone();
             more = call(&self.world, &self.wider, tool, asked).await;
@@ -194,8 +191,8 @@ impl Pair {
         less
     }
 
-    /// Whatever an error offers is known to the wider, and its subject was named by the caller
-    /// itself.
+    /// Checks that every name offered by an error is known to the wider package or was sent by the
+    /// caller.
     fn error(&self, less: &Reply, given: &Json, why: &str) {
         let error = &less.structured.value()["error"];
         let said = given.to_string();
@@ -206,7 +203,7 @@ impl Pair {
         if matches!(code, "unknown_stream" | "unknown_field" | "not_found") {
             for name in names {
                 let known = self.known.names.contains(&name) || said.contains(&name);
-                // Relations are offered by name where the request named one.
+                // An error about a relation offers the names of relations.
                 let relation = DATASETS
                     .iter()
                     .flat_map(|it| it.2)
@@ -267,7 +264,7 @@ impl Pair {
         }
     }
 
-    /// Every field and stream that `schema` describes is known to the wider.
+    /// Checks that every field and stream described by `schema` is known to the wider package.
     fn names(&self, less: &Reply, why: &str) {
         let known = |name: &str| self.known.names.contains(name);
         for (_, connections, streams) in DATASETS {
@@ -292,7 +289,7 @@ impl Pair {
     }
 }
 
-/// Fewer rows give fewer groups, smaller counts, and nothing beyond the minimum and the maximum.
+/// Checks that fewer rows give fewer groups, smaller counts, and no new minimum or maximum.
 fn groups(less: &Reply, more: &Reply, given: &Json, why: &str) {
     assert!(!more.is_error, "{why}");
     let grouped = given["group_by"].as_array().map_or(0, Vec::len)
@@ -320,7 +317,7 @@ fn groups(less: &Reply, more: &Reply, given: &Json, why: &str) {
     }
 }
 
-/// A document has no line that the wider's does not have.
+/// Checks that a document has no line that the wider package's document lacks.
 fn document(less: &Reply, more: &Reply, why: &str) {
     assert!(!more.is_error, "{why}");
     let lines = |reply: &Reply| -> BTreeSet<String> {
@@ -330,7 +327,8 @@ fn document(less: &Reply, more: &Reply, why: &str) {
     assert!(lines(less).is_subset(&lines(more)), "{why}");
 }
 
-/// A sealed text is useless to another token, to the wider one, or after the grants changed.
+/// Checks that a sealed text does not open for another token, for the wider one, or after the
+/// grants have changed. Returns the number of attempts.
 async fn leaked(pair: &Pair, tool: &str, given: &Json, reply: &Reply) -> usize {
     let mut tried = 0;
     for (name, handle) in [
@@ -355,7 +353,8 @@ async fn leaked(pair: &Pair, tool: &str, given: &Json, reply: &Reply) -> usize {
         for thief in [&pair.wider, &other, &later, &Package::local()] {
             let got = call(&pair.world, thief, tool, next.clone()).await;
             let code = &got.structured.value()["error"]["code"];
-            // The wider may see several connections of that name, and is told so first.
+            // The wider package may see several connections with such a stream, and is told so
+            // first.
             let ambiguous = code == "ambiguous_connection";
             assert!(
                 ambiguous || code == "invalid_cursor",

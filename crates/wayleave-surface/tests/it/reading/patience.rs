@@ -1,13 +1,18 @@
-//! Reads that take too long, and callers that leave.
+//! Reads that exceed their deadline, and callers that disconnect.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::Package;
-use wayleave_surface::ReadLimits;
+use wayleave_sql::{Dsn, StoreOptions};
+use wayleave_store::{Store, StoreError};
+use wayleave_surface::{ReadLimits, ReadService, Stores};
 
-use crate::reading::fixture::{Files, good, refused, service_within};
+use crate::reading::fixture::{
+    Files, NOW, arguments, call, good, keys, refused, service_within, world,
+};
 
 const ENDLESS: &str = r#"
 [dataset]
@@ -83,20 +88,65 @@ async fn a_read_that_takes_too_long_is_a_timeout_and_others_are_served_meanwhile
     assert!(took < Duration::from_secs(3), "{took:?}");
 }
 
+/// The only store of a service.
+struct Only(Arc<dyn Store>);
+
+impl Stores for Only {
+    fn store(&self, _: &str) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+/// Waits until the only session of a service is taken, or is free.
+async fn until_taken(service: &ReadService, taken: bool) {
+    let looking = async {
+        loop {
+            let given = json!({ "stream": "quick" });
+            let reply = call(service, &Package::local(), "query_records", given).await;
+            if reply.is_error {
+                let error = &reply.structured.value()["error"];
+                assert_eq!(error["reason"], "busy", "{}", reply.text);
+            }
+            if reply.is_error == taken {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let looked = tokio::time::timeout(Duration::from_secs(10), looking).await;
+    assert!(looked.is_ok(), "taken: {}", !taken);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_that_leave_set_their_sessions_free() {
-    let (service, _files) = deployment(Duration::from_mins(10));
-    // More reads than there are sessions: if one were kept, the last read would find none.
-    for _ in 0..20 {
-        let given = json!({ "stream": "endless", "sort": ["-half"] });
-        let package = Package::local();
-        let read = service.query_records(&package, crate::reading::fixture::arguments(given));
-        assert!(
-            tokio::time::timeout(Duration::from_millis(30), read)
-                .await
-                .is_err()
-        );
+    let (_folder, path) = wayleave_test::sqlite_file(SQL).unwrap();
+    let dsn = Dsn::parse(SourceKind::Sqlite, path.to_str().unwrap()).unwrap();
+    // A read that runs has the only session, and every other one finds the source busy.
+    let options = StoreOptions {
+        sessions: 1,
+        wait: Duration::from_millis(50),
+        ..StoreOptions::default()
+    };
+    let stores: Arc<dyn Stores> = Arc::new(Only(wayleave_sql::store(dsn, options)));
+    let limits = ReadLimits {
+        deadline: Duration::from_mins(10),
+        ..ReadLimits::default()
+    };
+    let service = ReadService::with_clock(world(&[ENDLESS]), stores, keys(), limits, || NOW);
+    for _ in 0..5 {
+        let caller = {
+            let service = service.clone();
+            tokio::spawn(async move {
+                // It may find the session taken by one of the quick reads.
+                loop {
+                    let given = arguments(json!({ "stream": "endless", "sort": ["-half"] }));
+                    service.query_records(&Package::local(), given).await;
+                }
+            })
+        };
+        until_taken(&service, true).await;
+        assert!(!caller.is_finished());
+        caller.abort();
+        until_taken(&service, false).await;
     }
-    let given = json!({ "stream": "quick" });
-    good(&service, &Package::local(), "query_records", given).await;
 }

@@ -1,4 +1,4 @@
-//! How records are shown to a caller.
+//! The presentation of records to a caller.
 //!
 //! `discovery.rs` explains the names of the tests.
 
@@ -19,7 +19,7 @@ fn cells(row: &str) -> Vec<String> {
     row.split('|').map(str::to_owned).collect()
 }
 
-/// The ids of a page, composed from its text as a reader would.
+/// The ids of a page, assembled from its text as a reader would.
 fn ids_in_text(text: &str) -> Vec<String> {
     let first = text.lines().next().unwrap();
     let pattern = first.rsplit_once("fetch id ").unwrap().1;
@@ -38,7 +38,7 @@ fn ids_in_text(text: &str) -> Vec<String> {
     .collect()
 }
 
-/// A handle in the text of a page.
+/// The value of a handle in the text of a page.
 fn handle(text: &str, name: &str) -> Option<String> {
     let beginning = format!("{name}=");
     let line = text.lines().find(|line| line.starts_with(&beginning))?;
@@ -85,7 +85,7 @@ async fn r26_a_fetched_document_is_five_members_and_its_text_is_the_same() {
         *reply.structured.value()
     );
     assert_eq!(reply.structured.value()["title"], "Worker 1");
-    // A record without a title is named by its key, in readable form.
+    // A record without a title is labelled by its key, in readable form.
     let note = json!({ "id": "crm-eu/notes:call%2Fin,2026-01-01T08%3A30%3A00Z" });
     let note = good(&service, &local(), "fetch", note).await;
     let title = "Note call/in, 2026-01-01T08:30:00Z";
@@ -119,7 +119,7 @@ async fn r27_a_projected_fetch_says_nothing_else() {
             reply.text
         );
     }
-    // The title is hidden as well: only the class and the key are left.
+    // The title is hidden too: only the type and the key remain.
     assert_eq!(reply.structured.value()["title"], "Person 1");
     assert_eq!(reply.structured.value()["metadata"]["stream"], "people");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Typed resources: what a URI says, and what each wrong one is told.
+//! Typed resources: the contents of a URI, and the error for each invalid one.
 
 mod bad_uris;
 mod equal_to_query;
@@ -17,7 +17,7 @@ use wayleave_surface::datasets::Offer;
 use crate::reading::client::Client;
 use crate::reading::fixture::{CRM, CRM_SQL, Files, package, service, stream_grant, world};
 
-/// A client of everything that these datasets offer, under one package.
+/// Connects a client of everything that these datasets offer, under one package.
 pub async fn client_of(service: &ReadService, world: &ActiveDatasets, package: Package) -> Client {
     let registry = Registry::new();
     registry.commit(Batch::new());
@@ -39,7 +39,7 @@ pub async fn contents(client: &mut Client, uri: &str) -> Result<Json, Json> {
     Ok(result["contents"][0].clone())
 }
 
-/// The body of a resource of JSON.
+/// The body of a JSON resource.
 pub async fn body(client: &mut Client, uri: &str) -> Json {
     let contents = contents(client, uri).await.unwrap();
     serde_json::from_str(contents["text"].as_str().unwrap()).unwrap()
@@ -116,7 +116,7 @@ async fn a_document_has_every_granted_field_and_to_one_relation() {
     let employer = json!({ "@id": "wayleave://kg/Organization/crm-eu%2Forgs:2" });
     assert_eq!(document[iri("EMPLOYED_BY")], employer);
     assert_eq!(document.as_object().unwrap().len(), 2 + 10 + 1);
-    // A relation to a hidden record is one that leads nowhere.
+    // A relation to a hidden record is like one to a missing record.
     let narrow = package(
         "t",
         vec![(
@@ -154,7 +154,7 @@ async fn windows_put_together_are_the_text() {
         }
     }
     assert_eq!(text, "00".repeat(100_000));
-    // Absent, hidden and unknown are one answer.
+    // Absent, hidden and unknown records get the same answer.
     let missing = [
         "wayleave://kg/Person/crm-eu%2Fpeople:7/salary",
         "wayleave://kg/Person/crm-eu%2Fpeople:7/nothing",
@@ -211,7 +211,7 @@ async fn a_clause_on_a_hidden_field_is_refused_like_one_on_none() {
         package("t", vec![("crm-eu", vec![("people", people)])])
     };
     let mut hidden = crm_client(granted()).await;
-    // The twin's mapping never had the fields.
+    // The twin's mapping does not have the hidden fields.
     let mut twin = CRM.replace(
         "[streams.people.fields.salary]\ndatatype = \"decimal\"\n",
         "",

@@ -1,4 +1,4 @@
-//! Whether a note keeps to its evidence.
+//! Checks whether a note is supported by its evidence.
 
 use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;
@@ -186,7 +186,7 @@ async fn any_note_is_answered() {
         let report = checked.check(note);
         assert!(report["ok"].is_boolean(), "{note}");
     }
-    // The writer of a note must not control how long it takes to check.
+    // The author of a note must not control how long checking it takes.
     for part in [
         "[",
         ".",

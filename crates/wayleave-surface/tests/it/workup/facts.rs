@@ -65,7 +65,7 @@ async fn records_that_the_mapping_gives_one_predicate_conflict_too() {
         })
         .expect("the conflict of two related records");
     assert_eq!(records(&reply, cites), [HERON, "north/calls:102"]);
-    // The other call declared the ship's actual flag.
+    // The other call reports the ship's actual flag.
     assert_eq!(conflicts.len(), 2);
 }
 

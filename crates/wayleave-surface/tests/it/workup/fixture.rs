@@ -1,4 +1,4 @@
-//! A harbour in two databases, and a dataset beside it that no workup of the harbour may read.
+//! A harbour in two databases, and another dataset that no workup of the harbour may read.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,16 +18,16 @@ use wayleave_plan::seal::{KeyRing, SealingKey};
 use wayleave_search::{Index, IndexRoot, Spec};
 use wayleave_sql::{Dsn, StoreOptions};
 use wayleave_store::{Store, StoreError};
-use wayleave_surface::{Extent, Indexed, Indexes, ReadLimits, ReadService, Reply, Stores};
+use wayleave_surface::{Extent, Indexes, ReadLimits, ReadService, Reply, SearchIndexState, Stores};
 
 pub const HARBOUR: &str = include_str!("fixtures/harbour.toml");
 pub const TABLES: &str = include_str!("fixtures/tables.sql");
 pub const NORTH: &str = include_str!("fixtures/north.sql");
 pub const SOUTH: &str = include_str!("fixtures/south.sql");
-/// A text that only the dataset beside the harbour contains.
+/// A text that only the other dataset contains.
 pub const CANARY: &str = "canary-5f1e";
 
-/// A mapping that a human has ratified.
+/// Ratifies a mapping.
 pub fn ratified(toml: &str) -> Arc<Ratified<Mapping>> {
     let proposed = Draft::new(toml)
         .propose(None)
@@ -42,12 +42,12 @@ pub fn ratified(toml: &str) -> Arc<Ratified<Mapping>> {
     Arc::new(ratify(proposed, ratification).unwrap())
 }
 
-/// SQLite files by source, with a count of how often each was read.
+/// SQLite files by source, and the number of reads of each.
 pub struct Files {
     stores: BTreeMap<String, Arc<dyn Store>>,
     pub paths: BTreeMap<String, PathBuf>,
     asked: BTreeMap<String, AtomicUsize>,
-    /// Number of reads that each source answers before it is busy.
+    /// Number of reads that each source answers before it reports to be busy.
     patience: AtomicUsize,
     folders: Vec<TempDir>,
 }
@@ -65,7 +65,7 @@ impl Files {
             let (folder, path) = wayleave_test::sqlite_file(sql).unwrap();
             let dsn = Dsn::parse(SourceKind::Sqlite, path.to_str().unwrap()).unwrap();
             let options = StoreOptions {
-                // No read is refused, however slow the machine is.
+                // No read may be refused, however slow the machine is.
                 wait: Duration::from_mins(5),
                 ..StoreOptions::default()
             };
@@ -80,12 +80,12 @@ impl Files {
         Arc::new(files)
     }
 
-    /// How often a source was read.
+    /// Number of reads of a source.
     pub fn asked(&self, source: &str) -> usize {
         self.asked[source].load(Ordering::SeqCst)
     }
 
-    /// Resets the counts of reads, and lets each source answer only `reads` more.
+    /// Resets the counts of reads, and limits each source to `reads` more.
     pub fn be_busy_after(&self, reads: usize) {
         for asked in self.asked.values() {
             asked.store(0, Ordering::SeqCst);
@@ -123,11 +123,11 @@ struct Library {
 }
 
 impl Indexes for Library {
-    fn index(&self, connection_id: &str, stream: &str, _: &Spec) -> Indexed {
+    fn index(&self, connection_id: &str, stream: &str, _: &Spec) -> SearchIndexState {
         let indexes = self.indexes.lock().unwrap();
         match indexes.get(&(connection_id.to_owned(), stream.to_owned())) {
-            Some(index) => Indexed::Ready(Arc::clone(index)),
-            None => Indexed::Making,
+            Some(index) => SearchIndexState::Ready(Arc::clone(index)),
+            None => SearchIndexState::Making,
         }
     }
 }
@@ -147,7 +147,7 @@ pub struct Made<'a> {
 }
 
 impl Made<'_> {
-    /// The harbour, and beside it a dataset of the same shape that must not be read.
+    /// The harbour, and another dataset of the same shape that must not be read.
     pub fn harbour() -> Self {
         let vault = HARBOUR
             .replace("name = \"harbour\"", "name = \"vault\"")
@@ -199,7 +199,7 @@ async fn index(service: &ReadService) {
         let root = IndexRoot::new(library.folder.path());
         let dir = root.dir(&what.connection_id, &what.stream).unwrap();
         let stop = CancellationToken::new();
-        // A source that is down has no index.
+        // A source that is unavailable has no index.
         let made = service.index(&what, &dir, Extent::Whole, None, stop).await;
         if let Ok(index) = made {
             let key = (what.connection_id, what.stream);

@@ -1,4 +1,4 @@
-//! A workup uses what its caller is granted, and nothing else.
+//! A workup uses only data that its caller is granted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Whatever a record holds is data: it forges no citation, heading, list item or reference.
+//! All contents of a record are data: they forge no citation, heading, list item or reference.
 
 use serde_json::json;
 
@@ -36,7 +36,7 @@ fn put(harbour: &Harbour, stream: &str, field: &str, value: &str) {
     harbour.files.execute("north", &sql);
 }
 
-/// The headings, and the citations as a reader would find them.
+/// The headings, and the number of citations that a reader would find.
 fn shape(text: &str) -> (Vec<String>, usize) {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let headings = headings.map(|line| {

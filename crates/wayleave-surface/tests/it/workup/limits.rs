@@ -1,4 +1,4 @@
-//! Bytes, time, reads and fan-out are bounded, and a workup says so where it reached a bound.
+//! Bytes, time, reads and fan-out are limited, and a workup reports every limit that it reached.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn texts(gaps: &[(String, Vec<String>)]) -> Vec<&str> {
     gaps.iter().map(|(text, _)| text.as_str()).collect()
 }
 
-/// The harbour with a ship that has very many port calls, with long remarks.
+/// The harbour with a ship that has very many port calls and long remarks.
 fn busy() -> Made<'static> {
     let mut made = Made::harbour();
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
@@ -54,7 +54,7 @@ async fn the_text_stays_within_its_budget_and_tells_what_it_left_out() {
     }
     let default = harbour.workup(json!({ "entity": "Grey Heron" })).await;
     assert!(default.text.len() <= 8_192);
-    // No section starves another.
+    // No section displaces another.
     for section in [
         "record",
         "relations",
@@ -116,8 +116,7 @@ async fn a_source_that_is_down_is_a_gap_and_the_rest_is_served() {
 #[tokio::test]
 async fn a_source_that_gets_busy_is_told_to_be_busy_whenever_that_happens() {
     let harbour = harbour().await;
-    // The name matches by words only, so ids, keys and titles are looked up before texts are
-    // searched.
+    // The name matches only by words, so ids, keys and titles are searched before texts.
     let given = json!({ "entity": "Heron Grey", "sections": ["record", "text"] });
     harbour.files.be_busy_after(usize::MAX);
     let whole = harbour.workup(given.clone()).await;

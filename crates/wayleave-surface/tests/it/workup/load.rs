@@ -1,4 +1,4 @@
-//! Many workups at once stay within their budgets, and never leave their dataset.
+//! Many concurrent workups stay within their budgets, and never read another dataset.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,11 @@ const WORKUPS: usize = 500;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_workups_at_once_stay_within_budget_and_within_the_dataset() {
     let mut made = Made::harbour();
-    // Several times what all of them take on two busy cores: a workup that waits longer for the
-    // others ends early and says so, which fails the test below.
+    // Several times what all of them take on two busy cores. A workup that waits longer for the
+    // others ends early and reports it, which fails the check below.
     made.limits.deadline = Duration::from_secs(30);
     let harbour = Arc::new(made.deploy().await);
-    // Building the indexes read every dataset; the workups must not.
+    // Building the indexes reads every dataset; the workups must not.
     let before = harbour.files.asked("vault");
     let entities = [
         "Grey Heron",

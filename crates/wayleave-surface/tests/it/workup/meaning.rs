@@ -1,4 +1,4 @@
-//! What an entity's name means: one record, several to choose from, or none. Never a guess.
+//! Resolution of an entity's name: one record, several candidates, or none; never a guess.
 
 use serde_json::json;
 use wayleave_plan::package::Package;
@@ -87,7 +87,7 @@ async fn an_unknown_name_is_not_found_and_the_nearest_is_offered() {
     let error = harbour.refused(json!({ "entity": "Blue Petrol" })).await;
     assert_eq!(error["code"], "not_found");
     assert_eq!(error["did_you_mean"], "Blue Petrel");
-    // A text that names a thing is not that thing.
+    // A text that mentions a thing is not that thing.
     let error = harbour.refused(json!({ "entity": "witnesses" })).await;
     assert_eq!(error["code"], "not_found");
 }

@@ -1,4 +1,4 @@
-//! Changing anything that is cited changes the text.
+//! Changing any cited value changes the text.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use wayleave_plan::package::Package;
 
 use crate::workup::fixture::harbour;
 
-/// Statements that change one field of one record, and that change it back, in a database whose
-/// columns have the names of the fields.
+/// Statements that change one field of one record and restore it, in a database whose columns have
+/// the names of the fields.
 fn change(stream: &str, field: &str, key: &str) -> (String, String) {
     let changed = match field {
         "id" | "parent_id" => format!("coalesce({field}, 0) + 1000"),

@@ -1,4 +1,4 @@
-//! The tools as clients list and call them.
+//! The workup tools as clients list and call them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use wayleave_test::assert_golden;
 
 use crate::workup::fixture::{HARBOUR, harbour, ratified};
 
-/// The answer to a client with this access.
+/// Sends a request as a client with this access, and returns the answer.
 async fn asked(service: &ReadService, access: Access, method: &str, params: Json) -> Json {
     let registry = Registry::new();
     let mapping = ratified(HARBOUR);

@@ -1,5 +1,5 @@
-//! Hostile expressions are refused when a mapping is checked, with a place in their text, or give
-//! the defined value on every store.
+//! Hostile expressions are refused when a mapping is checked, with a position in their text, or
+//! they give the defined value on every store.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn mapping(kind: SourceKind, fields: &str, measures: &str) -> String {
     )
 }
 
-/// A text in TOML.
+/// Quotes a text for TOML.
 fn toml(text: &str) -> String {
     let escaped: String = text
         .chars()
@@ -38,7 +38,7 @@ fn toml(text: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-/// The problems of a mapping with this expression; none where it can be ratified.
+/// The problems of a mapping with this expression; empty if it can be ratified.
 fn problems(fields: &str, measures: &str) -> Vec<String> {
     let mapping = mapping(SourceKind::Sqlite, fields, measures);
     match Draft::new(&*mapping).propose(None) {
@@ -96,7 +96,7 @@ fn a_hostile_text_is_no_expression() {
     fine.sort();
     fine.dedup();
     println!("{refused} refused; these are expressions: {fine:?}");
-    // What is left are constants, comments of none of our kinds, and names of the stream.
+    // The rest are constants, comments in other syntaxes, and names in the stream.
     let sql = [
         "select", "drop", ";", "--", "/*", "\"", "`", "$", "\\", "@", "\0",
     ];
@@ -164,7 +164,7 @@ fn long_and_deep_expressions_are_refused() {
     }
 }
 
-/// Fields that are computed from one another, as deep as may be ratified.
+/// Computed fields may depend on one another only to a limited depth.
 #[test]
 fn chains_of_computed_fields_are_bounded() {
     let chain = |length: usize, step: &dyn Fn(&str) -> String| {
@@ -188,7 +188,7 @@ fn chains_of_computed_fields_are_bounded() {
         assert!(!chain(length, &negated).is_empty());
     }
     assert!(!chain(40, &|before| format!("{before} + {before}")).is_empty());
-    // A constant that doubles is computed from no field at all.
+    // A doubling constant depends on no field.
     let constant = "c = { datatype = \"integer\", compute = \"1\" }\n".to_owned();
     let doubled = (0..30).fold(constant, |fields, n| {
         let before = if n == 0 {
@@ -208,7 +208,7 @@ fn chains_of_computed_fields_are_bounded() {
     assert!(!problems(itself, "").is_empty());
 }
 
-/// Expressions at the edges, each with its datatype.
+/// Expressions at the limits of their datatypes, each with its datatype.
 const EDGES: &[(&str, &str)] = &[
     ("integer", "big + 1"),
     ("integer", "big - 1"),
@@ -247,8 +247,8 @@ const EDGES: &[(&str, &str)] = &[
     ("boolean", "s = 'É'"),
 ];
 
-/// What may take more digits than a decimal of MySQL and MariaDB keeps, which are 65, or 30 after the
-/// point. It fails where it does, and only it may.
+/// Expressions that may need more digits than a decimal of MySQL and MariaDB has: 65, or 30 after
+/// the point. Only these may fail.
 const WIDE: &[&str] = &[
     "big * big * big * big",
     "d * d",

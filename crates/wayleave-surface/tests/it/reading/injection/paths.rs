@@ -1,7 +1,7 @@
 //! Hostile texts in every place of a path, of a relation's condition, of a measure and of a group.
 //!
-//! Every payload is also the name of a record, so that what is compared with one finds it, and
-//! nothing else, in the same words on every kind of store.
+//! Every payload is also the name of a record: a comparison with a payload finds that record and
+//! nothing else, with the same answer on every kind of store.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::SourceKind;
@@ -41,9 +41,9 @@ total = "sum(n)"
 mean_half = "sum(half) / count()"
 "#;
 
-/// The payloads that are tried: all of them in a full run, else each eleventh.
+/// The payloads to try: all in a full run, otherwise every eleventh.
 fn tried() -> impl Iterator<Item = (usize, &'static &'static str)> {
-    let is_full = std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1");
+    let is_full = wayleave_test::is_full();
     let step = if is_full { 1 } else { 11 };
     PAYLOADS.iter().enumerate().step_by(step)
 }
@@ -103,7 +103,7 @@ impl Stores {
         }
     }
 
-    /// Makes a call on every store: a typed error or an answer, the same everywhere.
+    /// Makes a call on every store. All must give the same answer, or the same typed error.
     async fn check(&mut self, tool: &str, given: &Json) -> Reply {
         let mut first: Option<Reply> = None;
         for (kind, service) in &self.services {
@@ -148,7 +148,7 @@ fn bytes(reply: &Reply) -> String {
     }
 }
 
-/// Names with the payload in every place of a path of up to five parts.
+/// Names with the payload in every position of a path of up to five parts.
 fn names(payload: &str) -> Vec<String> {
     let mut names = Vec::new();
     for hops in 0..5 {
@@ -179,7 +179,7 @@ fn aggregate(more: Json) -> (&'static str, Json) {
     ("aggregate", given.into())
 }
 
-/// Every argument that takes a name.
+/// A call for every argument that takes a name.
 fn naming(payload: &str) -> Vec<(&'static str, Json)> {
     let mut calls = Vec::new();
     for name in names(payload) {
@@ -232,7 +232,7 @@ fn naming(payload: &str) -> Vec<(&'static str, Json)> {
     calls
 }
 
-/// Every operator, of a field, a path and a computed field of each datatype.
+/// A call for every operator, on a field, a path and a computed field of each datatype.
 fn comparing(payload: &str) -> Vec<(&'static str, Json)> {
     let mut calls = Vec::new();
     for field in ["id", "n", "half", "made", "parent.n", "parent.parent.half"] {
@@ -308,13 +308,13 @@ async fn hostile_operands_along_paths_find_what_they_say_on_every_store() {
             stores.check(tool, &given).await;
         }
         let same = PAYLOADS.iter().filter(|it| *it == payload).count();
-        // What no store can hold is refused; everything else is counted.
+        // A payload that no store can hold is refused; all others are counted.
         let expected = is_storable(payload).then_some(same as u64);
         let mut given = query("filter", json!({ "name": payload })).1;
         given["count"] = json!("exact");
         let found = stores.check("query_records", &given).await;
         assert_eq!(count(&found), expected, "{payload:?}: {}", found.text);
-        // The record before this one leads to it.
+        // The previous record refers to this one.
         let is_held = |at: usize| PAYLOADS.get(at).is_some_and(|it| is_storable(it));
         if same == 1 && at > 0 && is_held(at) && is_held(at - 1) {
             given["filter"] = json!({ "parent.name": payload });

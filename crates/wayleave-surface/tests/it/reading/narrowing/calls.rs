@@ -1,5 +1,4 @@
-//! Calls of every read tool, about everything in the laboratory, and some about nothing that
-//! exists.
+//! Generated calls of every read tool, about everything in the laboratory and some missing things.
 
 use serde_json::{Value as Json, json};
 
@@ -15,7 +14,7 @@ struct Aim {
 }
 
 impl Aim {
-    /// Mostly a visible target, now and then any target there is.
+    /// Draws mostly a visible target, and sometimes any existing one.
     fn take(dice: &mut Dice, sight: &Sight) -> Self {
         let seen: Vec<_> = sight
             .0
@@ -65,7 +64,7 @@ impl Aim {
     }
 }
 
-/// A call that a caller with this sight might make.
+/// Generates a call that a caller with this sight might make.
 pub fn generated(dice: &mut Dice, sight: &Sight) -> (&'static str, Json) {
     let aim = Aim::take(dice, sight);
     let mut given = json!({ "stream": aim.stream.name });

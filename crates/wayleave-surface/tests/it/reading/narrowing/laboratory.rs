@@ -1,5 +1,5 @@
-//! A laboratory of two datasets over three connections, packages that see more or less of it, and
-//! for each package the twin: a deployment in which what it does not see never existed.
+//! A laboratory of two datasets over three connections, packages that see parts of it, and for each
+//! package its twin: a deployment in which the hidden parts never existed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use wayleave_store::conformance::Dice;
 
 use crate::reading::fixture::{Files, service};
 
-/// A stream: its name, the roles its mapping gives to fields, its fields, its relations.
+/// A stream: its name, the roles of its fields in the mapping, its fields and its relations.
 pub struct Stream {
     pub name: &'static str,
-    /// Roles of fields: `title`, `updated`, …; a role is dropped with its field.
+    /// Roles of fields: `title`, `updated`, …; a role is removed with its field.
     roles: &'static [(&'static str, &'static str)],
     search: &'static [&'static str],
     pub fields: &'static [(&'static str, &'static str)],
-    /// Name, target stream, our field, their field.
+    /// Name, target stream, own field, target field.
     pub relations: &'static [(&'static str, &'static str, &'static str, &'static str)],
     rows: usize,
 }
@@ -100,9 +100,9 @@ pub type Seen = BTreeMap<&'static str, StreamSeen>;
 #[derive(Debug, Clone, Default)]
 pub struct StreamSeen {
     pub fields: BTreeSet<&'static str>,
-    /// Rows of at most this level.
+    /// Maximum level of visible rows.
     level: Option<usize>,
-    /// Rows of one of these cities.
+    /// Cities of visible rows.
     cities: Option<BTreeSet<&'static str>>,
 }
 
@@ -122,8 +122,8 @@ impl Sight {
         Self(sight)
     }
 
-    /// The same or less. Often alike in all connections of a dataset: then hidden parts are not in
-    /// the twin's mapping either.
+    /// Draws the same sight or a smaller one. It is often the same in all connections of a dataset,
+    /// so that hidden parts are missing in the twin's mapping too.
     pub fn narrower(&self, dice: &mut Dice, by: Rows) -> Self {
         let mut sight = self.clone();
         for (_, connections, _) in DATASETS {
@@ -143,7 +143,7 @@ impl Sight {
         sight
     }
 
-    /// The package with this sight.
+    /// Creates the package with this sight.
     pub fn package(&self, subject: &str, epoch: u64) -> Package {
         self.packaged(subject, epoch, StreamSeen::filter)
     }
@@ -180,17 +180,17 @@ impl Sight {
         }
     }
 
-    /// A deployment that holds exactly what is visible, and a package that sees all of it.
+    /// Creates a deployment of exactly the visible data, and a package that sees all of it.
     pub fn twin(&self, subject: &str, epoch: u64) -> (ReadService, Package) {
-        // A search reveals that rows are held back: words are then not weighted by frequency. So
-        // the twin's rows are held back as well, by a filter that matches all.
+        // A search reveals that a grant filters rows, because words are then not weighted by
+        // frequency. So the twin's grant has a row filter too, which matches all rows.
         let for_all = || json!({ "id": { "is_null": false } });
         let package = self.packaged(subject, epoch, |seen| seen.filter().map(|_| for_all()));
         (deployed(self, true), package)
     }
 }
 
-/// The property that rows are held back by: each narrowing has its own, so that the second adds to
+/// The property that selects visible rows. Each narrowing uses another, so that the second adds to
 /// the first.
 #[derive(Clone, Copy)]
 pub enum Rows {
@@ -221,7 +221,7 @@ fn whole(stream: &Stream) -> StreamSeen {
     }
 }
 
-/// Keys are always visible, and so is the deletion mark: that a record is gone is no secret.
+/// Keys and the deletion mark are always visible: that a record is deleted is not secret.
 fn always(field: &str) -> bool {
     matches!(field, "id" | "gone")
 }

@@ -1,4 +1,4 @@
-//! The lists, and the records behind them, as seen by two clients with different grants.
+//! The lists of two clients with different grants, and the records behind the lists.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,21 +31,21 @@ const LISTS: [(&str, &str, &str); 4] = [
     ("prompts/list", "prompts", "name"),
 ];
 
-/// Resources about everything that a caller may read.
+/// Resources that describe everything that a caller may read.
 const BUILT_IN: [&str; 3] = [
     "wayleave://schema",
     "wayleave://kg/types",
     "wayleave://stats",
 ];
 
-/// A server that offers everything in the laboratory.
+/// Creates a server that offers everything in the laboratory.
 fn server(service: &ReadService, sight: &Sight) -> Server {
     let toml = mappings(sight);
     let toml: Vec<&str> = toml.iter().map(String::as_str).collect();
     offered(service, &world(&toml))
 }
 
-/// A server that offers everything in these datasets.
+/// Creates a server that offers everything in these datasets.
 fn offered(service: &ReadService, world: &ActiveDatasets) -> Server {
     let registry = Registry::new();
     let reading = wayleave_surface::tools(service, |caller| {
@@ -153,7 +153,7 @@ async fn a_narrower_grant_is_listed_and_read_no_more_than_a_wider_one() {
                 found += 1;
                 let more = read(&mut wider, &uri).await.unwrap();
                 for (name, value) in record.as_object().unwrap() {
-                    // What leads to a record that the narrower does not see leads nowhere.
+                    // A relation to a record that the narrower client does not see is null.
                     let same = value.is_null() || more[name] == *value;
                     assert!(same, "{name}: {record}\n{more}");
                 }
@@ -168,7 +168,8 @@ async fn a_narrower_grant_is_listed_and_read_no_more_than_a_wider_one() {
 async fn what_a_grant_withholds_is_not_listed() {
     let (service, _files) = crm();
     let server = offered(&service, &world(&[HR]));
-    // A stream without its key shows no record, and a row filter that does not fit matches no row.
+    // A stream without its key has no visible record, and a row filter that does not fit matches no
+    // row.
     let keyless = || ("people", stream_grant(&["grade"], None));
     let unfit = (
         "offices",

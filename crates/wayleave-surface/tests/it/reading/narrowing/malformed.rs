@@ -1,9 +1,9 @@
-//! Data outside a grant may hold anything, and changes no byte of any answer.
+//! Data outside a grant may be malformed in any way, and changes no byte of any answer.
 //!
-//! Twins hold the same visible records. In one, records outside the grant's rows do not exist. In
-//! the other they do, and hold values that are not of their datatype, also in the columns of the
+//! Twins have the same visible records. In one, records outside the grant's rows do not exist. In
+//! the other they exist with values that are not of their datatype, also in the columns of the
 //! grant's own filter; and so do fields outside the grant, in records inside it. Every call of
-//! every tool is answered in the same bytes, `meta` included, page by page to the end of a walk.
+//! every tool is answered with the same bytes, `meta` included, page by page to the end of a walk.
 //! `WAYLEAVE_FULL=1` makes 24,000 calls on each kind of store instead of 640 on SQLite and 160 on
 //! the others.
 
@@ -28,7 +28,7 @@ use rows::{Cell, RowFilter, STREAMS, Stream, WORDS, column_type, malformed, mapp
 /// Maximum number of pages in a walk.
 const PAGES: usize = 12;
 
-/// The part of one stream that a grant shows.
+/// The part of a stream that a grant shows.
 struct Shown {
     stream: &'static Stream,
     fields: BTreeSet<&'static str>,
@@ -59,7 +59,7 @@ impl Shown {
         }
     }
 
-    /// The table of this stream, with malformed values in the hidden part or without the hidden
+    /// SQL of this stream's table, with malformed values in the hidden part, or without the hidden
     /// part.
     fn sql(&self, kind: SourceKind, with_hidden: bool, dice: &mut Dice) -> String {
         let name = self.stream.name;
@@ -143,7 +143,8 @@ impl Twins {
         }
     }
 
-    /// Makes a call in both, and walks on while there are pages; returns the number of calls made.
+    /// Makes a call in both, and walks to the last page. Returns the number of calls made, and
+    /// whether the last one was refused.
     async fn check(&self, tool: &str, given: &Json) -> (usize, bool) {
         let mut pages = [given.clone(), given.clone()];
         for page in 0..PAGES {
@@ -180,7 +181,7 @@ impl Twins {
     }
 }
 
-/// Every byte of a reply except for what is sealed or random in each call.
+/// Every byte of a reply, except for texts that are sealed or random in each call.
 fn bytes(reply: &Reply) -> String {
     let structured = reply.structured.value();
     let mut all = format!("{}\n{structured}", reply.text);
@@ -229,7 +230,7 @@ fn filter(shown: &Shown, dice: &mut Dice) -> Json {
         1 => json!({ "is_null": n.is_multiple_of(2) }),
         2 if datatype != "boolean" => json!({ "gte": value }),
         3 if datatype != "boolean" => json!({ "lt": value }),
-        // A narrow window, such as a caller in search of hidden data would use.
+        // A narrow window, as a caller who searches for hidden data would use.
         4 | 5 if datatype.starts_with("date") => json!({ "gte": value, "lt": hour_later.json() }),
         _ => json!([value]),
     } })
@@ -242,7 +243,7 @@ fn fields(shown: &Shown, dice: &mut Dice, most: usize) -> Vec<&'static str> {
     some
 }
 
-/// A generated call of any tool.
+/// Generates a call of any tool.
 fn drawn(twins: &Twins, dice: &mut Dice) -> (&'static str, Json) {
     let shown = &twins.shown[dice.below(twins.shown.len())];
     let name = shown.stream.name;
@@ -315,13 +316,13 @@ fn drawn(twins: &Twins, dice: &mut Dice) -> (&'static str, Json) {
     }
 }
 
-/// Makes `pairs` pairs of twins, and `calls` calls with each.
+/// Creates `pairs` pairs of twins, and makes `calls` calls with each.
 async fn check(kind: SourceKind, (pairs, calls): (usize, usize), seed: u64) {
-    let is_full = std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1");
+    let is_full = wayleave_test::is_full();
     let (pairs, calls) = match kind {
         _ if !is_full => (pairs, calls),
         SourceKind::Sqlite => (400, 60),
-        // A database on a server takes time and space.
+        // Creating a database on a server takes time and space.
         _ => (40, 600),
     };
     let mut dice = Dice::new(seed);

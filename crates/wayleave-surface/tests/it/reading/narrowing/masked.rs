@@ -1,10 +1,10 @@
-//! What a mask hides changes no answer.
+//! Masked data changes no answer.
 //!
-//! Two databases hold the same records and differ in all that masks hide: in redacted values and
-//! whether there are any, in all but the last characters, within years and ranges, and by another
-//! value for each token. Both answer generated calls in the same bytes, but for tokens, which are
-//! others, each always in place of the same one. `WAYLEAVE_FULL=1` makes 24,000 calls on SQLite
-//! instead of 600, and 2,400 on each other store instead of 120.
+//! Two databases have the same records, and differ in everything that masks hide: in redacted
+//! values and whether they are null, in all but the last characters, within years and ranges, and
+//! in the values behind tokens. Both answer generated calls with the same bytes except for tokens,
+//! which differ, but each always in place of the same other one. `WAYLEAVE_FULL=1` makes 24,000
+//! calls on SQLite instead of 600, and 2,400 on each other store instead of 120.
 
 mod calls;
 mod surfaces;
@@ -18,6 +18,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::Package;
 use wayleave_store::conformance::Dice;
 use wayleave_surface::{ReadService, Reply};
+use wayleave_test::is_full;
 
 use crate::reading::database::Database;
 use crate::reading::fixture::{call, good, refused};
@@ -26,11 +27,7 @@ use ward::{CANARY, PATIENTS, Sight, World};
 
 const CALLS_A_PAIR: usize = 60;
 
-fn is_full() -> bool {
-    std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1")
-}
-
-/// Which token of one world stands where which stands in the other: each for one only.
+/// The one-to-one correspondence between the tokens of the two worlds.
 #[derive(Default)]
 pub struct Renaming {
     forth: BTreeMap<String, String>,
@@ -46,7 +43,7 @@ impl Renaming {
         assert_eq!(known, one, "{why}");
     }
 
-    /// A text of the second world with the tokens of the first.
+    /// Replaces the tokens of the second world by those of the first.
     fn renamed(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for token in tokens(&text.clone()) {
@@ -57,7 +54,7 @@ impl Renaming {
     }
 }
 
-/// The tokens of a text, in the order in which they come.
+/// The tokens in a text, in order.
 pub fn tokens(text: &str) -> Vec<String> {
     let each = text.match_indices("tok_").map(|(at, _)| {
         let token: String = text[at..]
@@ -77,7 +74,7 @@ pub struct Twins {
     _libraries: [Arc<Library>; 2],
     package: Package,
     renaming: Renaming,
-    /// The tokens of each patient's mail, in each world.
+    /// The mail token of each patient, in each world.
     mails: Vec<[String; 2]>,
 }
 
@@ -110,7 +107,7 @@ impl Twins {
         twins
     }
 
-    /// What is asked in one of the worlds: a patient's token is another in each.
+    /// The arguments of a call in one world: `@n` becomes the token of patient `n` there.
     fn given(&self, given: &Json, world: usize) -> Json {
         let mut text = given.to_string();
         for (patient, tokens) in self.mails.iter().enumerate() {
@@ -128,7 +125,8 @@ impl Twins {
         (first, second)
     }
 
-    /// Asks both, and compares. Returns the first answer, and how to go on in each world.
+    /// Makes a call in both, and compares the answers. Returns the first answer, and the next call
+    /// in each world.
     async fn check(&mut self, tool: &str, given: &Json) -> (Reply, Option<[Json; 2]>) {
         let (first, second) = self.ask(tool, given).await;
         self.compare(tool, given, &first, &second);
@@ -163,7 +161,7 @@ impl Twins {
             assert_eq!(ours, self.renaming.renamed(&theirs), "{why}");
             return;
         }
-        // Groups of equal rank come in the order of their tokens, which are others.
+        // Groups of equal rank are sorted by their tokens, which differ.
         let theirs = self.renaming.renamed(&theirs);
         assert_eq!(sorted_lines(&ours), sorted_lines(&theirs), "{why}");
     }
@@ -207,7 +205,7 @@ fn unsealed(reply: &Reply) -> String {
     text
 }
 
-/// The lines in any order, a row of the structure one too.
+/// The lines in sorted order; a row of the structured content is a line too.
 fn sorted_lines(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().map(|it| it.trim_end_matches(',')).collect();
     lines.sort_unstable();
@@ -276,13 +274,25 @@ async fn what_a_mask_hides_in_mariadb_changes_no_answer() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_worlds_differ_in_every_masked_field() {
     let twins = Twins::new(SourceKind::Sqlite, &Sight::typical(), 7).await;
-    for (stream, field) in ward::MASKED {
-        let given = json!({ "stream": stream, "fields": [field], "limit": 100 });
-        let local = Package::local();
+    let local = Package::local();
+    let differ = async |given: &Json| {
         let first = call(&twins.one, &local, "query_records", given.clone()).await;
-        let second = call(&twins.two, &local, "query_records", given).await;
-        // A malformed name is told, and which one is not.
-        assert!(first != second || first.is_error, "{stream}.{field}");
+        let second = call(&twins.two, &local, "query_records", given.clone()).await;
+        (!first.is_error && !second.is_error).then(|| first != second)
+    };
+    for (stream, field) in ward::MASKED {
+        if field == "name" {
+            // A malformed name fails its whole page, so names are read one by one.
+            let mut differing = 0;
+            for id in 1..=PATIENTS {
+                let given = json!({ "stream": stream, "fields": [field], "filter": { "id": id } });
+                differing += usize::from(differ(&given).await == Some(true));
+            }
+            assert!(differing > 0, "{stream}.{field}");
+            continue;
+        }
+        let given = json!({ "stream": stream, "fields": [field], "limit": 100 });
+        assert_eq!(differ(&given).await, Some(true), "{stream}.{field}");
     }
 }
 
@@ -313,7 +323,7 @@ async fn a_token_groups_counts_compares_and_joins_but_does_not_sort() {
         let found = good(service, package, "query_records", given).await;
         assert_eq!(rows(&found).len(), same);
     }
-    // A relation from token to token is followed; one between a plain and a masked field is not.
+    // A relation between two tokens is followed; one between a plain and a masked field is not.
     let given = json!({ "stream": "visits", "fields": ["email", "by_mail.email"], "limit": 100 });
     let joined = good(service, package, "query_records", given).await;
     let met: Vec<_> = rows(&joined)
@@ -321,7 +331,7 @@ async fn a_token_groups_counts_compares_and_joins_but_does_not_sort() {
         .filter(|it| !it[2].is_null())
         .collect();
     assert!(met.iter().all(|it| it[1] == it[2]) && !met.is_empty());
-    // Groups of equal rank are in the order of their tokens, whole walks of them too.
+    // Groups of equal rank are sorted by their tokens, over all pages of a walk.
     let mut given = json!({
         "stream": "patients", "group_by": ["email"], "metrics": ["count"], "limit": 3,
     });
@@ -387,7 +397,7 @@ async fn tokens_of_two_grants_do_not_compare() {
     let (ours, theirs) = (of(&ours), of(&theirs));
     assert_eq!(ours.len(), theirs.len());
     assert!(ours.is_disjoint(&theirs));
-    // Another grant's token, a made-up one and a plain value get one answer.
+    // A token of another grant, an invented token and a plain value get the same answer.
     let foreign = ours.first().unwrap().clone();
     let mut answers = BTreeSet::new();
     for value in [foreign.as_str(), "tok_AAAAAAAAAAAAAAAA", "mail", "tok_"] {
@@ -462,7 +472,7 @@ async fn a_long_text_is_masked_whole() {
     let given = json!({ "stream": "patients", "fields": ["phone", "email"], "limit": 100 });
     let reply = good(&twins.one, &twins.package, "query_records", given).await;
     let shown = rows(&reply);
-    // Their size is hidden as well: the page holds all records.
+    // Their size is hidden too: the page has all records.
     assert_eq!(shown.len(), PATIENTS);
     assert_eq!(shown[0][1], "****wxyz");
     let token = shown[0][2].as_str().unwrap();

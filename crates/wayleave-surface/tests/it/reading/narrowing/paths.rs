@@ -1,11 +1,11 @@
-//! Grants bind along paths: what a path leads to is hidden as it would be if it were read itself.
+//! Grants apply along paths: a path hides what a direct read would hide.
 //!
 //! Pairs of deployments. In one, a grant hides streams, fields, relations and rows of a web of
-//! streams, and what is hidden is malformed besides. In the other none of it ever existed: no such
-//! stream, field, relation, computed field or measure is in the mapping, and no such row is in the
-//! store, so that the keys that led to them lead nowhere. A caller guesses paths, `some` and `none`,
-//! comparisons of fields, measures and groups of all this, and every byte of every answer must be
-//! the same in both, error and repaired call included, page by page. `WAYLEAVE_FULL=1` makes 24,000
+//! streams, and the hidden data is malformed. In the other none of it ever existed: the mapping has
+//! no such stream, field, relation, computed field or measure, and the store has no such row, so
+//! that keys that referred to it refer to nothing. A caller guesses paths, `some` and `none`,
+//! comparisons of fields, measures and groups of all this. Every byte of every answer must be the
+//! same in both, errors and corrected calls included, page by page. `WAYLEAVE_FULL=1` makes 24,000
 //! calls on SQLite instead of 480.
 
 mod calls;
@@ -30,7 +30,7 @@ use web::Sight;
 /// Maximum number of pages in a walk.
 const PAGES: usize = 8;
 
-/// A narrow grant of everything, and a grant of what is left of it.
+/// A narrow grant over everything, and a full grant over what it shows.
 struct Twins {
     sight: Sight,
     services: [ReadService; 2],
@@ -93,7 +93,7 @@ impl Twins {
         (PAGES, first.unwrap())
     }
 
-    /// A cursor that was sealed under one grant opens for no other caller, nor for other grants.
+    /// Checks that a cursor opens for no other caller and under no other grants.
     async fn keeps_cursor(&self, tool: &str, given: &Json, cursor: &str) {
         let mut given = given.clone();
         given["cursor"] = cursor.into();
@@ -119,8 +119,8 @@ fn cursor(reply: &Reply) -> Option<String> {
     cursor.map(str::to_owned)
 }
 
-/// Every byte of a reply, with the length of what is sealed in place of the seal. A search seals the
-/// number of its indexes too, which may be a digit longer.
+/// Every byte of a reply, with the length of the cursor in place of the cursor. The cursor of a
+/// search also seals the number of its indexes, which may be a digit longer.
 fn bytes(tool: &str, reply: &Reply) -> String {
     let structured = reply.structured.value();
     let all = format!("{}\n{structured}", reply.text);
@@ -131,7 +131,7 @@ fn bytes(tool: &str, reply: &Reply) -> String {
     }
 }
 
-/// The call that an error or an empty answer offers.
+/// The call that an error or an empty answer suggests.
 fn offered(reply: &Reply) -> Option<(&'static str, Json)> {
     let value = reply.structured.value();
     let next = [&value["error"]["next"], &value["meta"]["case"]["next"]];
@@ -142,11 +142,11 @@ fn offered(reply: &Reply) -> Option<(&'static str, Json)> {
 }
 
 async fn check(kind: SourceKind, (pairs, calls): (usize, usize), seed: u64) {
-    let is_full = std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1");
+    let is_full = wayleave_test::is_full();
     let (pairs, calls) = match kind {
         _ if !is_full => (pairs, calls),
         SourceKind::Sqlite => (300, 80),
-        // A database on a server takes time and space.
+        // Creating a database on a server takes time and space.
         _ => (20, 300),
     };
     let mut dice = Dice::new(seed);

@@ -1,4 +1,4 @@
-//! Every wrong URI of a list gets its exact, typed error.
+//! Each invalid URI of a list gets its exact, typed error.
 
 use std::fmt::Write as _;
 use std::path::Path;

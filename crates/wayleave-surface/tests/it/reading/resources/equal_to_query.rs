@@ -1,4 +1,4 @@
-//! `?where=` lists what `query_records` finds with the same filter, on every store.
+//! `?where=` lists the records that `query_records` finds with the same filter, on every store.
 //!
 //! `WAYLEAVE_FULL=1` draws 5,100 clauses instead of 150.
 
@@ -38,7 +38,7 @@ fn mapping(kind: SourceKind) -> String {
     toml
 }
 
-/// The tables, in words that all stores know.
+/// SQL of the tables, valid on all stores.
 fn sql(kind: SourceKind, dice: &mut Dice) -> String {
     let (text, time) = match kind {
         SourceKind::Mysql => ("VARCHAR(40) COLLATE utf8mb4_bin", "DATETIME"),
@@ -72,7 +72,7 @@ fn sql(kind: SourceKind, dice: &mut Dice) -> String {
     sql
 }
 
-/// A clause: its field, its value as a URI has it, and as a filter has it.
+/// Draws a clause: its field, its value in a URI, and its value in a filter.
 fn clause(dice: &mut Dice) -> (&'static str, String, Json) {
     let (field, datatype) = *dice.one_of(&FIELDS);
     let text = match (field, datatype) {
@@ -137,7 +137,7 @@ async fn listed(client: &mut Client, uri: &str) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_clause_lists_what_a_query_with_the_same_filter_finds() {
-    let is_full = std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1");
+    let is_full = wayleave_test::is_full();
     let clauses = if is_full { 1_700 } else { 50 };
     for kind in [SourceKind::Sqlite, SourceKind::Postgres, SourceKind::Mysql] {
         let mut dice = Dice::new(0x3e5);

@@ -1,4 +1,4 @@
-//! Which searches are allowed, and how the others are refused.
+//! Valid searches, and the refusals of invalid ones.
 
 use serde_json::json;
 use wayleave_plan::package::Package;

@@ -1,4 +1,4 @@
-//! Which changes an index has taken in, and what a search reports where there is no index.
+//! The changes that an index contains, and the answers of a search without an index.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ async fn changes_are_found_after_a_refresh_and_the_deleted_never() {
     let write = |sql: &str| {
         wayleave_test::sqlite_execute(files.path("s00").to_str().unwrap(), sql).unwrap();
     };
-    // Deleted at the source, still in the index: not shown.
+    // Deleted at the source but still in the index: not shown.
     write("UPDATE notes SET gone = 1, updated_at = '2026-03-01T00:00:00Z' WHERE id = 1");
     write("UPDATE notes SET body = 'kite', updated_at = '2026-03-01T00:00:00Z' WHERE id = 2");
     let found = search(&service, &local, json!({ "q": "anchor" })).await;
@@ -59,7 +59,7 @@ async fn a_stream_longer_than_one_statement_is_indexed_whole_and_once() {
         let found = search(&service, &local, json!({ "q": format!("n{n}") })).await;
         assert_eq!(ids(&found), [format!("c00/notes:{n}")]);
     }
-    // The same goes for a change.
+    // The same holds for a changed record.
     let sql =
         "UPDATE notes SET body = 'k' || id, updated_at = '2026-03-01T00:00:00Z' WHERE id > 2000";
     wayleave_test::sqlite_execute(files.path("s00").to_str().unwrap(), sql).unwrap();

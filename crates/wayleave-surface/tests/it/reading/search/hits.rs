@@ -1,4 +1,4 @@
-//! A hit shows enough to fetch it, within a budget, and nothing that is not granted.
+//! A hit shows enough to fetch its record, within a budget, and nothing that is not granted.
 
 use std::collections::BTreeSet;
 

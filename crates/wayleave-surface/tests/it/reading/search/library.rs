@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use wayleave_search::{Index, IndexRoot, Spec};
-use wayleave_surface::{Extent, Indexed, Indexes, ReadService};
+use wayleave_surface::{Extent, Indexes, ReadService, SearchIndexState};
 
 /// Indexes of every searchable stream of a service.
 pub struct Library {
     folder: TempDir,
     pub indexes: Mutex<BTreeMap<(String, String), Arc<Index>>>,
-    /// Earlier indexes that are held open, the latest first.
+    /// Earlier indexes that are kept open, the latest first.
     pub held: Mutex<Vec<Arc<dyn Indexes>>>,
 }
 
@@ -20,21 +20,23 @@ pub struct Library {
 struct Moment(BTreeMap<(String, String), Arc<Index>>);
 
 impl Indexes for Moment {
-    fn index(&self, connection_id: &str, stream: &str, _: &Spec) -> Indexed {
+    fn index(&self, connection_id: &str, stream: &str, _: &Spec) -> SearchIndexState {
         let found = self.0.get(&(connection_id.to_owned(), stream.to_owned()));
-        found.map_or(Indexed::Making, |index| Indexed::Ready(Arc::clone(index)))
+        found.map_or(SearchIndexState::Making, |index| {
+            SearchIndexState::Ready(Arc::clone(index))
+        })
     }
 }
 
 impl Indexes for Library {
-    fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> Indexed {
+    fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> SearchIndexState {
         let indexes = self.indexes.lock().unwrap();
         match indexes.get(&(connection_id.to_owned(), stream.to_owned())) {
             Some(index) => {
                 assert_eq!(&index.stamp().fields, &spec.fields);
-                Indexed::Ready(Arc::clone(index))
+                SearchIndexState::Ready(Arc::clone(index))
             }
-            None => Indexed::Making,
+            None => SearchIndexState::Making,
         }
     }
 
@@ -44,13 +46,13 @@ impl Indexes for Library {
 }
 
 impl Library {
-    /// Holds the current indexes open, for walks that began in them.
+    /// Keeps the current indexes open, for walks that began in them.
     pub fn hold(&self) {
         let now = Moment(self.indexes.lock().unwrap().clone());
         self.held.lock().unwrap().insert(0, Arc::new(now));
     }
 
-    /// Indexes everything that is served except for these connections.
+    /// Indexes everything that is served, except for these connections.
     pub async fn of(service: &ReadService, but: &[&str]) -> Arc<Self> {
         let library = Arc::new(Self {
             folder: tempfile::tempdir().unwrap(),

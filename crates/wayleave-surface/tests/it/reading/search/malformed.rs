@@ -1,4 +1,4 @@
-//! Records with malformed values are counted, and do not hold up the indexing of others.
+//! Records with malformed values are counted, and do not delay the indexing of others.
 
 use serde_json::json;
 use wayleave_model::mapping::SourceKind;
@@ -55,7 +55,7 @@ impl Case {
         )
     }
 
-    /// Indexes two good records and three malformed ones, then another good one, then a repaired
+    /// Indexes two valid records and three malformed ones, then another valid one, then a repaired
     /// one.
     async fn check(&self, more: &str) {
         let mut sql = self.table() + more;
@@ -77,11 +77,11 @@ impl Case {
             let found = search(&service, &Package::local(), json!({ "q": q })).await;
             ids(&found).len()
         };
-        // Their words can be read, and are found.
+        // Their words are readable, and are found.
         assert_eq!(counted(), (5, 3), "{case}");
         assert_eq!(found("anchor").await, 5, "{case}");
         database.execute(&Self::insert(6, self.good[2])).await;
-        // However often it is refreshed, each record is counted once.
+        // Each record is counted once, however often the index is refreshed.
         for _ in 0..2 {
             library.index_all(&service, &[]).await;
             assert_eq!(found("n6").await, 1, "{case}");

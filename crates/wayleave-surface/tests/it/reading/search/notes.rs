@@ -71,7 +71,7 @@ pub fn row(id: usize, heading: &str, body: &str, secret: &str, owner: &str) -> S
     )
 }
 
-/// One connection for each of these sets of rows.
+/// Creates a service with one connection for each of these sets of rows.
 pub async fn deployment(rows: &[String]) -> (ReadService, Arc<Files>, Arc<Library>) {
     let sources: Vec<(String, String)> = rows
         .iter()
@@ -104,7 +104,7 @@ pub fn ids(structured: &Json) -> Vec<String> {
     results(structured).iter().map(id).collect()
 }
 
-/// All pages of a walk.
+/// The ids on all pages of a walk.
 pub async fn walk(service: &ReadService, package: &Package, mut given: Json) -> Vec<String> {
     let mut all = Vec::new();
     loop {

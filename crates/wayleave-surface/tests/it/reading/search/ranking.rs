@@ -80,7 +80,7 @@ async fn walking_all_pages_yields_the_exact_union_once() {
         walk(&service, &local, json!({ "q": "tide", "limit": 7 })).await,
         whole
     );
-    // With a filter, of a grant or of the caller, the walk is the same walk with fewer records.
+    // With a filter, of a grant or of the caller, the walk has the same order and fewer records.
     let filter = json!({ "q": "tide", "limit": 7, "filter": { "owner": "a" } });
     let filtered = walk(&service, &local, filter).await;
     assert_eq!(filtered.len(), 57);
@@ -131,7 +131,7 @@ async fn a_walk_goes_on_in_the_indexes_it_began_in_or_says_that_they_are_gone() 
     all.extend(walk(&service, &local, next.clone()).await);
     assert_eq!(all, whole, "the order of the beginning, to the end");
 
-    // A refresh that finds nothing new changes nothing: the walk needs no earlier index.
+    // A refresh that finds no change changes nothing: the walk needs no earlier index.
     let settled = search(&service, &local, ask.clone()).await;
     library.index_all(&service, &[]).await;
     let mut on = ask.clone();

@@ -1,5 +1,5 @@
-//! Records of every datatype, which of them a row filter shows, and the malformed values that their
-//! columns may hold.
+//! Records of every datatype, the row filters that select them, and the malformed values that their
+//! columns can hold.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use wayleave_model::mapping::SourceKind;
 
 use wayleave_store::conformance::Dice;
 
-/// A well-formed value.
+/// A value of its datatype.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell {
     Null,
@@ -73,7 +73,7 @@ pub const STREAMS: [&Stream; 2] = [&DOCS, &PARTS];
 pub const WORDS: [&str; 5] = ["amber", "birch", "cedar", "dune", "ember"];
 pub const BODIES: [&str; 4] = ["amber birch", "cedar cedar dune", "ember", "birch of amber"];
 
-/// The mapping, which is the same whatever the records hold.
+/// The mapping, which does not depend on the records.
 pub fn mapping(kind: SourceKind) -> String {
     let mut toml = format!(
         "[dataset]\nname = \"vault\"\nkind = \"{kind}\"\n\
@@ -163,7 +163,7 @@ impl Cell {
         }
     }
 
-    /// Its position among values of its datatype.
+    /// Its rank among values of its datatype.
     fn place(self) -> usize {
         match self {
             Self::Integer(it) | Self::Date(it) | Self::Decimal(it) | Self::Number(it) => it,
@@ -183,7 +183,7 @@ pub struct RowFilter {
 }
 
 impl RowFilter {
-    /// The filter for the twins of this number; the numbers cycle through the datatypes.
+    /// The filter for the pair of twins of this number; the numbers cycle through the datatypes.
     pub fn drawn(stream: &Stream, number: usize, dice: &mut Dice) -> Self {
         let parts = [
             ("level", [Cell::Integer(2), Cell::Integer(4)]),
@@ -241,7 +241,7 @@ impl RowFilter {
     }
 }
 
-/// Malformed values that a column of that datatype can hold in such a store, as SQL literals.
+/// Malformed values that a column for this datatype can hold in such a store, as SQL literals.
 pub fn malformed(kind: SourceKind, datatype: &str) -> &'static [&'static str] {
     match (kind, datatype) {
         (SourceKind::Sqlite, "boolean") => {
@@ -285,7 +285,7 @@ pub fn malformed(kind: SourceKind, datatype: &str) -> &'static [&'static str] {
     }
 }
 
-/// The type of a column that holds such values.
+/// The type of a column that can hold such values.
 pub fn column_type(kind: SourceKind, datatype: &str) -> &'static str {
     match (datatype, kind) {
         ("integer", _) => "INTEGER",

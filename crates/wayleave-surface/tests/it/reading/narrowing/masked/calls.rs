@@ -1,4 +1,4 @@
-//! Calls about masked and plain fields, by every tool.
+//! Generated calls about masked and plain fields, by every tool.
 
 use serde_json::{Value as Json, json};
 use wayleave_store::conformance::Dice;
@@ -35,7 +35,7 @@ fn fields(stream: &str) -> &'static [&'static str] {
     }
 }
 
-/// A field of a stream; more often a plain one, so that calls are worth something.
+/// Draws a field of a stream; more often a plain one, so that many calls succeed.
 fn field(dice: &mut Dice, stream: &str) -> &'static str {
     let all = fields(stream);
     for _ in 0..2 {

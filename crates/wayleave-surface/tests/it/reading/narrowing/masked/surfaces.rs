@@ -1,4 +1,5 @@
-//! The same beside the tools: resources, completions and workups tell nothing that a mask hides.
+//! The surfaces beside the tools: resources, completions and workups reveal nothing that a mask
+//! hides.
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ async fn client(service: &ReadService, twins: &Twins) -> Client {
     Client::connect(server, Caller::new("someone").with(access)).await
 }
 
-/// What is asked of a server, beside calls of the five tools. `@n` is the token of a patient.
+/// The requests to a server, apart from calls of the five tools. `@n` is the token of a patient.
 fn asked() -> Vec<(&'static str, Json)> {
     let mut asked = Vec::new();
     for uri in [
@@ -159,7 +160,7 @@ async fn resources_completions_and_workups_tell_nothing_that_a_mask_hides() {
     assert!(answered > 50 && with_tokens > 20);
 }
 
-/// An answer without the sealed reference of a workup, which is bound to the words of its text.
+/// An answer without the sealed reference of a workup, which is bound to the text.
 fn without_seal(answer: &Json) -> String {
     let text = answer.to_string();
     match answer["structuredContent"]["workup"].as_str() {

@@ -9,14 +9,14 @@ use wayleave_plan::package::{
 };
 use wayleave_store::conformance::Dice;
 
-/// In every value that is hidden, where it can be.
+/// Contained in every hidden value that can contain it.
 pub const CANARY: &str = "canary";
 pub const PATIENTS: usize = 36;
 const VISITS: usize = 50;
-/// How many mail addresses there are; several patients share one.
+/// Number of mail addresses; several patients share one.
 const MAILS: usize = 12;
 
-/// Which of the two worlds.
+/// One of the two worlds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum World {
     One,
@@ -39,7 +39,7 @@ pub const MASKED: [(&str, &str); 12] = [
     ("visits", "cost"),
 ];
 
-/// How each field is masked: the typical mask, and others under which the worlds are alike too.
+/// Masks of each field: the typical one, and others that hide the same differences.
 const MASKS: [&[&str]; 12] = [
     &["redact"],
     &["token", "last4", "redact", "token:project"],
@@ -204,13 +204,13 @@ pub fn sql(kind: SourceKind, seed: u64, world: World) -> String {
     sql
 }
 
-/// A choice that is another in each world.
+/// Draws a number that differs between the worlds.
 fn hidden(dice: &mut Dice, below: usize, world: World) -> usize {
     let both = [dice.below(below), dice.below(below)];
     both[usize::from(world == World::Two)]
 }
 
-/// The value, or NULL in both worlds alike.
+/// The value or NULL, the same in both worlds.
 fn or_null(dice: &mut Dice, value: String) -> String {
     if dice.below(9) == 0 {
         return "NULL".to_owned();
@@ -218,7 +218,7 @@ fn or_null(dice: &mut Dice, value: String) -> String {
     value
 }
 
-/// One of the addresses: in the second world another stands for each, in the opposite order.
+/// A mail address. Each number has another address in the second world, in the opposite order.
 fn mail(number: usize, world: World) -> String {
     match world {
         World::One => format!("'{CANARY}-{number:02}@mail.example.org'"),
@@ -233,7 +233,7 @@ fn moment(kind: SourceKind, year: usize, month: usize, day: usize) -> String {
     }
 }
 
-/// A text that is redacted: there or not, whatever it is.
+/// A text to be redacted; in each world it may be null, empty or any words.
 fn redacted(dice: &mut Dice, world: World, what: &str) -> String {
     let (kind, at) = (hidden(dice, 4, world), hidden(dice, WORDS.len(), world));
     match kind {
@@ -250,7 +250,7 @@ fn patient(dice: &mut Dice, kind: SourceKind, id: usize, world: World) -> Vec<St
     let seen_year = 2020 + dice.below(5);
     let (oddity, name) = (hidden(dice, 8, world), redacted(dice, world, "name"));
     let name = match (kind, oddity) {
-        // Not even that a value is malformed is told: it is not read.
+        // Even a malformed value is not reported, because it is not read.
         (SourceKind::Sqlite, 0) => "x'ff00'".to_owned(),
         _ => name,
     };

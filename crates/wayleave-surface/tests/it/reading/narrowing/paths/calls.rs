@@ -1,4 +1,5 @@
-//! Calls of every read tool that name fields along relations, also along hidden and missing ones.
+//! Generated calls of every read tool that name fields along relations, hidden and missing ones
+//! included.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_store::conformance::Dice;
@@ -6,10 +7,10 @@ use wayleave_store::conformance::Dice;
 use super::streams::{CITIES, Relation, STREAMS, Stream, WORDS, stream};
 use super::web::Sight;
 
-/// How deep `some` and `none` are nested.
+/// Maximum nesting of `some` and `none`.
 const DEEPEST: usize = 2;
 
-/// A generator of calls by someone who sees so much, and guesses the rest.
+/// A generator of calls by someone who has this sight, and guesses the rest.
 pub struct Calls<'a> {
     dice: &'a mut Dice,
     sight: &'a Sight,
@@ -17,7 +18,7 @@ pub struct Calls<'a> {
     guesses: bool,
 }
 
-/// A name, where it leads from, and the datatype of what is there.
+/// A field name or path, and its datatype.
 struct Named {
     name: String,
     datatype: &'static str,
@@ -60,7 +61,7 @@ impl<'a> Calls<'a> {
         seen[self.dice.below(seen.len())]
     }
 
-    /// A relation of the stream that fits; mostly one that can be followed.
+    /// Draws a relation of the right cardinality; mostly one that can be followed.
     fn hop(&mut self, of: &'static Stream, to_one: bool) -> Option<&'static Relation> {
         let guesses = self.guesses(4);
         let fitting = of.relations.iter().filter(|it| it.is_to_one() == to_one);
@@ -69,7 +70,7 @@ impl<'a> Calls<'a> {
         self.dice.pick(&fitting).copied()
     }
 
-    /// A path along to-one relations of at most so many hops, with its dot, and where it ends.
+    /// Draws a path along relations, with its final dot, and the stream where it ends.
     fn walk(&mut self, from: &'static Stream) -> (String, &'static Stream) {
         let (mut prefix, mut end) = (String::new(), from);
         let hops = [0, 0, 1, 1, 1, 2, 2, 3, 4, 4][self.dice.below(10)];
@@ -292,7 +293,7 @@ impl<'a> Calls<'a> {
         if !self.chance(4) {
             let mut by = Vec::new();
             for _ in 0..=self.dice.below(2) {
-                // A relation by itself, or a field.
+                // Either a relation or a field.
                 let one = if self.chance(3) {
                     let (prefix, end) = self.walk(of);
                     let relation = self.hop(end, true);

@@ -1,25 +1,25 @@
 //! A web of streams with relations in every direction, computed fields and measures.
 
-/// A field that is computed. In its expression the record's own fields stand in braces, because a
-/// twin may know them by other names.
+/// A computed field. In its expression the record's own fields are in braces, because a twin may
+/// have other names for them.
 pub struct Computed {
     pub name: &'static str,
     pub datatype: &'static str,
     pub expression: &'static str,
-    /// The record's own stored fields that it is computed from.
+    /// The stored fields of the record that the expression uses.
     pub own: &'static [&'static str],
-    /// The stored fields of related records.
+    /// The stored fields of related records that it uses.
     pub paths: &'static [&'static str],
 }
 
-/// A measure, and the fields that it names.
+/// A measure, and the fields that its expression uses.
 pub struct Measure {
     pub name: &'static str,
     pub expression: &'static str,
     pub fields: &'static [&'static str],
 }
 
-/// A relation: from a column to a field of another stream.
+/// A relation from a column to a field of another stream.
 pub struct Relation {
     pub name: &'static str,
     pub to: &'static str,
@@ -236,7 +236,7 @@ static NOTES: Stream = Stream {
     relations: &[
         relation("writer", "people", "author", "id"),
         relation("holder", "people", "card", "badge"),
-        // Over a column that is no field.
+        // Joined by a column that is not a field.
         relation("topic", "zones", "topic_ref", "id"),
     ],
     rows: 40,

@@ -1,4 +1,4 @@
-//! What a grant shows of the streams, and the twin, in which what the grant hides never existed.
+//! The part of the streams that a grant shows, and the twin, in which the rest never existed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +53,7 @@ impl RowFilter {
     }
 }
 
-/// What a grant names of a stream.
+/// The part of a stream that a grant names.
 #[derive(Debug, Clone)]
 struct Granted {
     fields: BTreeSet<&'static str>,
@@ -61,7 +61,7 @@ struct Granted {
     filter: Option<RowFilter>,
 }
 
-/// What a grant shows.
+/// The grant's terms for each stream.
 #[derive(Debug, Clone)]
 pub struct Sight(BTreeMap<&'static str, Granted>);
 
@@ -94,7 +94,7 @@ impl Sight {
         all.filter(|it| self.0.contains_key(it.name)).collect()
     }
 
-    /// The relation of that name that can be followed.
+    /// The relation of this name, if it can be followed.
     pub fn relation(&self, from: &Stream, name: &str) -> Option<&'static Relation> {
         let relation = from.relation(name)?;
         let (ours, theirs) = (self.0.get(from.name)?, self.0.get(relation.to)?);
@@ -117,7 +117,7 @@ impl Sight {
         self.shows(end, last)
     }
 
-    /// Whether a field can be named.
+    /// Whether requests may name a field.
     pub fn shows(&self, stream: &'static Stream, field: &str) -> bool {
         let granted = self.0.get(stream.name);
         let is_granted = granted.is_some_and(|it| it.fields.contains(field));
@@ -141,7 +141,7 @@ impl Sight {
                 .filter(|it| !in_twin || self.shows(of, it));
             let relations = granted.relations.iter().map(|it| (*it).to_owned());
             let rows = granted.filter.as_ref().map(|filter| {
-                // A search weighs words otherwise where rows are held back.
+                // A search weights words differently if the grant filters rows.
                 if in_twin {
                     json!({ "id": { "is_null": false } })
                 } else {
@@ -163,14 +163,14 @@ impl Sight {
         grants.collect()
     }
 
-    /// The fields that a computed one needs although the grant hides them.
+    /// The fields that visible computed fields use although the grant hides them.
     fn needed(&self, of: &'static Stream) -> BTreeSet<&'static str> {
         let seen = of.computed.iter().filter(|it| self.shows(of, it.name));
         let own = seen.flat_map(|it| it.own).copied();
         own.filter(|it| !self.shows(of, it)).collect()
     }
 
-    /// The tables: with everything the grant hides, malformed; or without it.
+    /// SQL of the tables: with the hidden data, malformed, or without it.
     pub fn sql(&self, kind: SourceKind, with_hidden: bool, seed: u64) -> String {
         let mut dice = Dice::new(seed);
         let mut sql = match kind {
@@ -222,7 +222,7 @@ impl Sight {
         sql
     }
 
-    /// Whether the values of a field matter to what the grant shows.
+    /// Whether the values of a field affect what the grant shows.
     fn stays(&self, of: &'static Stream, name: &'static str) -> bool {
         let filter = self.0.get(of.name).and_then(|it| it.filter.as_ref());
         let is_mark = name == "gone";
@@ -310,7 +310,7 @@ impl Sight {
         toml
     }
 
-    /// A computed field of a related record may be hidden where what it is computed from is not.
+    /// A computed field of a related record may be hidden while its inputs are visible.
     fn inlined(of: &Stream, it: &Computed, text: String, in_twin: bool) -> String {
         if in_twin && of.name == "notes" && it.name == "writer_rank" {
             return "writer.crew.level * 10 + coalesce(writer.crew.chief.level, 0)".to_owned();
@@ -319,7 +319,7 @@ impl Sight {
     }
 }
 
-/// A value of a stream's column.
+/// Draws a value for a stream's column.
 fn cell(name: &str, id: usize, dice: &mut Dice) -> Cell {
     let n = dice.below(1_000);
     match name {

@@ -360,8 +360,8 @@ async fn a_pipes_client_is_asked_for_at_every_message_and_can_be_hung_up_on() {
     *mood.0.lock().unwrap() = Some(away(true));
     assert!(client.call("ok", json!({})).await.is_err());
     assert_eq!(client.line().await, None);
-    let served = timeout(LOST, client.server).await;
-    served.unwrap().unwrap().unwrap();
+    let outcome = timeout(LOST, client.server).await;
+    outcome.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -143,6 +143,6 @@ async fn whoever_reads_no_answers_is_read_no_longer_and_loses_none() {
     }
     drop(sending.await.unwrap());
     drop(lines);
-    let served = timeout(LOST, serving).await;
-    served.unwrap().unwrap().unwrap();
+    let outcome = timeout(LOST, serving).await;
+    outcome.unwrap().unwrap().unwrap();
 }

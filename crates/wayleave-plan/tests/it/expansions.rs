@@ -119,19 +119,38 @@ fn related_records_that_are_deleted_are_not_shown() {
     assert_eq!(ids(&found[1].1), ["shop/orders:eu,2"]);
 }
 
+/// Hubs, with relations among them to be appended.
+const WEB: &str = r#"
+[dataset]
+name = "web"
+kind = "sqlite"
+[[connections]]
+id = "web"
+source = "web"
+[streams.roots]
+type = "Root"
+key = ["id"]
+[streams.roots.fields]
+id = { datatype = "integer" }
+hub_id = { datatype = "integer" }
+[streams.roots.relations]
+hub = { to = "hubs", on = { hub_id = "id" } }
+[streams.hubs]
+type = "Hub"
+key = ["id"]
+[streams.hubs.fields]
+id = { datatype = "integer" }
+next = { datatype = "integer" }
+[streams.hubs.relations]
+"#;
+
 #[test]
 fn an_expansion_follows_no_more_relations_than_a_statement_can_join() {
-    let mut mapping = "[dataset]\nname = \"web\"\nkind = \"sqlite\"\n[[connections]]\nid = \"web\"\n\
-        source = \"web\"\n[streams.roots]\ntype = \"Root\"\nkey = [\"id\"]\n\
-        [streams.roots.fields]\nid = { datatype = \"integer\" }\nhub_id = { datatype = \"integer\" }\n\
-        [streams.roots.relations]\nhub = { to = \"hubs\", on = { hub_id = \"id\" } }\n\
-        [streams.hubs]\ntype = \"Hub\"\nkey = [\"id\"]\n\
-        [streams.hubs.fields]\nid = { datatype = \"integer\" }\nnext = { datatype = \"integer\" }\n\
-        [streams.hubs.relations]\n"
-        .to_owned();
-    for number in 0..60 {
-        mapping += &format!("r{number} = {{ to = \"hubs\", on = {{ next = \"id\" }} }}\n");
-    }
+    let relation = |number| format!("r{number} = {{ to = \"hubs\", on = {{ next = \"id\" }} }}\n");
+    let mapping: String = [WEB.to_owned()]
+        .into_iter()
+        .chain((0..60).map(relation))
+        .collect();
     let world = ActiveDatasets::new(vec![ratified("web", &mapping)]).unwrap();
     let view = View::new(&world, &package("web"));
     let keys = keys();

@@ -276,7 +276,8 @@ class Agent:
         return last | {"digest": body["digest"], "revision": last["revision"] + 1}
 
     def replace(self, other: Path) -> None:
-        shutil.rmtree(self.folder / ".wayleave")
+        # Moved, not removed: a running server may be adding files.
+        (self.folder / ".wayleave").rename(Path(tempfile.mkdtemp(dir=self.folder.parent)) / "replaced")
         shutil.copytree(other, self.folder / ".wayleave")
 
 

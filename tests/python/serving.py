@@ -51,7 +51,8 @@ def built(variable: str, name: str, *what: str) -> str:
     """The path of a binary: from the environment variable, or built now."""
     if given := os.environ.get(variable):
         return given
-    build = ["cargo", "build", "--quiet", "--message-format", "json", *what]
+    profile = os.environ.get("WAYLEAVE_PROFILE", "dev")
+    build = ["cargo", "build", "--quiet", "--profile", profile, "--message-format", "json", *what]
     output = subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     for message in map(json.loads, output.splitlines()):
         if message.get("executable") and message["target"]["name"] == name:

@@ -66,7 +66,7 @@ impl fmt::Display for NameConflict {
 
 /// Finds the names that more than one document claims. Each document is paired with a name for
 /// messages, such as its path.
-pub fn clashes<'a>(
+pub fn name_conflicts<'a>(
     documents: impl IntoIterator<Item = (&'a str, &'a Mapping)>,
 ) -> Vec<NameConflict> {
     let mut claims: BTreeMap<(UniqueNameKind, String), Vec<&str>> = BTreeMap::new();
@@ -111,7 +111,7 @@ mod tests {
         two.capabilities[0].name = "new".into();
         let mut one = one;
         one.capabilities[0].name = "hire_new".into();
-        let told: Vec<_> = clashes([("a.toml", &one), ("b.toml", &two)])
+        let told: Vec<_> = name_conflicts([("a.toml", &one), ("b.toml", &two)])
             .iter()
             .map(ToString::to_string)
             .collect();
@@ -122,6 +122,6 @@ mod tests {
                 "tool `crm_hire_new` is in `a.toml` and in `b.toml`",
             ]
         );
-        assert_eq!(clashes([("a.toml", &one)]), []);
+        assert_eq!(name_conflicts([("a.toml", &one)]), []);
     }
 }

@@ -104,10 +104,10 @@ codes! {
     Reference => "reference": "The value refers to a record that does not exist for this caller.",
     Unique => "unique": "Another record has these values.",
     NotFound => "not_found": "There is no record with this key for this caller.",
-    Conflict => "conflict": "The record, or the use of an idempotency key, is not what the caller thinks it is.",
+    Conflict => "conflict": "The record has changed since the caller read it, its `updated` field did not grow with this write, or the idempotency key was used with other arguments.",
     Referenced => "referenced": "Other records refer to the record.",
     Check => "check": "A rule of the store refuses the record.",
-    Serialization => "serialization": "Other writes were in the way; try again.",
+    Serialization => "serialization": "Concurrent writes conflicted with this one; try again.",
 }
 
 impl fmt::Display for FieldErrorCode {

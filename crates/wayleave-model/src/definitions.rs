@@ -12,19 +12,19 @@ use crate::names::NameKind;
 /// Maximum size of a document, in bytes.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
 /// Maximum length of a description, in characters.
-pub(crate) const MAX_DESCRIPTION: usize = 4000;
+pub(crate) const MAX_DESCRIPTION_CHARS: usize = 4000;
 /// Maximum length of a title or label, in characters.
-pub(crate) const MAX_TITLE: usize = 200;
+pub(crate) const MAX_TITLE_CHARS: usize = 200;
 /// Maximum length of the name of a table or column, in characters.
-pub(crate) const MAX_IDENTIFIER: usize = 255;
+pub(crate) const MAX_IDENTIFIER_CHARS: usize = 255;
 /// Maximum length of a pattern, in characters.
-pub(crate) const MAX_PATTERN: usize = 1000;
+pub(crate) const MAX_PATTERN_CHARS: usize = 1000;
 /// Maximum size of a compiled pattern, in bytes.
-pub(crate) const MAX_PATTERN_SIZE: usize = 256 * 1024;
+pub(crate) const MAX_COMPILED_PATTERN_BYTES: usize = 256 * 1024;
 /// Maximum length of an IRI, in characters.
-pub(crate) const MAX_IRI: usize = 1000;
+pub(crate) const MAX_IRI_CHARS: usize = 1000;
 /// Maximum length of a number in quotes, in bytes.
-pub(crate) const MAX_NUMBER: usize = 400;
+pub(crate) const MAX_NUMBER_BYTES: usize = 400;
 
 /// A table of the document.
 #[derive(Debug)]
@@ -51,21 +51,21 @@ pub(crate) struct Key {
     pub(crate) name: &'static str,
     /// The shape of its value.
     pub(crate) shape: Shape,
-    /// Whether it is required, and what its absence means.
-    pub(crate) absent: AbsentKey,
+    /// Whether it must be present, and its default.
+    pub(crate) presence: Presence,
     /// Its description, in Markdown.
     pub(crate) about: &'static str,
 }
 
-/// What the absence of a key means.
+/// Whether a key must be present.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum AbsentKey {
-    /// The key is required.
-    Refused,
-    /// Nothing.
-    Nothing,
-    /// This default, in Markdown.
-    Means(&'static str),
+pub(crate) enum Presence {
+    /// It must be present.
+    Required,
+    /// It may be absent.
+    Optional,
+    /// It may be absent, and then has this default, in Markdown.
+    Default(&'static str),
 }
 
 /// The shape of a value.
@@ -149,7 +149,7 @@ impl Shape {
     }
 
     /// Maximum number of entries in a value of this shape.
-    pub(crate) const fn most(self) -> usize {
+    pub(crate) const fn max_entries(self) -> usize {
         match self {
             Self::Named(NameKind::Stream | NameKind::Field, _) => 2000,
             Self::Named(..) => 500,

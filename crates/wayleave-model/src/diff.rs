@@ -80,7 +80,7 @@ fn risks<const N: usize>(candidates: [Option<Risk>; N]) -> Vec<Risk> {
 }
 
 /// Quotes a text that a human must see in full, on one line.
-fn quoted(text: &str) -> String {
+fn quoted_in_full(text: &str) -> String {
     let flat = text
         .replace('\\', "\\\\")
         .replace('\n', "\\n")

@@ -16,7 +16,7 @@ pub struct Digest([u8; 32]);
 /// A text is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a digest is `sha256:` and 64 lower-case hexadecimal digits")]
-pub struct NotADigest;
+pub struct ParseDigestError;
 
 impl Digest {
     /// The digest of these bytes.
@@ -67,24 +67,24 @@ impl fmt::Debug for Digest {
 }
 
 impl FromStr for Digest {
-    type Err = NotADigest;
+    type Err = ParseDigestError;
 
-    fn from_str(text: &str) -> Result<Self, NotADigest> {
-        let hex = text.strip_prefix("sha256:").ok_or(NotADigest)?;
+    fn from_str(text: &str) -> Result<Self, ParseDigestError> {
+        let hex = text.strip_prefix("sha256:").ok_or(ParseDigestError)?;
         let nibbles = hex
             .bytes()
             .map(|byte| match byte {
                 b'0'..=b'9' => Ok(byte - b'0'),
                 b'a'..=b'f' => Ok(byte - b'a' + 10),
-                _ => Err(NotADigest),
+                _ => Err(ParseDigestError),
             })
             .collect::<Result<Vec<u8>, _>>()?;
         let (pairs, rest) = nibbles.as_chunks::<2>();
         if !rest.is_empty() {
-            return Err(NotADigest);
+            return Err(ParseDigestError);
         }
         let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
-        bytes.try_into().map(Self).map_err(|_| NotADigest)
+        bytes.try_into().map(Self).map_err(|_| ParseDigestError)
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
             format!(" {text}"),
             text.replace('a', "é"),
         ] {
-            assert_eq!(wrong.parse::<Digest>(), Err(NotADigest), "{wrong}");
+            assert_eq!(wrong.parse::<Digest>(), Err(ParseDigestError), "{wrong}");
         }
     }
 }

@@ -18,7 +18,7 @@ pub use streams::broken_streams;
 use crate::catalogue::{Catalogue, Column, Table, TableKind};
 use crate::mapping::{Field, Mapping, Scalar, SourceKind, Spanned, Stream};
 use crate::nearest::nearest;
-use crate::problem::{Problem, ProblemCode, shown};
+use crate::problem::{Problem, ProblemCode, quoted};
 
 /// All differences between the source and the mapping. The problems carry spans of the mapping's
 /// document; [`crate::problem::locate`] adds line numbers.
@@ -78,8 +78,8 @@ fn other_store(mapping: &Mapping, catalogue: &Catalogue) -> Option<Problem> {
     }
     let message = format!(
         "the source was read in schema {}, and not {}",
-        shown(found),
-        shown(wanted)
+        quoted(found),
+        quoted(wanted)
     );
     Some(
         Problem::new(ProblemCode::SchemaMismatch, message)
@@ -91,7 +91,7 @@ fn other_store(mapping: &Mapping, catalogue: &Catalogue) -> Option<Problem> {
 fn missing_table(mapping: &Mapping, stream: &Stream, catalogue: &Catalogue) -> Problem {
     let message = format!(
         "the source has no table {}, which stream `{}` reads",
-        shown(&stream.table),
+        quoted(&stream.table),
         stream.name
     );
     let mut problem = Problem::new(ProblemCode::MissingTable, message)
@@ -111,11 +111,11 @@ fn missing_table(mapping: &Mapping, stream: &Stream, catalogue: &Catalogue) -> P
         free && stream.fields.len() > 1 && stream.fields.iter().all(|field| has(field))
     };
     problem.hint = match nearest(&stream.table, names) {
-        Some(near) => Some(format!("did you mean {}?", shown(near))),
+        Some(near) => Some(format!("did you mean {}?", quoted(near))),
         None => Some(match catalogue.tables.iter().find(holds_all) {
-            Some(table) => format!("table {} has all its columns", shown(&table.name)),
+            Some(table) => format!("table {} has all its columns", quoted(&table.name)),
             None => format!(
-                "take stream `{}` out; if the table is there, let the source's user read it",
+                "remove stream `{}`; if the table exists, grant the source's user read access to it",
                 stream.name
             ),
         }),
@@ -171,9 +171,9 @@ impl<'a> StreamDrift<'a> {
         };
         let message = format!(
             "table {} has no column {} any more, and {} looks like it",
-            shown(&self.table.name),
-            shown(read),
-            shown(&now.name),
+            quoted(&self.table.name),
+            quoted(read),
+            quoted(&now.name),
         );
         let problem = Problem::new(ProblemCode::RenamedColumn, message).hint(format!(
             "if it was renamed, write `column = {}` in `{}`",
@@ -187,15 +187,15 @@ impl<'a> StreamDrift<'a> {
     fn missing(&mut self, column: &Spanned<String>, reader: &str, entry: &str, path: String) {
         let message = format!(
             "table {} has no column {}, which {reader} reads",
-            shown(&self.table.name),
-            shown(column)
+            quoted(&self.table.name),
+            quoted(column)
         );
         let near = nearest(
             column,
             self.table.columns.iter().map(|column| column.name.as_str()),
         );
         let problem = Problem::new(ProblemCode::MissingColumn, message).hint(match near {
-            Some(near) => format!("did you mean {}?", shown(near)),
+            Some(near) => format!("did you mean {}?", quoted(near)),
             None => format!("take out `{entry}`, or name a column that is there"),
         });
         self.report(path, &column.span, problem);
@@ -205,8 +205,8 @@ impl<'a> StreamDrift<'a> {
         let path = self.field_path(field);
         let place = format!(
             "column {} of table {}",
-            shown(&column.name),
-            shown(&self.table.name)
+            quoted(&column.name),
+            quoted(&self.table.name)
         );
         let reads = fits(self.kind, column.datatype, field.datatype.value);
         if !reads || column.many != field.many.value {
@@ -218,7 +218,7 @@ impl<'a> StreamDrift<'a> {
             };
             let message = format!(
                 "{place} {now} {}, which cannot be read as {many}`{}`",
-                shown(&column.native_type),
+                quoted(&column.native_type),
                 field.datatype
             );
             let mut problem = Problem::new(ProblemCode::RetypedColumn, message);
@@ -264,7 +264,7 @@ impl<'a> StreamDrift<'a> {
         let missing = |from: &[String], of: &[String]| -> Vec<String> {
             from.iter()
                 .filter(|value| !of.contains(value))
-                .map(|value| shown(value))
+                .map(|value| quoted(value))
                 .collect()
         };
         let removed = missing(&ours, &column.one_of);
@@ -286,11 +286,7 @@ impl<'a> StreamDrift<'a> {
 
     /// Checks the key and each set of `unique`, if the store can guarantee uniqueness.
     fn uniqueness(&mut self) {
-        let promises = matches!(
-            self.kind,
-            SourceKind::Sqlite | SourceKind::Postgres | SourceKind::Mysql
-        ) && self.table.kind == TableKind::Table;
-        if !promises {
+        if !self.kind.keeps_unique() || self.table.kind != TableKind::Table {
             return;
         }
         let key = std::iter::once(("key", self.stream.key.as_slice()));
@@ -311,10 +307,10 @@ impl<'a> StreamDrift<'a> {
             let (false, Some(first), Some(last)) = (kept, fields.first(), fields.last()) else {
                 continue;
             };
-            let columns: Vec<_> = columns.iter().map(|column| shown(column)).collect();
+            let columns: Vec<_> = columns.iter().map(|column| quoted(column)).collect();
             let message = format!(
                 "nothing in table {} keeps {} unique, and `{name}` of stream `{}` says it is",
-                shown(&self.table.name),
+                quoted(&self.table.name),
                 columns.join(", "),
                 self.stream.name
             );

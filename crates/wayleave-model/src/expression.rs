@@ -29,7 +29,7 @@ pub use typing::{FieldTypes, Path, UnknownPath, type_field, type_measure};
 use crate::mapping::{AggregateOp, ExactNumber};
 
 /// Maximum length of an expression, in characters.
-pub const MAX_EXPRESSION: usize = 1_000;
+pub const MAX_EXPRESSION_CHARS: usize = 1_000;
 /// Maximum nesting depth of an expression.
 pub const MAX_NESTING: usize = 32;
 /// Decimal places of a quotient, which is rounded half away from zero.

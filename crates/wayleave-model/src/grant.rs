@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use claims::{Claim, Claims, bind, claim_of, visit_operands};
 pub use secret::{MalformedToken, TokenHash, TokenSecret};
-pub use terms::{NotARowFilter, RowFilter, StreamTerms, Terms};
+pub use terms::{ParseRowFilterError, RowFilter, StreamTerms, Terms};
 
 /// A class of operations that a token may perform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

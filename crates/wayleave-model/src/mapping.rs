@@ -7,15 +7,15 @@
 mod computed;
 mod exact;
 mod spanned;
-mod words;
+mod vocabulary;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use computed::{Expression, NamedMeasure, Origin};
-pub use exact::{ExactNumber, NotANumber};
+pub use exact::{ExactNumber, ParseExactNumberError};
 pub use spanned::Spanned;
-pub use words::{Action, AggregateOp, Datatype, SearchAnalyzer, SourceKind};
+pub use vocabulary::{Action, AggregateOp, Datatype, SearchAnalyzer, SourceKind};
 
 use crate::mask::Mask;
 

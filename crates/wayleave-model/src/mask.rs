@@ -19,7 +19,7 @@ use crate::mapping::Datatype;
 ///     assert_eq!(word.parse::<Mask>()?.to_string(), word);
 /// }
 /// assert!("bucket:0".parse::<Mask>().is_err() && "plain".parse::<Mask>().is_err());
-/// # Ok::<(), wayleave_model::mask::NotAMask>(())
+/// # Ok::<(), wayleave_model::mask::ParseMaskError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mask {
@@ -47,7 +47,7 @@ pub enum TokenScope {
 /// The text is not a mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a mask is {MASKS}")]
-pub struct NotAMask;
+pub struct ParseMaskError;
 
 /// The list of masks, for messages.
 pub const MASKS: &str =
@@ -127,9 +127,9 @@ impl fmt::Display for Mask {
 }
 
 impl FromStr for Mask {
-    type Err = NotAMask;
+    type Err = ParseMaskError;
 
-    fn from_str(text: &str) -> Result<Self, NotAMask> {
+    fn from_str(text: &str) -> Result<Self, ParseMaskError> {
         Ok(match text {
             "redact" => Self::Redact,
             "last4" => Self::Last4,
@@ -137,11 +137,11 @@ impl FromStr for Mask {
             "token" => Self::Token(TokenScope::Grant),
             "token:project" => Self::Token(TokenScope::Project),
             _ => {
-                let width = text.strip_prefix("bucket:").ok_or(NotAMask)?;
+                let width = text.strip_prefix("bucket:").ok_or(ParseMaskError)?;
                 // Accept one spelling per width, so that equal masks have equal text.
                 let plain = width.bytes().all(|it| it.is_ascii_digit()) && !width.starts_with('0');
                 let width = width.parse().ok().filter(|it| *it <= MAX_WIDTH && plain);
-                Self::Bucket(width.and_then(NonZeroU64::new).ok_or(NotAMask)?)
+                Self::Bucket(width.and_then(NonZeroU64::new).ok_or(ParseMaskError)?)
             }
         })
     }
@@ -188,7 +188,7 @@ mod tests {
             "token:grant",
             " token",
         ] {
-            assert_eq!(text.parse::<Mask>(), Err(NotAMask), "{text}");
+            assert_eq!(text.parse::<Mask>(), Err(ParseMaskError), "{text}");
             let json = serde_json::Value::from(text);
             assert!(serde_json::from_value::<Mask>(json).is_err(), "{text}");
         }

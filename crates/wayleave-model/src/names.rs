@@ -77,7 +77,7 @@ impl NameKind {
         }
     }
 
-    const fn longest(self) -> usize {
+    const fn max_bytes(self) -> usize {
         match self {
             Self::Dataset => 32,
             _ => 64,
@@ -91,7 +91,7 @@ impl NameKind {
         let underscore = !matches!(self, Self::Dataset);
         let hyphen = !matches!(self, Self::Field | Self::Relation | Self::Capability);
         let letter = |c: u8| c.is_ascii_lowercase() || (capitals && c.is_ascii_uppercase());
-        name.len() <= self.longest()
+        name.len() <= self.max_bytes()
             && name.bytes().next().is_some_and(letter)
             && name.bytes().all(|c| {
                 letter(c)

@@ -3,12 +3,12 @@
 //! It knows types, and nothing about tables. A relation with an unmapped end is left to the
 //! structural rules, so that one mistake is one problem.
 
-use crate::definitions::{AbsentKey, Key, Section, Shape};
+use crate::definitions::{Key, Presence, Section, Shape};
 use crate::mapping::{Mapping, Relation, Spanned, Stream};
 use crate::names::NameKind;
 use crate::nearest::nearest;
 use crate::parse::{self, Entry};
-use crate::problem::{Problem, ProblemCode, shown};
+use crate::problem::{Problem, ProblemCode, quoted};
 
 /// A closed vocabulary: `ontology.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -48,13 +48,13 @@ pub(crate) static ONTOLOGY: Section = Section {
         Key {
             name: "entity_types",
             shape: Shape::Tables(&ENTITY_TYPE),
-            absent: AbsentKey::Refused,
+            presence: Presence::Required,
             about: "The classes a stream may have as `type`.",
         },
         Key {
             name: "relation_types",
             shape: Shape::Tables(&RELATION_TYPE),
-            absent: AbsentKey::Means("no relation is allowed"),
+            presence: Presence::Default("no relation is allowed"),
             about: "The types a relation may have.",
         },
     ],
@@ -67,13 +67,13 @@ pub(crate) static ENTITY_TYPE: Section = Section {
         Key {
             name: "name",
             shape: Shape::Name(NameKind::Type),
-            absent: AbsentKey::Refused,
+            presence: Presence::Required,
             about: "Its name.",
         },
         Key {
             name: "description",
             shape: Shape::Prose,
-            absent: AbsentKey::Nothing,
+            presence: Presence::Optional,
             about: "What it means.",
         },
     ],
@@ -86,25 +86,25 @@ pub(crate) static RELATION_TYPE: Section = Section {
         Key {
             name: "name",
             shape: Shape::Name(NameKind::Type),
-            absent: AbsentKey::Refused,
+            presence: Presence::Required,
             about: "Its name.",
         },
         Key {
             name: "domain",
             shape: Shape::Name(NameKind::Type),
-            absent: AbsentKey::Refused,
+            presence: Presence::Required,
             about: "The entity type it starts at.",
         },
         Key {
             name: "range",
             shape: Shape::Name(NameKind::Type),
-            absent: AbsentKey::Refused,
+            presence: Presence::Required,
             about: "The entity type it leads to.",
         },
         Key {
             name: "description",
             shape: Shape::Prose,
-            absent: AbsentKey::Nothing,
+            presence: Presence::Optional,
             about: "What it means.",
         },
     ],
@@ -179,7 +179,7 @@ impl Ontology {
         for names in [entities, relations] {
             for (at, name) in names.iter().enumerate() {
                 if names.iter().take(at).any(|earlier| earlier == name) {
-                    let message = format!("{} is declared twice", shown(name));
+                    let message = format!("{} is declared twice", quoted(name));
                     problems.push(
                         Problem::new(ProblemCode::DuplicateName, message).at(name.span.clone()),
                     );
@@ -198,7 +198,7 @@ impl Ontology {
 
     fn undeclared(&self, name: &Spanned<String>) -> Problem {
         let declared = self.entity_types.iter().map(|entity| entity.name.as_str());
-        let message = format!("type {} is not in the ontology", shown(name));
+        let message = format!("type {} is not in the ontology", quoted(name));
         let hint = hint(name, declared, "entity types");
         Problem::new(ProblemCode::UndeclaredType, message)
             .hint(hint)
@@ -235,7 +235,7 @@ impl Ontology {
                 .relation_types
                 .iter()
                 .map(|relation| relation.name.as_str());
-            let message = format!("relation type {} is not in the ontology", shown(type_name));
+            let message = format!("relation type {} is not in the ontology", quoted(type_name));
             let problem = Problem::new(ProblemCode::UndeclaredRelation, message)
                 .hint(hint(type_name, names, "relation types"))
                 .path(format!("{path}.type"))

@@ -1,6 +1,6 @@
 //! Problems that `check` reports, each with a position and a hint.
 //!
-//! A problem never carries a secret: whatever it quotes goes through [`shown`].
+//! A problem never carries a secret: whatever it quotes goes through [`quoted`].
 
 mod code;
 mod render;
@@ -143,7 +143,7 @@ pub fn any_errors(problems: &[Problem]) -> bool {
 }
 
 /// Formats foreign text for a message: in backticks, on one line, short, and never a secret.
-pub fn shown(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     const MAX_SHOWN_CHARS: usize = 64;
     if sensitive::looks_like_dsn(text) {
         return "(withheld: it looks like a connection string)".to_owned();

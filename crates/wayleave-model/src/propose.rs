@@ -17,7 +17,7 @@ mod relate;
 mod render;
 mod reverse;
 mod samples;
-mod seen;
+mod seen_columns;
 #[cfg(test)]
 mod tests;
 

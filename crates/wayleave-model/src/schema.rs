@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 pub use reference::{EXAMPLE, mapping_reference_markdown};
 
 use crate::definitions::{
-    AbsentKey, DOCUMENT, MAX_DESCRIPTION, MAX_IDENTIFIER, MAX_IRI, MAX_PATTERN, Section, Shape,
+    DOCUMENT, MAX_DESCRIPTION_CHARS, MAX_IDENTIFIER_CHARS, MAX_IRI_CHARS, MAX_PATTERN_CHARS,
+    Presence, Section, Shape,
 };
-use crate::expression::MAX_EXPRESSION;
+use crate::expression::MAX_EXPRESSION_CHARS;
 use crate::names::NameKind;
 
 /// The JSON Schema of a mapping document, for editors. It checks the shapes of single entries; only
@@ -32,9 +33,9 @@ fn section(section: &Section) -> Value {
     for key in section.keys {
         let mut schema = shape(key.shape);
         if let Some(schema) = schema.as_object_mut() {
-            let absent = match key.absent {
-                AbsentKey::Means(means) => format!(" Default: {means}."),
-                AbsentKey::Refused | AbsentKey::Nothing => String::new(),
+            let absent = match key.presence {
+                Presence::Default(means) => format!(" Default: {means}."),
+                Presence::Required | Presence::Optional => String::new(),
             };
             schema.insert(
                 "description".into(),
@@ -42,7 +43,7 @@ fn section(section: &Section) -> Value {
             );
         }
         properties.insert(key.name.to_owned(), schema);
-        if matches!(key.absent, AbsentKey::Refused) {
+        if matches!(key.presence, Presence::Required) {
             required.push(json!(key.name));
         }
     }
@@ -55,16 +56,20 @@ fn section(section: &Section) -> Value {
 }
 
 fn shape(shape: Shape) -> Value {
-    let most = shape.most();
+    let most = shape.max_entries();
     match shape {
         Shape::Name(kind) => name(kind),
         Shape::Line(most) => json!({"type": "string", "minLength": 1, "maxLength": most}),
-        Shape::Prose => json!({"type": "string", "minLength": 1, "maxLength": MAX_DESCRIPTION}),
-        Shape::Identifier => json!({"type": "string", "minLength": 1, "maxLength": MAX_IDENTIFIER}),
-        Shape::IriBase => {
-            json!({"type": "string", "format": "iri", "pattern": "[#/:=_]$", "maxLength": MAX_IRI})
+        Shape::Prose => {
+            json!({"type": "string", "minLength": 1, "maxLength": MAX_DESCRIPTION_CHARS})
         }
-        Shape::Predicate => json!({"type": "string", "minLength": 1, "maxLength": MAX_IRI}),
+        Shape::Identifier => {
+            json!({"type": "string", "minLength": 1, "maxLength": MAX_IDENTIFIER_CHARS})
+        }
+        Shape::IriBase => json!({
+            "type": "string", "format": "iri", "pattern": "[#/:=_]$", "maxLength": MAX_IRI_CHARS,
+        }),
+        Shape::Predicate => json!({"type": "string", "minLength": 1, "maxLength": MAX_IRI_CHARS}),
         Shape::Word(words) => json!({"type": "string", "enum": words}),
         Shape::Words(words) => json!({
             "type": "array", "uniqueItems": true, "items": {"type": "string", "enum": words},
@@ -87,7 +92,9 @@ fn shape(shape: Shape) -> Value {
             "type": "array", "minItems": 1, "maxItems": most, "uniqueItems": true,
             "items": {"type": ["string", "number"]},
         }),
-        Shape::Pattern => json!({"type": "string", "format": "regex", "maxLength": MAX_PATTERN}),
+        Shape::Pattern => {
+            json!({"type": "string", "format": "regex", "maxLength": MAX_PATTERN_CHARS})
+        }
         Shape::Mask => json!({"type": "string", "pattern": crate::mask::PATTERN}),
         Shape::Expression => expression(),
         Shape::Measures => json!({
@@ -110,7 +117,7 @@ fn shape(shape: Shape) -> Value {
 }
 
 fn expression() -> Value {
-    json!({"type": "string", "minLength": 1, "maxLength": MAX_EXPRESSION})
+    json!({"type": "string", "minLength": 1, "maxLength": MAX_EXPRESSION_CHARS})
 }
 
 fn name(kind: NameKind) -> Value {

@@ -60,7 +60,7 @@ struct Patterns {
 
 impl Patterns {
     /// The ranges that match `pattern` and are not a person's address.
-    fn places(&self, pattern: &Regex, text: &str) -> impl Iterator<Item = Range<usize>> {
+    fn ranges(&self, pattern: &Regex, text: &str) -> impl Iterator<Item = Range<usize>> {
         pattern
             .find_iter(text)
             .filter(|found| !self.address.is_match(found.as_str()))
@@ -84,37 +84,37 @@ pub fn looks_like_dsn(text: &str) -> bool {
     // Without patterns the guard fails closed.
     PATTERNS
         .as_ref()
-        .is_none_or(|patterns| patterns.places(&patterns.text, text).next().is_some())
+        .is_none_or(|patterns| patterns.ranges(&patterns.text, text).next().is_some())
 }
 
 /// Whether a raw document, comments included, contains text that looks like a connection string.
 pub fn contains_dsn(document: &str) -> bool {
-    !dsn_places(document).is_empty()
+    !dsn_ranges(document).is_empty()
 }
 
 /// The ranges of a raw document, comments included, that look like connection strings.
-pub(crate) fn dsn_places(document: &str) -> Vec<Range<usize>> {
+pub(crate) fn dsn_ranges(document: &str) -> Vec<Range<usize>> {
     match PATTERNS.as_ref() {
-        Some(patterns) => patterns.places(&patterns.document, document).collect(),
+        Some(patterns) => patterns.ranges(&patterns.document, document).collect(),
         None => std::iter::once(0..document.len()).collect(),
     }
 }
 
 /// The ranges of a text that must not be printed.
-fn withheld_places(text: &str) -> Vec<Range<usize>> {
+fn withheld_ranges(text: &str) -> Vec<Range<usize>> {
     let Some(patterns) = PATTERNS.as_ref() else {
         return std::iter::once(0..text.len()).collect();
     };
     patterns
-        .places(&patterns.printed, text)
+        .ranges(&patterns.printed, text)
         // MySQL's login error says whether a password was given, not which.
-        .filter(|place| {
-            let said = text.get(place.clone()).unwrap_or_default();
+        .filter(|range| {
+            let said = text.get(range.clone()).unwrap_or_default();
             let said = said.trim_end_matches(')');
             !matches!(said, "password: YES" | "password: NO")
         })
-        .filter(|place| {
-            let (_, from_here) = text.split_at(place.start);
+        .filter(|range| {
+            let (_, from_here) = text.split_at(range.start);
             !patterns.reference.is_match(from_here)
         })
         .collect()
@@ -123,17 +123,17 @@ fn withheld_places(text: &str) -> Vec<Range<usize>> {
 /// Redacts everything that looks like a credential, for printing foreign text such as a driver's
 /// error.
 pub fn redact(text: &str) -> Cow<'_, str> {
-    let places = withheld_places(text);
-    if places.is_empty() {
+    let ranges = withheld_ranges(text);
+    if ranges.is_empty() {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
-    for place in places {
-        let (before, _) = text.split_at(place.start);
+    for range in ranges {
+        let (before, _) = text.split_at(range.start);
         out.push_str(before.split_at(from).1);
         out.push_str(WITHHELD);
-        from = place.end;
+        from = range.end;
     }
     out.push_str(text.split_at(from).1);
     Cow::Owned(out)
@@ -141,10 +141,13 @@ pub fn redact(text: &str) -> Cow<'_, str> {
 
 /// Like [`redact`], but replaces every withheld byte by `*`, so that offsets stay valid, and
 /// withholds further ranges.
-pub(crate) fn blot(text: &str, more: impl IntoIterator<Item = Range<usize>>) -> String {
+pub(crate) fn redact_in_place(text: &str, more: impl IntoIterator<Item = Range<usize>>) -> String {
     let mut bytes = text.as_bytes().to_vec();
-    for place in withheld_places(text).into_iter().chain(more) {
-        let secret = bytes.get_mut(place).unwrap_or_default();
+    for range in withheld_ranges(text).into_iter().chain(more) {
+        // Of a range of another text it is not known what it withholds: nothing is shown.
+        let Some(secret) = bytes.get_mut(range) else {
+            return "*".repeat(text.len());
+        };
         secret
             .iter_mut()
             .filter(|byte| **byte != b'\n')
@@ -215,9 +218,9 @@ mod tests {
                 redact(text)
             );
             assert!(
-                !blot(text, []).contains("hunter2"),
+                !redact_in_place(text, []).contains("hunter2"),
                 "{text} -> {}",
-                blot(text, [])
+                redact_in_place(text, [])
             );
         }
     }
@@ -286,12 +289,12 @@ mod tests {
     }
 
     #[test]
-    fn blotting_keeps_every_offset() {
+    fn redaction_in_place_keeps_every_offset() {
         let text = "a = 1\npassword = \"żółć\"\nb = 2\n";
-        let blotted = blot(text, []);
-        assert_eq!(blotted.len(), text.len());
-        assert_eq!(blotted.find("b = 2"), text.find("b = 2"));
-        assert!(!blotted.contains('ż'));
+        let redacted = redact_in_place(text, []);
+        assert_eq!(redacted.len(), text.len());
+        assert_eq!(redacted.find("b = 2"), text.find("b = 2"));
+        assert!(!redacted.contains('ż'));
     }
 
     #[test]

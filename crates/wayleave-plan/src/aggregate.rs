@@ -33,7 +33,7 @@ pub struct AggregatePlan {
     stream: String,
     header: Vec<String>,
     /// Number of keys; they come first in the header.
-    keys: usize,
+    key_count: usize,
     granularity: Option<Granularity>,
     groups: AuthorizedPlan,
     totals: Option<AuthorizedPlan>,
@@ -77,11 +77,11 @@ impl AggregatePlan {
         }
         let wanted = match &request.filter {
             None => Predicate::True,
-            Some(filter) => filter::of_caller(&mut scope, filter)?,
+            Some(filter) => filter::parse_caller_filter(&mut scope, filter)?,
         };
         let having = match &request.having {
             None => Predicate::True,
-            Some(having) => filter::of_groups(&measures, having)?,
+            Some(having) => filter::parse_having(&measures, having)?,
         };
         let mut columns: Vec<Column> = Vec::with_capacity(keys.len() + measures.len());
         let mut header = Vec::with_capacity(columns.capacity());
@@ -96,11 +96,11 @@ impl AggregatePlan {
         let masks = keys.iter().map(|key| key.masking.clone());
         let masks: Vec<Option<Masking>> = masks.collect();
         let masked = MaskedKeys::new(&masks);
-        let mut places = order::places(request, &header, keys.len())?;
+        let mut sort_columns = order::sort_columns(request, &header, keys.len())?;
         if let Some(masked) = &masked {
-            masked.put_last(&mut places, request, &header)?;
+            masked.put_last(&mut sort_columns, request, &header)?;
         }
-        let order = places.iter().filter_map(|(place, descending)| {
+        let order = sort_columns.iter().filter_map(|(place, descending)| {
             Some(OrderBy {
                 column: columns.get(*place)?.clone(),
                 descending: *descending,
@@ -111,7 +111,7 @@ impl AggregatePlan {
             order: order.collect(),
             by: keys.into_iter().map(|key| key.key).collect(),
             aggregates: aggregates.into_vec(),
-            predicate: Predicate::all([stream.base(), wanted]),
+            predicate: Predicate::all([stream.visible_rows(), wanted]),
             columns,
             having,
             after: None,
@@ -130,12 +130,12 @@ impl AggregatePlan {
             connection_id: connection.connection_id.clone(),
             connector_key: connection.connector_key.clone(),
             stream: stream.name().to_owned(),
-            keys: groups.by.len(),
+            key_count: groups.by.len(),
             granularity: request.group_by_time.as_ref().map(|it| it.granularity),
             groups: AuthorizedPlan::new(stream.target(), tables, Read::Groups(groups))
                 .masked(Arc::new(masks)),
             totals,
-            order: places.into_iter().map(|(place, _)| place).collect(),
+            order: sort_columns.into_iter().map(|(place, _)| place).collect(),
             header,
             limit: request.limit,
             masked,
@@ -151,7 +151,7 @@ impl AggregatePlan {
     fn resume(&mut self, cursor: &str, seal: Seal<'_>) -> Result<(), Refusal> {
         let opened = seal.open(&self.binding, CURSOR_HOURS, cursor);
         let at = opened.map(|position| position.at);
-        let at = at.filter(|at| at.len() == self.order.len() && self.keys > 0);
+        let at = at.filter(|at| at.len() == self.order.len() && self.key_count > 0);
         match (at, &mut self.masked, self.groups.read_mut()) {
             (Some(at), Some(masked), _) => {
                 masked.after = Some(at);
@@ -198,8 +198,8 @@ impl AggregatePlan {
     }
 
     /// Number of key columns; they come first in the header.
-    pub fn keys(&self) -> usize {
-        self.keys
+    pub fn key_count(&self) -> usize {
+        self.key_count
     }
 
     /// The granularity of the last key, if it is a calendar period.
@@ -248,7 +248,12 @@ impl AggregatePlan {
     /// Whether the page ends inside a tie: the groups are ordered by a measure first, and the next
     /// group has the same value as the last one shown.
     pub fn cuts_tie(&self, rows: &[Vec<Value>]) -> bool {
-        let Some(place) = self.order.first().copied().filter(|it| *it >= self.keys) else {
+        let Some(place) = self
+            .order
+            .first()
+            .copied()
+            .filter(|it| *it >= self.key_count)
+        else {
             return false;
         };
         let next = rows.get(self.limit());

@@ -27,7 +27,7 @@ fn compute<L>(formula: &Formula<L>, leaf: &dyn Fn(&L) -> Value) -> Result<Value,
             Value::Malformed => return Err(Malformed),
             held => held,
         },
-        Node::Literal(it) => literal(formula.datatype, it),
+        Node::Literal(it) => literal_value(formula.datatype, it),
         Node::Convert(part) => convert(value(part)?, formula.datatype),
         Node::Arithmetic { op, left, right } => arithmetic(*op, &value(left)?, &value(right)?),
         Node::Concat(parts) => concat(parts, &value)?,
@@ -87,29 +87,28 @@ fn compute<L>(formula: &Formula<L>, leaf: &dyn Fn(&L) -> Value) -> Result<Value,
     })
 }
 
-fn literal(datatype: Datatype, literal: &Literal) -> Value {
+/// The value of a literal of a datatype, for stores to bind.
+#[expect(
+    clippy::expect_used,
+    reason = "NULL in its place would change what is computed"
+)]
+pub fn literal_value(datatype: Datatype, literal: &Literal) -> Value {
     match literal {
         Literal::Null => Value::Null,
         Literal::Boolean(it) => Value::Boolean(*it),
         Literal::Text(text) if datatype.is_text() => Value::Text(text.as_str().into()),
-        // Ratified mappings contain only literals that fit their datatype.
-        Literal::Text(text) => Value::from_text(datatype, text).unwrap_or(Value::Null),
+        Literal::Text(text) => {
+            let time = Value::from_text(datatype, text);
+            time.expect("typing refuses a literal that is no date or time")
+        }
         Literal::Number(number) => match datatype {
-            Datatype::Integer => number
-                .to_string()
-                .parse()
-                .map_or(Value::Null, Value::Integer),
+            Datatype::Integer => {
+                let integer = number.to_i128();
+                Value::Integer(integer.expect("typing makes any other number a decimal"))
+            }
             Datatype::Number => Value::Number(number.to_f64()),
             _ => Value::Decimal(number.to_string().into()),
         },
-    }
-}
-
-/// The value of a literal, for stores to bind.
-pub fn literal_value<L>(formula: &Formula<L>) -> Option<Value> {
-    match &formula.node {
-        Node::Literal(it) => Some(literal(formula.datatype, it)),
-        _ => None,
     }
 }
 

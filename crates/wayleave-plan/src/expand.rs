@@ -28,7 +28,7 @@ pub struct Expansion {
     /// The target's join columns.
     theirs: Vec<Column>,
     /// Whether each record has at most one related record.
-    single: bool,
+    is_to_one: bool,
     layout: Layout,
     /// The tables that the target's fields are read from, besides its own.
     tables: Arc<Vec<JoinedTable>>,
@@ -60,8 +60,8 @@ impl Expansion {
     }
 
     /// Whether a record has values for the join.
-    pub fn leads(&self, record: &Record) -> bool {
-        self.joining(record).is_some()
+    pub fn has_join_values(&self, record: &Record) -> bool {
+        self.join_values(record).is_some()
     }
 
     /// The fields of related records, in order.
@@ -70,14 +70,14 @@ impl Expansion {
     }
 
     /// Whether each record has at most one related record.
-    pub fn single(&self) -> bool {
-        self.single
+    pub fn is_to_one(&self) -> bool {
+        self.is_to_one
     }
 
     /// The read of these records' related records; `None` if none of them has values for the join.
     pub fn plan(&self, records: &[Record]) -> Option<AuthorizedPlan> {
         let mut wanted: Vec<Vec<Value>> = Vec::new();
-        for values in records.iter().filter_map(|record| self.joining(record)) {
+        for values in records.iter().filter_map(|record| self.join_values(record)) {
             if !wanted.contains(&values) {
                 wanted.push(values);
             }
@@ -86,7 +86,7 @@ impl Expansion {
             return None;
         }
         let parents = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
-        let per_parent = if self.single {
+        let rows_per_parent = if self.is_to_one {
             1
         } else {
             MAX_EXPANDED_RECORDS + 1
@@ -96,14 +96,17 @@ impl Expansion {
             Arc::clone(&self.tables),
             Rows {
                 columns: Arc::clone(&self.layout.columns),
-                predicate: Predicate::all([self.target.base(), self.matching(wanted)]),
+                predicate: Predicate::all([
+                    self.target.visible_rows(),
+                    self.join_predicate(wanted),
+                ]),
                 order: layout::default_order(&self.target),
                 after: None,
-                each: (!self.single).then(|| PartitionLimit {
+                per_parent: (!self.is_to_one).then(|| PartitionLimit {
                     by: self.theirs.clone(),
-                    limit: per_parent,
+                    limit: rows_per_parent,
                 }),
-                limit: parents.saturating_mul(per_parent),
+                limit: parents.saturating_mul(rows_per_parent),
                 previews: false,
             },
         ))
@@ -119,7 +122,7 @@ impl Expansion {
         records
             .iter()
             .map(|record| {
-                let Some(values) = self.joining(record) else {
+                let Some(values) = self.join_values(record) else {
                     return RelatedRecords::default();
                 };
                 let mut related: Vec<Record> = found
@@ -144,11 +147,8 @@ impl Expansion {
 
     /// A record's join values, converted to the target's datatypes; `None` if one is NULL or cannot
     /// be converted. Tombstones have no related records.
-    #[expect(
-        clippy::expect_used,
-        reason = "a relation must not pass for one that leads nowhere"
-    )]
-    fn joining(&self, record: &Record) -> Option<Vec<Value>> {
+    #[expect(clippy::expect_used, reason = "a default would hide related records")]
+    fn join_values(&self, record: &Record) -> Option<Vec<Value>> {
         if record.deleted {
             return None;
         }
@@ -161,7 +161,7 @@ impl Expansion {
             .collect()
     }
 
-    fn matching(&self, wanted: Vec<Vec<Value>>) -> Predicate {
+    fn join_predicate(&self, wanted: Vec<Vec<Value>>) -> Predicate {
         if let [column] = self.theirs.as_slice() {
             return Predicate::In {
                 column: column.clone(),
@@ -225,7 +225,7 @@ pub(crate) fn split(
 }
 
 /// Plans the expansions of a read, and adds their join columns to its layout.
-pub(crate) fn planned(
+pub(crate) fn plan_expansions(
     connection: &ConnectionView,
     stream: &StreamView,
     names: &[String],
@@ -262,7 +262,7 @@ fn unknown_relation(stream: &StreamView, name: &str) -> Refusal {
 
 /// Follows a relation of another stream backwards: from this stream's records to those that refer
 /// to them. It reveals no more than following the relation forwards.
-pub(crate) fn incoming(
+pub(crate) fn reverse_expansion(
     connection: &ConnectionView,
     stream: &StreamView,
     relation: &Relation,
@@ -281,7 +281,7 @@ pub(crate) fn incoming(
         let mut joins = relation.on.iter();
         joins.any(|join| key.is_read_from(&join.column))
     };
-    let single = from.key_fields().iter().all(joined);
+    let is_to_one = from.key_fields().iter().all(joined);
     layout.joined(&ours);
     let mut scope = PathScope::new(connection, from);
     let mut target_layout = Layout::whole(&mut scope);
@@ -289,7 +289,7 @@ pub(crate) fn incoming(
     Some(Expansion {
         relation: relation.name.value.clone(),
         index,
-        single,
+        is_to_one,
         target: from.clone(),
         theirs,
         layout: target_layout,
@@ -324,7 +324,7 @@ pub(crate) fn expansion(
     Ok(Expansion {
         relation: relation.name.value.clone(),
         index,
-        single: stream.is_to_one(relation),
+        is_to_one: stream.is_to_one(relation),
         target: target.clone(),
         theirs,
         layout: target_layout,

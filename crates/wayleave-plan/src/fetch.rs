@@ -79,7 +79,7 @@ impl FetchPlan {
         scope.check_size()?;
         let order = layout::total(stream, Vec::new());
         let expansions =
-            expand::planned(connection, stream, &request.expand, &theirs, &mut layout)?;
+            expand::plan_expansions(connection, stream, &request.expand, &theirs, &mut layout)?;
         Ok(Self {
             stream: stream.clone(),
             label: connection.label.clone(),
@@ -89,10 +89,10 @@ impl FetchPlan {
                 scope.into_joins(),
                 Rows {
                     columns: Arc::clone(&layout.columns),
-                    predicate: Predicate::all([Predicate::all(key), stream.base()]),
+                    predicate: Predicate::all([Predicate::all(key), stream.visible_rows()]),
                     order,
                     after: None,
-                    each: None,
+                    per_parent: None,
                     limit: 1,
                     previews: false,
                 },

@@ -23,11 +23,11 @@ use crate::view::FieldView;
 /// Maximum nesting of `any`, `some` and `none`.
 pub const MAX_DEPTH: usize = 3;
 /// Maximum number of comparisons in a filter; a list counts as one.
-pub const MAX_LEAVES: usize = 64;
+pub const MAX_COMPARISONS: usize = 64;
 /// Maximum number of values in a list.
 pub const MAX_VALUES: usize = 100;
 /// Maximum size of a text operand, in bytes.
-pub const MAX_TEXT: usize = 4_096;
+pub const MAX_TEXT_BYTES: usize = 4_096;
 /// Decimal digits that a floating-point number preserves.
 const SAFE_DIGITS: usize = 15;
 
@@ -191,15 +191,15 @@ impl FilterOwner<'_, '_> {
 }
 
 /// Parses a caller's filter.
-pub(crate) fn of_caller(
+pub(crate) fn parse_caller_filter(
     scope: &mut PathScope<'_>,
     filter: &Map<String, Json>,
 ) -> Result<Predicate, Refusal> {
-    of_caller_at(scope, filter, "filter")
+    parse_caller_filter_at(scope, filter, "filter")
 }
 
 /// Parses a caller's filter in another argument.
-pub(crate) fn of_caller_at(
+pub(crate) fn parse_caller_filter_at(
     scope: &mut PathScope<'_>,
     filter: &Map<String, Json>,
     param: &str,
@@ -209,7 +209,7 @@ pub(crate) fn of_caller_at(
 }
 
 /// Parses a caller's filter on groups.
-pub(crate) fn of_groups(
+pub(crate) fn parse_having(
     measures: &[MeasuredColumn],
     having: &Map<String, Json>,
 ) -> Result<Predicate, Refusal> {
@@ -218,14 +218,17 @@ pub(crate) fn of_groups(
 }
 
 /// Parses a grant's row filter.
-pub(crate) fn of_grant(stream: &Stream, filter: &Map<String, Json>) -> Result<Predicate, Refusal> {
+pub(crate) fn parse_row_filter(
+    stream: &Stream,
+    filter: &Map<String, Json>,
+) -> Result<Predicate, Refusal> {
     let mut leaves = 0;
     read::Reader::new(FilterOwner::Grant(stream), &mut leaves).filter(filter, "rows", 0)
 }
 
 /// Checks that a row filter fits a mapped stream, before a grant is made.
 pub fn check_rows(stream: &Stream, filter: &Map<String, Json>) -> Result<(), Refusal> {
-    of_grant(stream, filter).map(drop)
+    parse_row_filter(stream, filter).map(drop)
 }
 
 /// Parses an operand as a value of the field's datatype. If `listed`, it must be in the field's
@@ -244,8 +247,11 @@ fn operand(
         );
         return Err(refuse(message));
     }
-    if json.as_str().is_some_and(|text| text.len() > MAX_TEXT) {
-        let message = format!("a text to compare with has at most {MAX_TEXT} bytes");
+    if json
+        .as_str()
+        .is_some_and(|text| text.len() > MAX_TEXT_BYTES)
+    {
+        let message = format!("a text to compare with has at most {MAX_TEXT_BYTES} bytes");
         return Err(refuse(message));
     }
     let datatype = compared.datatype();

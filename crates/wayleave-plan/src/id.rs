@@ -24,7 +24,7 @@ pub struct RecordId {
 /// The error for a text that is not a record id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an id is `connection_id/stream:key`")]
-pub struct NotAnId;
+pub struct ParseRecordIdError;
 
 impl RecordId {
     /// The id of the record with these key values, as text.
@@ -62,14 +62,14 @@ impl RecordId {
     }
 
     /// Parses an id.
-    pub fn parse(text: &str) -> Result<Self, NotAnId> {
-        let (connection_id, rest) = text.split_once('/').ok_or(NotAnId)?;
-        let (stream, key) = rest.split_once(':').ok_or(NotAnId)?;
+    pub fn parse(text: &str) -> Result<Self, ParseRecordIdError> {
+        let (connection_id, rest) = text.split_once('/').ok_or(ParseRecordIdError)?;
+        let (stream, key) = rest.split_once(':').ok_or(ParseRecordIdError)?;
         if !NameKind::Connection.matches(connection_id)
             || !NameKind::Stream.matches(stream)
             || key.contains(['/', ':'])
         {
-            return Err(NotAnId);
+            return Err(ParseRecordIdError);
         }
         Ok(Self {
             connection_id: connection_id.to_owned(),
@@ -132,18 +132,18 @@ fn is_special(c: char) -> bool {
         || c.is_whitespace()
 }
 
-fn decoded(text: &str) -> Result<String, NotAnId> {
+fn decoded(text: &str) -> Result<String, ParseRecordIdError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
         if byte == b'%' {
             let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-            let high = digit(rest.next()).ok_or(NotAnId)?;
-            let low = digit(rest.next()).ok_or(NotAnId)?;
-            bytes.push(u8::try_from(high * 16 + low).map_err(|_| NotAnId)?);
+            let high = digit(rest.next()).ok_or(ParseRecordIdError)?;
+            let low = digit(rest.next()).ok_or(ParseRecordIdError)?;
+            bytes.push(u8::try_from(high * 16 + low).map_err(|_| ParseRecordIdError)?);
         } else {
             bytes.push(byte);
         }
     }
-    String::from_utf8(bytes).map_err(|_| NotAnId)
+    String::from_utf8(bytes).map_err(|_| ParseRecordIdError)
 }

@@ -3,7 +3,7 @@
 //! For tests. Stores are compared with it, so it is written for clarity, not speed: it examines
 //! every row and uses no index.
 
-mod fit;
+mod answerability;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::plan::{
 };
 use crate::value::{self, Value, fold};
 
-pub use self::fit::{Answerability, fit};
+pub use self::answerability::{Answerability, answerability};
 
 /// A row: its values by column name. A missing column is NULL. A value of another datatype than the
 /// column's stands for stored data that the mapping does not allow.
@@ -49,22 +49,22 @@ impl<'a> RowContext<'a> {
     /// Joins the rows that to-one relations lead to.
     fn joined(mut self, joins: &[JoinedTable]) -> Self {
         for related in joins {
-            let position = |scene: &Self| -> Vec<Value> {
-                let values = related.first_by.iter().map(|it| scene.comparable(it));
+            let position = |row: &Self| -> Vec<Value> {
+                let values = related.first_by.iter().map(|it| row.comparable(it));
                 values.map(|it| it.unwrap_or(Value::Null)).collect()
             };
             let ascending = vec![false; related.first_by.len()];
             let mut found = self.matching(related);
             found.sort_by(|a, b| ordered(&position(a), &position(b), &ascending));
             let found = found.into_iter().next();
-            if let Some(row) = found.and_then(|scene| scene.rows.get(&related.table).copied()) {
+            if let Some(row) = found.and_then(|row| row.rows.get(&related.table).copied()) {
                 self.rows.insert(related.table, row);
             }
         }
         self
     }
 
-    /// The scenes that extend this one with each matching row of a related table.
+    /// One context for each matching row of a related table: this one, extended by that row.
     fn matching(&self, related: &JoinedTable) -> Vec<Self> {
         let ours = related.on.iter().map(|(ours, _)| self.comparable(ours));
         let Some(ours) = ours.collect::<Option<Vec<Value>>>() else {
@@ -82,12 +82,12 @@ impl<'a> RowContext<'a> {
         };
         let all = self.tables.get(&related.name);
         let rows = all.map_or(&[][..], Vec::as_slice).iter().filter(meets);
-        let scenes = rows.map(|row| {
-            let mut scene = self.clone();
-            scene.rows.insert(related.table, row);
-            scene
+        let contexts = rows.map(|row| {
+            let mut context = self.clone();
+            context.rows.insert(related.table, row);
+            context
         });
-        scenes.filter(|scene| holds(&related.rows, scene)).collect()
+        contexts.filter(|row| holds(&related.rows, row)).collect()
     }
 
     fn get(&self, column: &Column) -> Value {
@@ -124,7 +124,7 @@ impl<'a> RowContext<'a> {
 }
 
 /// Every row of the plan's target, with its joined rows.
-fn scenes<'a>(plan: &AuthorizedPlan, tables: &'a Tables) -> Vec<RowContext<'a>> {
+fn row_contexts<'a>(plan: &AuthorizedPlan, tables: &'a Tables) -> Vec<RowContext<'a>> {
     let all = tables.get(&plan.target().table);
     all.map_or(&[][..], Vec::as_slice)
         .iter()
@@ -135,55 +135,50 @@ fn scenes<'a>(plan: &AuthorizedPlan, tables: &'a Tables) -> Vec<RowContext<'a>> 
 /// Answers a plan: rows of its columns, rows of its groups' columns, or one row with the count.
 /// Leaves out rows that cannot be decided because of a value of another datatype.
 pub fn interpret(plan: &AuthorizedPlan, tables: &Tables) -> Vec<Vec<Value>> {
-    let all = scenes(plan, tables);
+    let all = row_contexts(plan, tables);
     match plan.read() {
         Read::Rows(read) => rows(read, &all),
         Read::Groups(read) => groups(read, tables, &all),
         Read::Count { predicate, .. } => {
-            let count = all.iter().filter(|scene| holds(predicate, scene)).count();
+            let count = all.iter().filter(|row| holds(predicate, row)).count();
             vec![vec![integer(count)]]
         }
     }
 }
 
 fn rows(read: &Rows, all: &[RowContext<'_>]) -> Vec<Vec<Value>> {
-    let position = |scene: &RowContext<'_>| -> Vec<Value> {
-        read.order.iter().map(|by| scene.get(&by.column)).collect()
+    let position = |row: &RowContext<'_>| -> Vec<Value> {
+        read.order.iter().map(|by| row.get(&by.column)).collect()
     };
     let directions: Vec<bool> = read.order.iter().map(|by| by.descending).collect();
     let mut found: Vec<&RowContext<'_>> = all
         .iter()
-        .filter(|scene| holds(&read.predicate, scene))
-        .filter(|scene| read.order.iter().all(|by| scene.is_fit(&by.column)))
+        .filter(|row| holds(&read.predicate, row))
+        .filter(|row| read.order.iter().all(|by| row.is_fit(&by.column)))
         .collect();
     found.sort_by(|a, b| ordered(&position(a), &position(b), &directions));
-    if let Some(each) = &read.each {
+    if let Some(per_parent) = &read.per_parent {
         let mut seen: Vec<(Vec<Value>, u32)> = Vec::new();
-        found.retain(|scene| {
-            let key: Vec<Value> = each.by.iter().map(|column| scene.get(column)).collect();
+        found.retain(|row| {
+            let key: Vec<Value> = per_parent.by.iter().map(|column| row.get(column)).collect();
             if !seen.iter().any(|(one, _)| same(one, &key)) {
                 seen.push((key.clone(), 0));
             }
             let count = seen.iter_mut().find(|(one, _)| same(one, &key));
             count.is_some_and(|(_, count)| {
                 *count += 1;
-                *count <= each.limit
+                *count <= per_parent.limit
             })
         });
     }
     found
         .into_iter()
-        .filter(|scene| match &read.after {
+        .filter(|row| match &read.after {
             None => true,
-            Some(after) => ordered(&position(scene), after, &directions) == Ordering::Greater,
+            Some(after) => ordered(&position(row), after, &directions) == Ordering::Greater,
         })
         .take(limit(read.limit))
-        .map(|scene| {
-            read.columns
-                .iter()
-                .map(|column| scene.get(column))
-                .collect()
-        })
+        .map(|row| read.columns.iter().map(|column| row.get(column)).collect())
         .collect()
 }
 
@@ -192,11 +187,11 @@ fn groups<'a>(read: &Groups, tables: &'a Tables, all: &[RowContext<'a>]) -> Vec<
     if read.by.is_empty() {
         groups.push((Vec::new(), Vec::new()));
     }
-    for scene in all.iter().filter(|scene| holds(&read.predicate, scene)) {
-        let key: Vec<Value> = read.by.iter().map(|by| group_value(by, scene)).collect();
+    for row in all.iter().filter(|row| holds(&read.predicate, row)) {
+        let key: Vec<Value> = read.by.iter().map(|by| group_value(by, row)).collect();
         match groups.iter_mut().find(|(one, _)| same(one, &key)) {
-            Some((_, rows)) => rows.push(scene),
-            None => groups.push((key, vec![scene])),
+            Some((_, rows)) => rows.push(row),
+            None => groups.push((key, vec![row])),
         }
     }
     let mut answers: Vec<RowContext<'_>> = groups
@@ -233,14 +228,14 @@ fn groups<'a>(read: &Groups, tables: &'a Tables, all: &[RowContext<'a>]) -> Vec<
         .collect()
 }
 
-fn group_value(by: &GroupKey, scene: &RowContext<'_>) -> Value {
+fn group_value(by: &GroupKey, row: &RowContext<'_>) -> Value {
     match by {
-        GroupKey::Column(column) => scene.get(column),
+        GroupKey::Column(column) => row.get(column),
         GroupKey::Period {
             column,
             granularity,
             time_zone,
-        } => calendar(time_zone).period(&scene.get(column), *granularity),
+        } => calendar(time_zone).period(&row.get(column), *granularity),
     }
 }
 
@@ -253,12 +248,12 @@ fn calendar(time_zone: &str) -> Calendar {
 }
 
 fn aggregated(aggregate: &Aggregate, rows: &[&RowContext<'_>]) -> Value {
-    let rows = rows.iter().filter(|scene| holds(&aggregate.filter, scene));
+    let rows = rows.iter().filter(|row| holds(&aggregate.filter, row));
     let Some(column) = &aggregate.column else {
         return integer(rows.count());
     };
     let values: Vec<Value> = rows
-        .map(|scene| scene.get(column))
+        .map(|row| row.get(column))
         .filter(|value| *value != Value::Null)
         .collect();
     match aggregate.op {
@@ -284,33 +279,33 @@ fn aggregated(aggregate: &Aggregate, rows: &[&RowContext<'_>]) -> Value {
 }
 
 /// Whether a row satisfies a predicate.
-fn holds(predicate: &Predicate, scene: &RowContext<'_>) -> bool {
+fn holds(predicate: &Predicate, row: &RowContext<'_>) -> bool {
     match predicate {
-        Predicate::Granted(inner) => holds_within(inner, scene, true),
-        Predicate::And(parts) => parts.iter().all(|part| holds(part, scene)),
-        other => holds_within(other, scene, false),
+        Predicate::Granted(inner) => holds_within(inner, row, true),
+        Predicate::And(parts) => parts.iter().all(|part| holds(part, row)),
+        other => holds_within(other, row, false),
     }
 }
 
-fn holds_within(predicate: &Predicate, scene: &RowContext<'_>, granted: bool) -> bool {
+fn holds_within(predicate: &Predicate, row: &RowContext<'_>, granted: bool) -> bool {
     match predicate {
         Predicate::True => true,
         Predicate::False => false,
-        Predicate::And(parts) => parts.iter().all(|part| holds_within(part, scene, granted)),
-        Predicate::Or(parts) => parts.iter().any(|part| holds_within(part, scene, granted)),
-        Predicate::Granted(inner) => holds_within(inner, scene, true),
+        Predicate::And(parts) => parts.iter().all(|part| holds_within(part, row, granted)),
+        Predicate::Or(parts) => parts.iter().any(|part| holds_within(part, row, granted)),
+        Predicate::Granted(inner) => holds_within(inner, row, true),
         Predicate::Compare {
             column,
             comparison,
             value,
-        } => scene
+        } => row
             .comparable(column)
             .is_some_and(|held| compares(held.compare(value), *comparison)),
         Predicate::CompareColumns {
             left,
             comparison,
             right,
-        } => match (scene.comparable(left), scene.comparable(right)) {
+        } => match (row.comparable(left), row.comparable(right)) {
             (Some(left), Some(right)) => compares(left.compare(&right), *comparison),
             _ => false,
         },
@@ -318,7 +313,7 @@ fn holds_within(predicate: &Predicate, scene: &RowContext<'_>, granted: bool) ->
             column,
             values,
             negated,
-        } => scene
+        } => row
             .comparable(column)
             .is_some_and(|held| values.iter().any(|value| held.compare(value).is_eq()) != *negated),
         Predicate::Like {
@@ -326,7 +321,7 @@ fn holds_within(predicate: &Predicate, scene: &RowContext<'_>, granted: bool) ->
             text,
             place,
             fold: is_folded,
-        } => match scene.get(column) {
+        } => match row.get(column) {
             Value::Text(held) => {
                 let held = if *is_folded { fold(&held) } else { held.into() };
                 match place {
@@ -338,7 +333,7 @@ fn holds_within(predicate: &Predicate, scene: &RowContext<'_>, granted: bool) ->
             _ => false,
         },
         Predicate::IsNull { column, negated } => {
-            let held = scene.get(column);
+            let held = row.get(column);
             (held == Value::Null) != *negated && (!granted || is_of(&held, column))
         }
         Predicate::Exists {
@@ -347,7 +342,7 @@ fn holds_within(predicate: &Predicate, scene: &RowContext<'_>, granted: bool) ->
             predicate,
             negated,
         } => {
-            let mut found = scene.matching(related).into_iter();
+            let mut found = row.matching(related).into_iter();
             found.any(|inner| holds(predicate, &inner.joined(joins))) != *negated
         }
     }

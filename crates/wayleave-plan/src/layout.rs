@@ -1,6 +1,7 @@
 //! The columns of a read and their use: some are shown; others only order rows, join or mark
 //! deleted records, and are dropped before any result.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::id::RecordId;
@@ -121,7 +122,7 @@ impl Layout {
     pub(crate) fn whole(scope: &mut PathScope<'_>) -> Self {
         let view = scope.stream();
         let mut all = || {
-            let shown = view.fields().filter_map(|field| scope.own(field));
+            let shown = view.fields().map(|field| scope.own(field));
             let shown = shown.collect();
             Self::new(scope, shown)
         };
@@ -139,7 +140,7 @@ impl Layout {
             let known = shown.iter().position(|one| one.name == field.name());
             key.push(known.unwrap_or(shown.len()));
             if known.is_none() {
-                shown.extend(scope.own(field));
+                shown.push(scope.own(field));
             }
         }
         let mut columns = Vec::with_capacity(shown.len());
@@ -298,11 +299,12 @@ fn known(
 /// the caller's order.
 fn projected(scope: &mut PathScope<'_>, fields: &[String]) -> Result<Vec<NamedColumn>, Refusal> {
     let keys = scope.stream().key_fields().iter();
-    let mut shown: Vec<NamedColumn> = keys.filter_map(|field| scope.own(field)).collect();
+    let mut names: HashSet<&str> = keys.clone().map(FieldView::name).collect();
+    let mut shown: Vec<NamedColumn> = keys.map(|field| scope.own(field)).collect();
     for name in fields {
-        let named = named_column(scope, name, "fields")?;
-        if !shown.iter().any(|it| it.name == named.name) {
-            shown.push(named);
+        if names.insert(name) {
+            shown.push(named_column(scope, name, "fields")?);
+            scope.check_size()?;
         }
     }
     Ok(shown)
@@ -320,7 +322,7 @@ pub(crate) fn named_column(
 
 /// The refusal of an unknown field, with the fields of the stream where its path ends.
 pub(crate) fn unknown_field(scope: &PathScope<'_>, name: &str, param: &str) -> Refusal {
-    let (end, prefix, rest) = scope.longest(name);
+    let (end, prefix, rest) = scope.longest_valid_prefix(name);
     let stream = end.name();
     let first = rest.split('.').next().unwrap_or(rest);
     let message = match end.relation(first) {

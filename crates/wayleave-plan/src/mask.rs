@@ -24,7 +24,7 @@ const LAST4_CHARS: usize = 4;
 /// `last4` hides shorter values completely: four characters would reveal too much of them.
 const MIN_CHARACTERS: usize = 9;
 /// A day in microseconds.
-const DAY: i64 = 86_400_000_000;
+const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// A mask with its key, if it needs one. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +116,7 @@ fn last4(value: &Value) -> Option<Value> {
 fn year(value: &Value) -> Option<Value> {
     let days = match value {
         Value::Date(days) => *days,
-        Value::Datetime(micros) => i32::try_from(micros.div_euclid(DAY)).ok()?,
+        Value::Datetime(micros) => i32::try_from(micros.div_euclid(MICROS_PER_DAY)).ok()?,
         _ => return None,
     };
     Some(Value::Integer(i128::from(date_of(days)?.year())))

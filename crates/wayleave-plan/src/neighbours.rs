@@ -53,7 +53,7 @@ pub struct NeighbourPlan {
 
 impl NeighbourPlan {
     /// Reads records of a stream without neighbours.
-    pub fn alone(connection: &ConnectionView, stream: &StreamView) -> Self {
+    pub fn new(connection: &ConnectionView, stream: &StreamView) -> Self {
         let mut scope = PathScope::new(connection, stream);
         Self {
             layout: Layout::whole(&mut scope),
@@ -64,8 +64,8 @@ impl NeighbourPlan {
     }
 
     /// Reads records of a stream, and their neighbours in the connection.
-    pub fn related(connection: &ConnectionView, stream: &StreamView) -> Self {
-        let mut around = Self::alone(connection, stream);
+    pub fn with_neighbours(connection: &ConnectionView, stream: &StreamView) -> Self {
+        let mut around = Self::new(connection, stream);
         for relation in stream.relations() {
             let Some(target) = connection.stream(&relation.to) else {
                 continue;
@@ -78,26 +78,26 @@ impl NeighbourPlan {
                 around.edges.push(Edge {
                     direction: Direction::Outgoing,
                     type_name: relation.type_name.value.clone(),
-                    near_fields: pointing(stream, &relation.on),
-                    far_fields: pointed_at(&relation.on),
+                    near_fields: source_fields(stream, &relation.on),
+                    far_fields: target_fields(&relation.on),
                     expansion: it,
                 });
             }
         }
         for from in &connection.streams {
             let ours = from.relations().filter(|it| it.to == stream.name());
-            let ours = ours.filter(|it| !is_followed(stream, from, it));
+            let ours = ours.filter(|it| !has_reverse_relation(stream, from, it));
             for relation in ours {
                 let index = around.edges.len();
                 let layout = &mut around.layout;
                 if let Some(it) =
-                    expand::incoming(connection, stream, relation, from, index, layout)
+                    expand::reverse_expansion(connection, stream, relation, from, index, layout)
                 {
                     around.edges.push(Edge {
                         direction: Direction::Incoming,
                         type_name: relation.type_name.value.clone(),
-                        near_fields: pointed_at(&relation.on),
-                        far_fields: pointing(from, &relation.on),
+                        near_fields: target_fields(&relation.on),
+                        far_fields: source_fields(from, &relation.on),
                         expansion: it,
                     });
                 }
@@ -159,11 +159,11 @@ impl NeighbourPlan {
                 limit: u32::try_from(known.len()).unwrap_or(u32::MAX),
                 predicate: Predicate::all([
                     one_of(self.stream.key_fields(), known),
-                    self.stream.base(),
+                    self.stream.visible_rows(),
                 ]),
                 order: layout::total(&self.stream, Vec::new()),
                 after: None,
-                each: None,
+                per_parent: None,
                 previews: false,
             },
         ))
@@ -176,7 +176,7 @@ impl NeighbourPlan {
 }
 
 /// Whether the stream has a relation that is the reverse of this one, and is followed instead.
-fn is_followed(stream: &StreamView, from: &StreamView, incoming: &Relation) -> bool {
+fn has_reverse_relation(stream: &StreamView, from: &StreamView, incoming: &Relation) -> bool {
     let mirrors = |relation: &&Relation| {
         relation.to == from.name()
             && relation.on.len() == incoming.on.len()
@@ -193,12 +193,12 @@ fn is_followed(stream: &StreamView, from: &StreamView, incoming: &Relation) -> b
 }
 
 /// The fields that a relation leads to. They are visible if it may be followed.
-fn pointed_at(on: &[Join]) -> Vec<String> {
+fn target_fields(on: &[Join]) -> Vec<String> {
     on.iter().map(|join| join.field.value.clone()).collect()
 }
 
 /// The visible fields that a relation starts from, without columns that no field maps.
-fn pointing(stream: &StreamView, on: &[Join]) -> Vec<String> {
+fn source_fields(stream: &StreamView, on: &[Join]) -> Vec<String> {
     on.iter()
         .filter_map(|join| stream.field_of_column(&join.column))
         .map(|field| field.name().to_owned())

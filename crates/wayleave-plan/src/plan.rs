@@ -102,7 +102,7 @@ impl AuthorizedPlan {
 
     /// The first suspended stream among those the plan reads, directly or through relations. A
     /// suspended stream no longer fits its source, and no store answers such a plan.
-    pub fn suspended(&self) -> Option<&Arc<str>> {
+    pub fn suspended_stream(&self) -> Option<&Arc<str>> {
         let joined = self.joins.iter().find_map(|it| it.suspended.as_ref());
         let direct = self.target.suspended.as_ref().or(joined);
         if direct.is_some() {
@@ -214,7 +214,7 @@ pub struct Rows {
     /// last.
     pub after: Option<Vec<Value>>,
     /// Limits the rows of each parent; only set when a relation is followed.
-    pub each: Option<PartitionLimit>,
+    pub per_parent: Option<PartitionLimit>,
     /// Maximum number of rows.
     pub limit: u32,
     /// Whether the store may return a [`Value::Preview`] for a text too long for any page, in

@@ -58,7 +58,7 @@ impl QueryPlan {
         let layout = Layout::with_fields(&mut scope, own.as_deref())?;
         let wanted = match &request.filter {
             None => Predicate::True,
-            Some(filter) => filter::of_caller(&mut scope, filter)?,
+            Some(filter) => filter::parse_caller_filter(&mut scope, filter)?,
         };
         let changes = changes::begin(view, connection, stream, request, seal)?;
         let order = match &changes {
@@ -66,7 +66,7 @@ impl QueryPlan {
             Some(_) => changes::order(stream),
         };
         let predicate = match &changes {
-            None => Predicate::all([stream.base(), wanted]),
+            None => Predicate::all([stream.visible_rows(), wanted]),
             Some(changes) => Predicate::all([stream.granted_rows(), wanted, changes.since()]),
         };
         let mut layout = layout.ordered(&order);
@@ -74,7 +74,7 @@ impl QueryPlan {
             layout = layout.with_deleted(stream.deleted());
         }
         let expansions =
-            expand::planned(connection, stream, &request.expand, &theirs, &mut layout)?;
+            expand::plan_expansions(connection, stream, &request.expand, &theirs, &mut layout)?;
         let binding = binding(view, stream, request);
         scope.check_size()?;
         let tables = scope.into_joins();
@@ -89,7 +89,7 @@ impl QueryPlan {
                     predicate,
                     order,
                     after: None,
-                    each: None,
+                    per_parent: None,
                     limit: request.limit + 1,
                     previews: false,
                 },
@@ -172,15 +172,15 @@ impl QueryPlan {
     }
 
     /// On the first page of a walk of changes, the read of its horizon. Its one value must be
-    /// passed to [`within`](Self::within) before the rows are read, so that all pages of the walk
-    /// end at the same point.
+    /// passed to [`with_horizon`](Self::with_horizon) before the rows are read, so that all pages of
+    /// the walk end at the same point.
     pub fn horizon(&self) -> Option<&AuthorizedPlan> {
         self.changes.as_ref()?.horizon_plan()
     }
 
     /// Limits the walk to the horizon that [`horizon`](Self::horizon) read.
     #[must_use]
-    pub fn within(mut self, horizon: Value) -> Self {
+    pub fn with_horizon(mut self, horizon: Value) -> Self {
         if let Some(changes) = &mut self.changes {
             changes.bound(Some(horizon), &mut self.rows);
         }
@@ -210,11 +210,11 @@ impl QueryPlan {
 
     /// Builds the page from the store's rows.
     pub fn page(&self, rows: &[Vec<Value>]) -> Page<'_> {
-        self.page_of(rows.to_vec())
+        self.page_from_rows(rows.to_vec())
     }
 
     /// Like [`page`](Self::page), for rows that are no longer needed.
-    pub fn page_of(&self, rows: Vec<Vec<Value>>) -> Page<'_> {
+    pub fn page_from_rows(&self, rows: Vec<Vec<Value>>) -> Page<'_> {
         Page::new(self, rows)
     }
 }

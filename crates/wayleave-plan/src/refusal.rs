@@ -3,8 +3,8 @@
 //! Missing and forbidden things are refused with the same bytes, so a refusal is built only from
 //! the caller's own words and from what the caller may see.
 
-mod fit;
-mod words;
+mod size_limit;
+mod synonyms;
 
 use std::ops::{Deref, DerefMut};
 
@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use wayleave_model::nearest::nearest;
 
-pub use fit::{MAX_BYTES, MAX_CHOICE_BYTES};
-pub(crate) use words::Kind;
+pub use size_limit::{MAX_BYTES, MAX_CHOICE_BYTES};
+pub(crate) use synonyms::Kind;
 
 use crate::view::StreamView;
 
@@ -244,7 +244,7 @@ impl Refusal {
     /// Like [`near`](Self::near), but first looks the word up in other query languages' vocabulary.
     #[must_use]
     pub(crate) fn near_as(mut self, kind: Kind, given: &str) -> Self {
-        self.did_you_mean = words::meant(kind, given, &self.allowed);
+        self.did_you_mean = synonyms::meant(kind, given, &self.allowed);
         if self.did_you_mean.is_some() {
             self
         } else {
@@ -316,7 +316,7 @@ impl Refusal {
     /// The refusal as JSON of at most `bytes` (no fewer than 512). Cuts texts and shortens lists,
     /// and states what is left out.
     pub fn to_json_within(&self, bytes: usize) -> Json {
-        fit::fitted(self, bytes.max(512))
+        size_limit::fitted(self, bytes.max(512))
     }
 }
 
@@ -333,7 +333,7 @@ pub fn operator_meant(given: &str, known: &[&str]) -> Option<String> {
 fn meant(kind: Kind, given: &str, known: &[&str]) -> Option<String> {
     let words: Vec<String> = known.iter().map(|it| (*it).to_owned()).collect();
     let near = || nearest(given, known.iter().copied()).map(str::to_owned);
-    words::meant(kind, given, &words).or_else(near)
+    synonyms::meant(kind, given, &words).or_else(near)
 }
 
 /// Quotes a caller's own word for a message: in backticks, on one line, limited in length.

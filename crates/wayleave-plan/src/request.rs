@@ -19,8 +19,8 @@ use crate::refusal::{Code, Refusal, quoted};
 use arguments::Arguments;
 pub use datasets::{DEFAULT_DATASETS, DatasetRequest, DatasetsRequest, MAX_DATASETS};
 pub use workup::{
-    CitationsRequest, DEFAULT_BUDGET, MAX_BUDGET, MAX_NOTE, MIN_BUDGET_BYTES, Section,
-    WorkupRequest,
+    CitationsRequest, DEFAULT_BUDGET_BYTES, MAX_BUDGET_BYTES, MAX_NOTE_BYTES, MIN_BUDGET_BYTES,
+    Section, WorkupRequest,
 };
 
 /// Maximum number of rows or groups on a page.
@@ -31,7 +31,7 @@ pub const DEFAULT_ROWS: u32 = 25;
 pub const DEFAULT_HITS: u32 = 10;
 /// Maximum length of a search query, in characters, so that one in any script fits the index's
 /// limit in bytes.
-pub const MAX_QUERY: usize = 1_024;
+pub const MAX_QUERY_CHARS: usize = 1_024;
 /// Maximum number of measures of one aggregate.
 pub const MAX_METRICS: usize = 8;
 /// Maximum number of fields to group by.
@@ -249,7 +249,7 @@ pub struct FetchRequest {
 
 impl SchemaRequest {
     /// Parses the arguments of a call.
-    pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+    pub fn parse(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let known = ["stream", "streams", "connection_id", "detail"];
         let given = Arguments::new("schema", arguments, &known)?;
         Ok(Self {
@@ -268,7 +268,7 @@ impl SchemaRequest {
 
 impl QueryRequest {
     /// Parses the arguments of a call.
-    pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+    pub fn parse(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new(
             "query_records",
             arguments,
@@ -311,7 +311,7 @@ impl QueryRequest {
 
 impl AggregateRequest {
     /// Parses the arguments of a call.
-    pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+    pub fn parse(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new(
             "aggregate",
             arguments,
@@ -349,7 +349,7 @@ impl AggregateRequest {
 
 impl SearchRequest {
     /// Parses the arguments of a call.
-    pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+    pub fn parse(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new(
             "search",
             arguments,
@@ -364,7 +364,7 @@ impl SearchRequest {
             ],
         )?;
         Ok(Self {
-            q: given.short("q", MAX_QUERY)?,
+            q: given.short("q", MAX_QUERY_CHARS)?,
             connection_id: given.text("connection_id")?,
             streams: given.names("streams", usize::MAX)?,
             filter: given.filter()?,
@@ -377,7 +377,7 @@ impl SearchRequest {
 
 impl FetchRequest {
     /// Parses the arguments of a call.
-    pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+    pub fn parse(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new(
             "fetch",
             arguments,
@@ -396,7 +396,7 @@ impl FetchRequest {
 }
 
 impl SortKey {
-    fn read(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, Refusal> {
         let (name, descending) = match text.strip_prefix('-') {
             Some(name) => (name, true),
             None => (text, false),

@@ -84,7 +84,7 @@ impl<'v> PathScope<'v> {
             return Ok(());
         }
         let message = format!(
-            "this follows more than {} relations at once; ask for less in one call",
+            "this call follows more than {} relations; request fewer fields or paths",
             MAX_TABLES - 1
         );
         Err(Refusal::new(Code::InvalidRequest, message))
@@ -118,13 +118,18 @@ impl<'v> PathScope<'v> {
     }
 
     /// A visible field of the stream itself.
-    pub(crate) fn own(&mut self, field: &FieldView) -> Option<NamedColumn> {
-        Some(NamedColumn {
+    #[expect(
+        clippy::expect_used,
+        reason = "records without one of their fields would be wrong"
+    )]
+    pub(crate) fn own(&mut self, field: &FieldView) -> NamedColumn {
+        let column = self.shown(self.table, self.stream, field);
+        NamedColumn {
             name: field.name().to_owned(),
             field: field.clone(),
-            column: self.shown(self.table, self.stream, field)?,
+            column: column.expect("a view shows a computed field with all of its paths"),
             is_path: false,
-        })
+        }
     }
 
     /// Whether a path consists of to-one relations only.
@@ -135,7 +140,10 @@ impl<'v> PathScope<'v> {
 
     /// The longest valid prefix of a path: the last stream it reaches, the prefix with its dot, and
     /// the rest.
-    pub(crate) fn longest<'n>(&self, path: &'n str) -> (&'v StreamView, &'n str, &'n str) {
+    pub(crate) fn longest_valid_prefix<'n>(
+        &self,
+        path: &'n str,
+    ) -> (&'v StreamView, &'n str, &'n str) {
         let mut found = (self.stream, "", path);
         for (at, _) in path.match_indices('.').take(MAX_HOPS) {
             let (hops, rest) = path.split_at(at);
@@ -323,7 +331,7 @@ pub(crate) fn is_computable(
     stream: &StreamView,
     formula: &Formula<Path>,
 ) -> bool {
-    leads(streams, stream, formula, false)
+    all_paths_visible(streams, stream, formula, false)
 }
 
 /// Whether everything a measure uses is granted. A grant names no measures, so it cannot include
@@ -333,10 +341,10 @@ pub(crate) fn is_measurable(
     stream: &StreamView,
     formula: &Formula<Path>,
 ) -> bool {
-    leads(streams, stream, formula, true)
+    all_paths_visible(streams, stream, formula, true)
 }
 
-fn leads(
+fn all_paths_visible(
     streams: &[StreamView],
     stream: &StreamView,
     formula: &Formula<Path>,
@@ -348,17 +356,17 @@ fn leads(
             all = false;
             return;
         };
-        let end = on_the_way(streams, stream, hops).last().flatten();
+        let end = streams_along(streams, stream, hops).last().flatten();
         let is_own = hops.is_empty() && !own_too;
         all &= is_own || end.is_some_and(|end| end.field(last).is_some());
-        all &= end.is_some_and(|end| !end.masks(last));
+        all &= end.is_some_and(|end| !end.is_field_masked(last));
     });
     all
 }
 
 /// Whether a computed field has the same value for every caller: the grant shows all records of the
 /// streams along its paths.
-pub(crate) fn leads_through_whole(
+pub(crate) fn reads_only_whole_streams(
     streams: &[StreamView],
     stream: &StreamView,
     formula: &Formula<Path>,
@@ -366,7 +374,7 @@ pub(crate) fn leads_through_whole(
     let mut all = true;
     formula.for_each_leaf(&mut |path: &Path| {
         let hops = path.0.split_last().map_or(&[][..], |(_, hops)| hops);
-        let mut reached = on_the_way(streams, stream, hops).skip(1);
+        let mut reached = streams_along(streams, stream, hops).skip(1);
         all &= reached.all(|it| it.is_some_and(StreamView::is_whole));
     });
     all
@@ -374,7 +382,7 @@ pub(crate) fn leads_through_whole(
 
 /// The streams along a path, this one first, one for each hop; `None` from the first invalid hop
 /// on.
-fn on_the_way<'s>(
+fn streams_along<'s>(
     streams: &'s [StreamView],
     stream: &'s StreamView,
     hops: &'s [String],
@@ -403,14 +411,14 @@ fn joined_table(
         let ours = joining(from, stream, &join.column, theirs.datatype);
         on.push((ours, theirs));
     }
-    let rows = target.base();
+    let rows = target.visible_rows();
     Some(JoinedTable {
         table,
         schema: target.target.schema.clone(),
         name: target.target.table.clone(),
         suspended: target.target.suspended.clone(),
         on,
-        rows: rows.of_table(table),
+        rows: rows.with_table(table),
         first_by: Vec::new(),
     })
 }
@@ -426,19 +434,19 @@ pub(crate) fn joining(table: u16, stream: &StreamView, column: &str, datatype: D
 impl Predicate {
     /// Moves the predicate to another table. Only for predicates of grants, which name stored
     /// columns of one table.
-    fn of_table(self, table: u16) -> Self {
+    fn with_table(self, table: u16) -> Self {
         let moved = |mut column: Column| {
             if let ColumnOrigin::Stored { table: at, .. } = &mut column.origin {
                 *at = table;
             }
             column
         };
-        let each = |parts: Vec<Self>| parts.into_iter().map(|it| it.of_table(table)).collect();
+        let each = |parts: Vec<Self>| parts.into_iter().map(|it| it.with_table(table)).collect();
         match self {
             Self::True | Self::False | Self::Exists { .. } => self,
             Self::And(parts) => Self::And(each(parts)),
             Self::Or(parts) => Self::Or(each(parts)),
-            Self::Granted(inner) => Self::Granted(Box::new(inner.of_table(table))),
+            Self::Granted(inner) => Self::Granted(Box::new(inner.with_table(table))),
             Self::Compare {
                 column,
                 comparison,

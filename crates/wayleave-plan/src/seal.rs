@@ -87,7 +87,7 @@ impl KeyRing {
 
     #[expect(
         clippy::expect_used,
-        reason = "a text that opens nothing would be given to a caller as a cursor"
+        reason = "a default would issue an unusable cursor"
     )]
     fn seal(&self, binding: &Binding, plain: &[u8]) -> String {
         let (id, cipher) = &self.current;

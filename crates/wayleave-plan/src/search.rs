@@ -108,10 +108,7 @@ impl SearchPlan {
     }
 
     /// The stream at an index of [`streams`](Self::streams).
-    #[expect(
-        clippy::expect_used,
-        reason = "a hit of no stream would be left out unseen"
-    )]
+    #[expect(clippy::expect_used, reason = "a default would drop a hit silently")]
     pub fn stream(&self, place: usize) -> &SearchStream {
         self.streams.get(place).expect("a stream of this plan")
     }
@@ -132,8 +129,8 @@ impl SearchPlan {
     }
 
     /// The refusal of a walk whose index generation no longer exists.
-    pub fn outlived(&self) -> Refusal {
-        let message = "the indexes were refreshed since this walk began, and its order is gone; repeat the call without `cursor`";
+    pub fn generation_expired(&self) -> Refusal {
+        let message = "the indexes were refreshed since the first page, so this `cursor` is no longer valid; repeat the call without it";
         restart(&self.request, message)
     }
 
@@ -165,9 +162,8 @@ impl SearchStream {
         let mut scope = PathScope::new(connection, stream);
         let wanted = match &request.filter {
             None => Predicate::True,
-            Some(filter) => {
-                filter::of_caller(&mut scope, filter).map_err(|refusal| refusal.see(stream))?
-            }
+            Some(filter) => filter::parse_caller_filter(&mut scope, filter)
+                .map_err(|refusal| refusal.see(stream))?,
         };
         for name in request.fields.iter().flatten() {
             if stream.field(name).is_none() {
@@ -182,14 +178,14 @@ impl SearchStream {
                 shown.push(field.clone());
             }
         }
-        let shown = shown.iter().filter_map(|field| scope.own(field)).collect();
+        let shown = shown.iter().map(|field| scope.own(field)).collect();
         let layout = Layout::new(&mut scope, shown);
         scope.check_size()?;
         Ok(Self {
             view: stream.clone(),
             label: connection.label.clone(),
             fields: searched.iter().map(|it| it.name().to_owned()).collect(),
-            predicate: Predicate::all([stream.base(), wanted]),
+            predicate: Predicate::all([stream.visible_rows(), wanted]),
             layout,
             tables: scope.into_joins(),
         })
@@ -228,7 +224,7 @@ impl SearchStream {
                 ]),
                 order: layout::total(&self.view, Vec::new()),
                 after: None,
-                each: None,
+                per_parent: None,
                 limit,
                 previews: false,
             },
@@ -342,7 +338,7 @@ fn named<'a>(
 ) -> Result<Vec<(&'a ConnectionView, &'a StreamView)>, Refusal> {
     let connection = match &request.connection_id {
         None => None,
-        Some(id) => Some(view.located(id)?),
+        Some(id) => Some(view.require_connection(id)?),
     };
     let within =
         |one: &&ConnectionView| connection.is_none_or(|it| it.connection_id == one.connection_id);

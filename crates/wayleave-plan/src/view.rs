@@ -76,7 +76,7 @@ impl ConnectionView {
     }
 
     /// The connection as an entry of a choice.
-    pub fn candidate(&self) -> ConnectionOption {
+    pub fn connection_option(&self) -> ConnectionOption {
         ConnectionOption {
             grant_id: self.grant_id.clone(),
             connector_key: self.connector_key.clone(),
@@ -101,14 +101,14 @@ pub struct WithheldPart {
 impl View {
     /// Computes the view of a package, without keys for tokens: fields masked by tokens are
     /// redacted.
-    pub fn new(world: &ActiveDatasets, package: &Package) -> Self {
-        resolve::view(world, package, None)
+    pub fn new(active: &ActiveDatasets, package: &Package) -> Self {
+        resolve::view(active, package, None)
     }
 
     /// Computes the view of a package, with the key for tokens of masked fields. Without one in the
     /// ring, such fields are redacted.
-    pub fn with_keys(world: &ActiveDatasets, package: &Package, keys: &KeyRing) -> Self {
-        resolve::view(world, package, keys.mask_key())
+    pub fn with_keys(active: &ActiveDatasets, package: &Package, keys: &KeyRing) -> Self {
+        resolve::view(active, package, keys.mask_key())
     }
 
     /// The subject of the package.

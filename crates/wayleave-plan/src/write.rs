@@ -113,7 +113,8 @@ pub enum WriteRefusal {
 pub enum PolicyRefusal {
     /// The written record would be outside the grant.
     OutsideGrant,
-    /// The write could collide with records that the grant hides, and so reveal them.
+    /// The write could collide with records or masked values that the grant hides, and so reveal
+    /// them.
     HiddenConflict,
     /// The source links the record to records that no relation of the mapping leads to, and the
     /// write would reveal or change them.
@@ -134,9 +135,7 @@ impl PolicyRefusal {
     pub const fn message(self) -> &'static str {
         match self {
             Self::OutsideGrant => "policy: the record would not be one that your grant covers",
-            Self::HiddenConflict => {
-                "policy: your grant covers some records only, and this could collide with others"
-            }
+            Self::HiddenConflict => "policy: this could collide with values that your grant hides",
             Self::HiddenReference => {
                 "policy: the source links this record to unmapped ones, and this would reveal them"
             }
@@ -209,9 +208,9 @@ impl AuthorizedWrite {
 
     /// A suspended stream that the write would change, refer to, or leave dangling. Writers refuse
     /// such a write.
-    pub fn suspended(&self) -> Option<&Arc<str>> {
+    pub fn suspended_stream(&self) -> Option<&Arc<str>> {
         let own = self.target.suspended.as_ref();
-        own.or_else(|| self.capability.suspended(&self.set))
+        own.or_else(|| self.capability.suspended_stream(&self.set))
     }
 
     /// Whether to report the change without writing it.

@@ -5,14 +5,14 @@
 //! [`run`]. A difference that the store cannot hide is an [`Exclusion`] with a reason; an exclusion
 //! that is no longer needed fails the suite.
 
-mod dice;
 pub mod fixture;
 mod malformed;
 mod questions;
 mod requests;
 mod run;
+mod seeded_rng;
 
-pub use dice::Dice;
 pub use malformed::{MalformedReport, run_malformed};
 pub use questions::{QuestionsReport, run_questions};
 pub use run::{ConformanceError, Exclusion, Options, Report, ServedMapping, run};
+pub use seeded_rng::SeededRng;

@@ -47,14 +47,14 @@ pub enum StoreError {
         reason: &'static str,
     },
     /// TLS was required and could not be established.
-    #[error("no secure session could be made")]
+    #[error("a TLS session could not be established")]
     Tls {
         /// The TLS library's message.
         #[source]
         detail: Detail,
     },
     /// An answer did not come in time.
-    #[error("the source gave no answer in {} ms while {doing}", limit.as_millis())]
+    #[error("the source did not answer in {} ms while {doing}", limit.as_millis())]
     Timeout {
         /// The current activity: `connecting`, `reading columns`, …
         doing: &'static str,
@@ -98,7 +98,7 @@ pub enum StoreError {
     },
     /// A value in the store is not of the datatype that the mapping gives its column.
     #[error("a value of column `{column}` is not of datatype `{datatype}`")]
-    Unfit {
+    MalformedValue {
         /// The column.
         column: String,
         /// The datatype.
@@ -172,16 +172,16 @@ impl StoreError {
                 "run `wayleave check --live` to see what changed, then ratify the mapping again"
             }
             Self::Suspended { .. } => {
-                "run `wayleave doctor` to see what changed; mend the source, or ratify the mapping again"
+                "run `wayleave doctor` to see what changed; correct the source, or ratify the mapping again"
             }
-            Self::Unfit { .. } => {
+            Self::MalformedValue { .. } => {
                 "map the column with the datatype of what it holds, or leave the field out"
             }
             Self::Busy { .. } => "try again in a moment, or allow the source more sessions",
             Self::Locked { .. } => "try again when the other program is done with the file",
             Self::OutOfRange { .. } => "exclude the extreme values with a filter",
-            Self::Cancelled => "nothing is left to do",
-            Self::Failed { .. } => "the detail is the store's own",
+            Self::Cancelled => "the caller cancelled it; no action is needed",
+            Self::Failed { .. } => "see the store's own message in the detail",
         }
     }
 
@@ -191,7 +191,7 @@ impl StoreError {
         matches!(
             self,
             Self::SchemaDrift { .. }
-                | Self::Unfit { .. }
+                | Self::MalformedValue { .. }
                 | Self::Unsupported { .. }
                 | Self::Failed { .. }
                 | Self::NoSchema { .. }
@@ -226,10 +226,7 @@ impl Detail {
     const MAX_DETAIL_CHARS: usize = 400;
 
     /// Takes a message, replacing each of `secrets` by `***` and control characters by spaces.
-    pub fn scrubbed<'a>(
-        message: impl fmt::Display,
-        secrets: impl IntoIterator<Item = &'a str>,
-    ) -> Self {
+    pub fn new<'a>(message: impl fmt::Display, secrets: impl IntoIterator<Item = &'a str>) -> Self {
         let mut text = message.to_string();
         let mut secrets: Vec<&str> = secrets.into_iter().filter(|it| !it.is_empty()).collect();
         // Replace the longest first: a secret may contain another.
@@ -242,7 +239,7 @@ impl Detail {
     }
 
     /// A fixed message of our own.
-    pub fn fixed(words: &'static str) -> Self {
+    pub fn from_static(words: &'static str) -> Self {
         Self(words.to_owned())
     }
 }
@@ -267,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_detail_holds_no_secret_whole_or_nested() {
-        let detail = Detail::scrubbed(
+        let detail = Detail::new(
             "login bob:hunter2hunter failed\nfor hunter2",
             ["hunter2", "hunter2hunter", ""],
         );
@@ -277,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_detail_is_bounded() {
-        let detail = Detail::scrubbed("é".repeat(10_000), []);
+        let detail = Detail::new("é".repeat(10_000), []);
         assert_eq!(detail.to_string().chars().count(), Detail::MAX_DETAIL_CHARS);
     }
 

@@ -85,7 +85,7 @@ impl Default for Limits {
 pub type Progress<'a> = &'a (dyn Fn(Step) + Send + Sync);
 
 /// Ignores progress.
-pub fn silent(_: Step) {}
+pub fn ignore_progress(_: Step) {}
 
 /// One step of introspection.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,7 +15,9 @@ mod write;
 
 pub use capabilities::{Capabilities, Difference, Topic};
 pub use error::{Detail, StoreError};
-pub use introspect::{Introspect, IntrospectOptions, Limits, Progress, SampleError, Step, silent};
+pub use introspect::{
+    Introspect, IntrospectOptions, Limits, Progress, SampleError, Step, ignore_progress,
+};
 pub use read::{Answer, CallerKey, OnMalformed, ReadContext, Store, check_suspension};
 pub use rows::{ReceiverGone, Row, RowSender, Rows};
 pub use write::{WriteContext, WriteError, WriteOutcome, Writer, check_suspended_write};

@@ -74,7 +74,7 @@ impl CallerKey {
 /// How a read treats a value that is not of its column's datatype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnMalformed {
-    /// Fails with [`StoreError::Unfit`].
+    /// Fails with [`StoreError::MalformedValue`].
     #[default]
     Fail,
     /// Returns [`Value::Malformed`](wayleave_plan::value::Value::Malformed) in its place and goes
@@ -85,7 +85,7 @@ pub enum OnMalformed {
 
 impl ReadContext {
     /// The context of a read that may take `time` from now.
-    pub fn within(time: Duration) -> Self {
+    pub fn with_timeout(time: Duration) -> Self {
         let now = Instant::now();
         // A limit beyond the clock's range never passes.
         let far = Duration::from_hours(24 * 365);
@@ -119,7 +119,7 @@ impl Answer {
     /// the plan requires. Everything that is shown from a store passes through here.
     pub fn rows(self, plan: &AuthorizedPlan) -> Result<Rows, StoreError> {
         match self {
-            Self::Rows(rows) | Self::Groups(rows) => rows.of_plan(plan),
+            Self::Rows(rows) | Self::Groups(rows) => rows.with_plan(plan),
             Self::Count { .. } => Err(MISMATCH),
         }
     }
@@ -135,7 +135,7 @@ impl Answer {
 
 /// Refuses a plan that reads a suspended stream. Every store calls this first.
 pub fn check_suspension(plan: &AuthorizedPlan) -> Result<(), StoreError> {
-    match plan.suspended() {
+    match plan.suspended_stream() {
         None => Ok(()),
         Some(stream) => Err(StoreError::Suspended {
             stream: stream.to_string(),

@@ -108,12 +108,12 @@ impl Rows {
 
     /// Requires one value for each column of the plan in each row, and masks the columns that the
     /// plan masks. Any other number of values is an error.
-    pub(crate) fn of_plan(mut self, plan: &AuthorizedPlan) -> Result<Self, StoreError> {
+    pub(crate) fn with_plan(mut self, plan: &AuthorizedPlan) -> Result<Self, StoreError> {
         self.masks = plan.is_masked().then(|| plan.clone());
-        self.of_width(plan.read().width())
+        self.with_width(plan.read().width())
     }
 
-    fn of_width(mut self, width: usize) -> Result<Self, StoreError> {
+    fn with_width(mut self, width: usize) -> Result<Self, StoreError> {
         self.width = Some(width);
         let rows = SizedRows {
             bytes: self.bytes,
@@ -140,7 +140,7 @@ impl Rows {
             _ => Err(StoreError::Failed {
                 doing: "reading a value",
                 code: None,
-                detail: Detail::fixed("the answer is not one row of one value"),
+                detail: Detail::from_static("the answer is not one row of one value"),
             }),
         }
     }
@@ -152,7 +152,7 @@ impl Rows {
 
     /// Waits for the first batch, the end or a failure, so that a failure to begin is returned here
     /// and not with the first row.
-    pub async fn begun(mut self) -> Result<Self, StoreError> {
+    pub async fn wait_for_start(mut self) -> Result<Self, StoreError> {
         self.receive().await?;
         Ok(self)
     }
@@ -173,7 +173,7 @@ impl Rows {
                 return Err(StoreError::Failed {
                     doing: "reading rows",
                     code: None,
-                    detail: Detail::fixed("the reading task ended before the answer did"),
+                    detail: Detail::from_static("the reading task ended before the answer did"),
                 });
             }
         }
@@ -203,7 +203,7 @@ fn check_width(rows: &[Row], width: Option<usize>) -> Result<(), StoreError> {
         Some(width) if rows.iter().any(|row| row.len() != width) => Err(StoreError::Failed {
             doing: "reading rows",
             code: None,
-            detail: Detail::fixed("a row has not one value for each column of its plan"),
+            detail: Detail::from_static("a row has not one value for each column of its plan"),
         }),
         _ => Ok(()),
     }
@@ -235,7 +235,7 @@ impl ReceiverGone {
     }
 
     /// Whether the reader is gone.
-    pub fn now(&self) -> bool {
+    pub fn is_gone(&self) -> bool {
         self.0.is_closed()
     }
 }
@@ -259,13 +259,13 @@ impl RowSender {
     #[must_use = "a full batch must be flushed"]
     pub fn push(&mut self, row: Row) -> bool {
         let texts = row.iter().map(Value::bytes).sum();
-        self.push_weighed(row, texts)
+        self.push_sized(row, texts)
     }
 
     /// Like [`push`](Self::push), for a row whose approximate size the caller already knows.
     #[inline]
     #[must_use = "a full batch must be flushed"]
-    pub fn push_weighed(&mut self, row: Row, bytes: usize) -> bool {
+    pub fn push_sized(&mut self, row: Row, bytes: usize) -> bool {
         self.bytes += row.len() * size_of::<Value>() + bytes;
         if self.pending.is_empty() {
             self.pending.reserve(MAX_BATCH_ROWS / 2);
@@ -280,11 +280,11 @@ impl RowSender {
     /// a failure.
     pub async fn flush(&mut self) -> bool {
         self.sent = true;
-        let rows = self.weighed();
+        let rows = self.take_batch();
         self.batches.send(Box::new(Batch::Some(rows))).await.is_ok()
     }
 
-    fn weighed(&mut self) -> SizedRows {
+    fn take_batch(&mut self) -> SizedRows {
         SizedRows {
             rows: std::mem::take(&mut self.pending),
             bytes: std::mem::take(&mut self.bytes),
@@ -292,7 +292,7 @@ impl RowSender {
     }
 
     /// A handle that tells when the reader is gone.
-    pub fn unwanted(&self) -> ReceiverGone {
+    pub fn receiver_gone(&self) -> ReceiverGone {
         ReceiverGone(self.batches.clone())
     }
 
@@ -308,7 +308,7 @@ impl RowSender {
     /// Ends the answer, complete or failed.
     pub async fn finish(mut self, outcome: Result<(), StoreError>) {
         let last = match outcome {
-            Ok(()) => Batch::Last(self.weighed()),
+            Ok(()) => Batch::Last(self.take_batch()),
             Err(error) => Batch::Failed(error),
         };
         // If nobody listens, there is nobody to tell.
@@ -357,11 +357,11 @@ mod tests {
     #[tokio::test]
     async fn a_reader_that_leaves_is_noticed() {
         let (mut sender, rows) = Rows::channel();
-        let unwanted = sender.unwanted();
-        assert!(!unwanted.now());
+        let receiver_gone = sender.receiver_gone();
+        assert!(!receiver_gone.is_gone());
         drop(rows);
-        unwanted.wait().await;
-        assert!(unwanted.now());
+        receiver_gone.wait().await;
+        assert!(receiver_gone.is_gone());
         assert!(!sender.push(row(1)));
         assert!(!sender.flush().await);
     }
@@ -373,7 +373,7 @@ mod tests {
             assert!(!sender.push(row(1)));
             assert!(sender.flush().await);
             assert!(!sender.push(wrong));
-            let mut rows = rows.begun().await.unwrap().of_width(1).unwrap();
+            let mut rows = rows.wait_for_start().await.unwrap().with_width(1).unwrap();
             sender.finish(Ok(())).await;
             assert_eq!(rows.next().await.unwrap().unwrap(), row(1));
             assert!(matches!(

@@ -50,7 +50,7 @@ pub struct WriteContext {
 
 impl WriteContext {
     /// The context of a write that may take `time` from now.
-    pub fn within(time: Duration) -> Self {
+    pub fn with_timeout(time: Duration) -> Self {
         let now = Instant::now();
         Self {
             deadline: now.checked_add(time).unwrap_or(now),
@@ -62,7 +62,7 @@ impl WriteContext {
 
 /// Refuses a write that touches a suspended stream. Every writer calls this first.
 pub fn check_suspended_write(write: &AuthorizedWrite) -> Result<(), StoreError> {
-    match write.suspended() {
+    match write.suspended_stream() {
         None => Ok(()),
         Some(stream) => Err(StoreError::Suspended {
             stream: stream.to_string(),

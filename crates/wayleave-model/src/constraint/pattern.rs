@@ -5,11 +5,11 @@
 
 use regex::{Regex, RegexBuilder};
 
-use crate::definitions::MAX_PATTERN_SIZE;
+use crate::definitions::MAX_COMPILED_PATTERN_BYTES;
 
 /// Maximum size of a compiled pattern, in bytes. Narrower classes take less than those that
 /// mappings are checked with.
-const MAX_COMPILED_BYTES: usize = 2 * MAX_PATTERN_SIZE;
+const MAX_COMPILED_BYTES: usize = 2 * MAX_COMPILED_PATTERN_BYTES;
 
 /// A compiled pattern.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! The sections of a mapping and their keys.
 
-use super::{AbsentKey, Key, MAX_TITLE, Section, Shape};
+use super::{Key, MAX_TITLE_CHARS, Presence, Section, Shape};
 use crate::mapping::{Action, AggregateOp, Datatype, SearchAnalyzer, SourceKind};
 use crate::names::NameKind;
 
@@ -25,27 +25,27 @@ macro_rules! words {
 }
 
 /// A required key.
-const fn must(name: &'static str, shape: Shape, about: &'static str) -> Key {
+const fn required(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key {
         name,
         shape,
-        absent: AbsentKey::Refused,
+        presence: Presence::Required,
         about,
     }
 }
 
 /// An optional key.
-const fn may(name: &'static str, shape: Shape, about: &'static str) -> Key {
+const fn optional(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key {
         name,
         shape,
-        absent: AbsentKey::Nothing,
+        presence: Presence::Optional,
         about,
     }
 }
 
 /// An optional key with a default.
-const fn default(
+const fn with_default(
     name: &'static str,
     shape: Shape,
     means: &'static str,
@@ -54,7 +54,7 @@ const fn default(
     Key {
         name,
         shape,
-        absent: AbsentKey::Means(means),
+        presence: Presence::Default(means),
         about,
     }
 }
@@ -64,22 +64,22 @@ pub(crate) static DOCUMENT: Section = Section {
     header: "",
     about: "",
     keys: &[
-        must(
+        required(
             "dataset",
             Shape::Table(&DATASET),
             "What the dataset is called and where it lives.",
         ),
-        must(
+        required(
             "connections",
             Shape::Tables(&CONNECTION),
             "The sources it is read from.",
         ),
-        must(
+        required(
             "streams",
             Shape::Named(NameKind::Stream, &STREAM),
             "What may be seen.",
         ),
-        may(
+        optional(
             "capabilities",
             Shape::Named(NameKind::Capability, &CAPABILITY),
             "What may be written, where a grant says so.",
@@ -91,33 +91,33 @@ pub(crate) static DATASET: Section = Section {
     header: "[dataset]",
     about: "What the dataset is called and where its records live.",
     keys: &[
-        must(
+        required(
             "name",
             Shape::Name(NameKind::Dataset),
             "The dataset's name: `connector_key` on the wire, and `workup_<name>` with `-` as `_`.",
         ),
-        default(
+        with_default(
             "title",
-            Shape::Line(MAX_TITLE),
+            Shape::Line(MAX_TITLE_CHARS),
             "the name",
             "A title for people.",
         ),
-        may(
+        optional(
             "description",
             Shape::Prose,
             "What the dataset holds. Agents read it.",
         ),
-        must(
+        required(
             "kind",
             Shape::Word(words!(SourceKind)),
             "The kind of store it is read from. No source of kind `files` or `rdf` can be declared yet.",
         ),
-        may(
+        optional(
             "schema",
             Shape::Identifier,
             "The schema its tables are in. Only for `postgres` and `mysql`, where it is a database.",
         ),
-        default(
+        with_default(
             "iri",
             Shape::IriBase,
             "`urn:wayleave:<name>#`",
@@ -131,18 +131,18 @@ pub(crate) static CONNECTION: Section = Section {
     about: "One source this mapping is read from. The same mapping may serve several, such as \
             one database a region.",
     keys: &[
-        must(
+        required(
             "id",
             Shape::Name(NameKind::Connection),
             "`connection_id` on the wire; the first part of every record's id.",
         ),
-        default(
+        with_default(
             "label",
-            Shape::Line(MAX_TITLE),
+            Shape::Line(MAX_TITLE_CHARS),
             "the id",
             "A label for people.",
         ),
-        must(
+        required(
             "source",
             Shape::Name(NameKind::Source),
             "The name of a source the operator declared. Never a connection string.",
@@ -154,79 +154,79 @@ pub(crate) static STREAM: Section = Section {
     header: "[streams.<name>]",
     about: "Records of one shape: a table, a view, a set of files, an RDF class.",
     keys: &[
-        must(
+        required(
             "type",
             Shape::Name(NameKind::Type),
             "The class of its records in the knowledge graph: `wayleave://kg/<type>`.",
         ),
-        default(
+        with_default(
             "table",
             Shape::Identifier,
             "the stream's name",
             "The table or view, exactly as the store has it. For `files`, a path or pattern \
              inside the source's folder. For `rdf`, a class.",
         ),
-        must(
+        required(
             "key",
             Shape::Fields { empty: false },
             "The fields that identify a record, in order. Not `number`, not `json`, not `many`.",
         ),
-        may(
+        optional(
             "title",
             Shape::Name(NameKind::Field),
             "The field that names a record for people.",
         ),
-        may(
+        optional(
             "event_time",
             Shape::Name(NameKind::Field),
             "The `date` or `datetime` field that says when a record's event happened.",
         ),
-        may(
+        optional(
             "updated",
             Shape::Name(NameKind::Field),
             "The `datetime` or `integer` field that grows whenever a record changes. Enables \
              `changes_since` and cheap subscriptions.",
         ),
-        may(
+        optional(
             "deleted",
             Shape::Name(NameKind::Field),
             "The `date`, `datetime` or `boolean` field that marks a record as deleted.",
         ),
-        default(
+        with_default(
             "search",
             Shape::Fields { empty: true },
             "none",
             "The `string` fields full-text search reads.",
         ),
-        default(
+        with_default(
             "analyzer",
             Shape::Word(words!(SearchAnalyzer)),
             "`english`",
             "The language whose stems full-text search compares, so that one form of a word finds \
              the others. `none` compares words as they are written, but for case and accents.",
         ),
-        default(
+        with_default(
             "unique",
             Shape::FieldSets,
             "none",
             "Sets of fields that no two records share, besides the key.",
         ),
-        may(
+        optional(
             "description",
             Shape::Prose,
             "What the stream holds. Agents read it.",
         ),
-        must(
+        required(
             "fields",
             Shape::Named(NameKind::Field, &FIELD),
-            "What a record says.",
+            "The fields of a record.",
         ),
-        may(
+        optional(
             "relations",
             Shape::Named(NameKind::Relation, &RELATION),
             "Edges to other streams.",
         ),
-        may(
+        optional(
             "measures",
             Shape::Measures,
             "What `aggregate` can measure by name: [expressions](#expressions) over aggregates.",
@@ -236,101 +236,101 @@ pub(crate) static STREAM: Section = Section {
 
 pub(crate) static FIELD: Section = Section {
     header: "[streams.<stream>.fields.<name>]",
-    about: "One thing a record says. A column without a field is never read.",
+    about: "One property of a record. A column without a field is never shown.",
     keys: &[
-        default(
+        with_default(
             "column",
             Shape::Identifier,
             "the field's name",
             "The column, exactly as the store has it.",
         ),
-        may(
+        optional(
             "compute",
             Shape::Expression,
             "What the field is computed from, in place of a column: an [expression](#expressions).",
         ),
-        must(
+        required(
             "datatype",
             Shape::Word(words!(Datatype)),
             "The datatype of its values. Any column can be read as `string`.",
         ),
-        default(
+        with_default(
             "predicate",
             Shape::Predicate,
             "the field's name",
             "An absolute IRI, or a name that is put after the dataset's `iri`.",
         ),
-        may(
+        optional(
             "description",
             Shape::Prose,
-            "What the field says. Agents read it.",
+            "What the field means. Agents read it.",
         ),
-        default(
+        with_default(
             "required",
             Shape::Flag,
             "`false`",
             "Whether every record has a value.",
         ),
-        default(
+        with_default(
             "many",
             Shape::Flag,
             "`false`",
             "Whether a record may have many values, such as an array.",
         ),
-        default(
+        with_default(
             "generated",
             Shape::Flag,
             "`false`",
             "Whether the store fills the value in. No capability may write it.",
         ),
-        default(
+        with_default(
             "one_of",
             Shape::Scalars,
             "any value",
             "The closed list of values: strings for `string` and `iri`, numbers for `integer`, \
              numbers or exact strings for `decimal`.",
         ),
-        may(
+        optional(
             "pattern",
             Shape::Pattern,
             "A regular expression that some part of a `string` or `iri` must match; anchor it \
              with `^` and `$` to match all of it.",
         ),
-        may(
+        optional(
             "min_length",
             Shape::Count,
-            "The least length of a `string` or `iri`, in characters.",
+            "The minimum length of a `string` or `iri`, in characters.",
         ),
-        may(
+        optional(
             "max_length",
             Shape::Count,
-            "The greatest length, in characters.",
+            "The maximum length, in characters.",
         ),
-        may(
+        optional(
             "min_value",
             Shape::Number,
-            "The least value of an `integer`, `decimal` or `number`. Exact strings keep every digit.",
+            "The minimum value of an `integer`, `decimal` or `number`. Exact strings keep every digit.",
         ),
-        may("max_value", Shape::Number, "The greatest value."),
-        default(
+        optional("max_value", Shape::Number, "The maximum value."),
+        with_default(
             "filter",
             Shape::Flag,
             "`true`, or `false` for `json` and `many`",
             "Whether filters may name it.",
         ),
-        default(
+        with_default(
             "sort",
             Shape::Flag,
             "`true`, or `false` for `json` and `many`",
             "Whether records may be sorted by it.",
         ),
-        default(
+        with_default(
             "aggregate",
             Shape::Words(words!(AggregateOp)),
             "all that the datatype allows",
             "What aggregates may do with it. An empty list allows nothing.",
         ),
-        may(
+        optional(
             "mask",
             Shape::Mask,
             "What every grant shows of it at most, in place of its values: a [mask](grants.md#masks).",
@@ -342,24 +342,24 @@ pub(crate) static RELATION: Section = Section {
     header: "[streams.<stream>.relations.<name>]",
     about: "A named edge from each record of this stream to records of another.",
     keys: &[
-        must(
+        required(
             "to",
             Shape::Name(NameKind::Stream),
             "The stream it leads to.",
         ),
-        must(
+        required(
             "on",
             Shape::Joins,
             "What joins the two: our column = their field. Our column need not be a field; \
              their field need not be the key.",
         ),
-        default(
+        with_default(
             "type",
             Shape::Name(NameKind::Type),
             "the name in capitals",
             "The edge's type in the knowledge graph.",
         ),
-        may(
+        optional(
             "description",
             Shape::Prose,
             "What the edge means. Agents read it.",
@@ -372,42 +372,42 @@ pub(crate) static CAPABILITY: Section = Section {
     about: "A validated write: the tool `<dataset>_<name>` (with `-` as `_`) of callers whose grant \
             includes it.",
     keys: &[
-        may(
+        optional(
             "connection",
             Shape::Name(NameKind::Connection),
             "The connection whose records it writes. Needed where the dataset has several.",
         ),
-        must(
+        required(
             "stream",
             Shape::Name(NameKind::Stream),
             "The stream it writes to.",
         ),
-        must(
+        required(
             "action",
             Shape::Word(words!(Action)),
             "What it does to one record.",
         ),
-        default(
+        with_default(
             "fields",
             Shape::Fields { empty: true },
             "none",
             "The fields a caller may give. A `create` must name every `required` field that is \
              not `generated`; an `update` may not name the key; a `delete` takes none.",
         ),
-        must(
+        required(
             "source",
             Shape::Name(NameKind::Source),
             "The source writes go through, declared apart from the ones that are read. It leads to \
              the same database as the connection's.",
         ),
-        default(
+        with_default(
             "idempotency",
             Shape::Flag,
             "`false`",
             "Whether callers may give an `idempotency_key`, so that a repeated call writes once. \
              The source must have the table that `wayleave source prepare` prints.",
         ),
-        may("description", Shape::Prose, "What it does. Agents read it."),
+        optional("description", Shape::Prose, "What it does. Agents read it."),
     ],
 };
 

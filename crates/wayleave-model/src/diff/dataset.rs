@@ -1,7 +1,7 @@
 //! Changes of the dataset and its connections.
 
 use super::lists::pair;
-use super::{ChangeKind, Changes, Risk, capability, quoted, stream};
+use super::{ChangeKind, Changes, Risk, capability, quoted_in_full, stream};
 use crate::mapping::{Connection, Dataset, Mapping, Spanned};
 
 /// Describes a new mapping.
@@ -124,7 +124,7 @@ fn header(changes: &mut Changes, old: &Dataset, new: &Dataset) {
         let (words, risks) = match title {
             None => ("removes the dataset's title".to_owned(), Vec::new()),
             Some(title) => (
-                format!("titles the dataset {}", quoted(title)),
+                format!("titles the dataset {}", quoted_in_full(title)),
                 vec![Risk::Prompt],
             ),
         };
@@ -173,9 +173,9 @@ fn header(changes: &mut Changes, old: &Dataset, new: &Dataset) {
 
 fn connection_added(changes: &mut Changes, new: &Connection) {
     let Connection { id, label, source } = new;
-    let label = label
-        .as_ref()
-        .map_or(String::new(), |label| format!(", {}", quoted(label)));
+    let label = label.as_ref().map_or(String::new(), |label| {
+        format!(", {}", quoted_in_full(label))
+    });
     let words = format!("adds connection `{id}`{label}, read from source `{source}`");
     changes.push(
         ChangeKind::ConnectionAdded,
@@ -189,7 +189,7 @@ fn connection_changed(changes: &mut Changes, old: &Connection, new: &Connection)
     let Connection { id, label, source } = new;
     if *label != old.label {
         let words = match label {
-            Some(label) => format!("labels connection `{id}` {}", quoted(label)),
+            Some(label) => format!("labels connection `{id}` {}", quoted_in_full(label)),
             None => format!("removes the label of connection `{id}`"),
         };
         changes.push(
@@ -227,14 +227,14 @@ pub(super) fn described(
     let (words, risks) = match (old, new) {
         (_, None) => (format!("removes the description of {what}"), Vec::new()),
         (None, Some(new)) => (
-            format!("describes {what} as {}", quoted(new)),
+            format!("describes {what} as {}", quoted_in_full(new)),
             vec![Risk::Prompt],
         ),
         (Some(old), Some(new)) => {
             let words = format!(
                 "describes {what} as {} instead of {}",
-                quoted(new),
-                quoted(old)
+                quoted_in_full(new),
+                quoted_in_full(old)
             );
             (words, vec![Risk::Prompt])
         }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::dataset::{described, reordered};
-use super::{ChangeKind, Changes, Risk, named, quoted, risks};
+use super::{ChangeKind, Changes, Risk, named, quoted_in_full, risks};
 use crate::mapping::{AggregateOp, Datatype, Field, Origin, Scalar, Spanned, Stream};
 use crate::mask::Mask;
 
@@ -33,7 +33,9 @@ pub(super) fn added(changes: &mut Changes, stream: &Stream, new: &Field) {
 fn from_words(origin: &Origin) -> String {
     match origin {
         Origin::Column(column) => format!("read from column `{column}`"),
-        Origin::Computed(expression) => format!("computed as {}", quoted(expression.text())),
+        Origin::Computed(expression) => {
+            format!("computed as {}", quoted_in_full(expression.text()))
+        }
     }
 }
 
@@ -163,8 +165,8 @@ impl FieldPath<'_> {
                 "compute",
                 format!(
                     "computes {what} as {} instead of {}",
-                    quoted(new.text()),
-                    quoted(old.text())
+                    quoted_in_full(new.text()),
+                    quoted_in_full(old.text())
                 ),
             ),
             (Origin::Column(_), Origin::Computed(_)) => (
@@ -297,7 +299,7 @@ impl FieldPath<'_> {
         let what = &self.what;
         let (words, risks) = match (old, new) {
             (None, Some(new)) => (
-                format!("holds {what} to pattern {}", quoted(new)),
+                format!("holds {what} to pattern {}", quoted_in_full(new)),
                 Vec::new(),
             ),
             (Some(_), None) => (
@@ -307,8 +309,8 @@ impl FieldPath<'_> {
             (Some(old), Some(new)) if old != new => {
                 let words = format!(
                     "holds {what} to pattern {} instead of {}",
-                    quoted(new),
-                    quoted(old)
+                    quoted_in_full(new),
+                    quoted_in_full(old)
                 );
                 (words, vec![Risk::LostConstraint])
             }

@@ -2,7 +2,7 @@
 
 use super::dataset::{described, reordered};
 use super::lists::pair;
-use super::{ChangeKind, Changes, Risk, field, named, quoted, relation};
+use super::{ChangeKind, Changes, Risk, field, named, quoted_in_full, relation};
 use crate::mapping::{NamedMeasure, SearchAnalyzer, Spanned, Stream};
 
 /// Describes a new stream with its fields and relations.
@@ -275,7 +275,7 @@ fn measure_added(changes: &mut Changes, stream: &Stream, new: &NamedMeasure) {
         "adds measure `{}` to `{}`: {}",
         new.name,
         stream.name,
-        quoted(new.expression.text())
+        quoted_in_full(new.expression.text())
     );
     let path = format!("streams.{}.measures.{}", stream.name, new.name);
     changes.push(ChangeKind::MeasureAdded, &path, words, Vec::new());
@@ -297,8 +297,8 @@ fn measures_changed(changes: &mut Changes, path: &str, old: &Stream, new: &Strea
             let words = format!(
                 "measures `{}` of `{name}` as {} instead of {}",
                 measure.name,
-                quoted(measure.expression.text()),
-                quoted(old.expression.text())
+                quoted_in_full(measure.expression.text()),
+                quoted_in_full(old.expression.text())
             );
             let path = format!("{path}.measures.{}", measure.name);
             changes.push(ChangeKind::MeasureChanged, &path, words, vec![Risk::Source]);

@@ -10,14 +10,13 @@ use crate::mapping::{Datatype, SourceKind};
 /// decimals and JSON as text or numbers, so there a mapping may be more specific than the store.
 pub fn fits(kind: SourceKind, column: Datatype, field: Datatype) -> bool {
     use Datatype::{Boolean, Date, Datetime, Decimal, Integer, Iri, Json, Number, String};
-    let loose = is_loose(kind);
+    let loose = !kind.enforces_types();
     if column == field {
         return true;
     }
     match (column, field) {
         (_, String | Iri) | (Integer, Decimal | Number) | (Decimal, Number) => true,
-        // MySQL has no booleans of its own.
-        (Integer, Boolean) | (Boolean, Integer) => loose || kind == SourceKind::Mysql,
+        (Integer, Boolean) | (Boolean, Integer) => !kind.has_booleans(),
         (String, Date | Datetime | Decimal | Json)
         | (Integer | Number, Datetime)
         | (Number, Decimal | Integer)
@@ -30,13 +29,5 @@ pub fn fits(kind: SourceKind, column: Datatype, field: Datatype) -> bool {
 /// Whether a field of datatype `field` was probably read from a column of datatype `column`. In a
 /// store that enforces types, a text field was a text column.
 pub(super) fn resembles(kind: SourceKind, column: Datatype, field: Datatype) -> bool {
-    fits(kind, column, field) && (is_loose(kind) || field.is_text() == column.is_text())
-}
-
-/// Whether the store does not enforce the declared type of a column.
-const fn is_loose(kind: SourceKind) -> bool {
-    matches!(
-        kind,
-        SourceKind::Sqlite | SourceKind::Files | SourceKind::Rdf
-    )
+    fits(kind, column, field) && (!kind.enforces_types() || field.is_text() == column.is_text())
 }

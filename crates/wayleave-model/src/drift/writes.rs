@@ -3,7 +3,7 @@
 
 use crate::catalogue::{Catalogue, ForeignKey};
 use crate::mapping::{Action, Capability, Mapping, Relation, Stream};
-use crate::problem::{Problem, ProblemCode, shown};
+use crate::problem::{Problem, ProblemCode, quoted};
 
 /// Returns a warning for each such foreign key.
 pub(super) fn unmapped_references(mapping: &Mapping, catalogue: &Catalogue) -> Vec<Problem> {
@@ -20,7 +20,7 @@ pub(super) fn unmapped_references(mapping: &Mapping, catalogue: &Catalogue) -> V
             let is_cut = capability.action.value == Action::Delete && stream.table == *key.to_table;
             let is_described = is_described(mapping, &table.name, key);
             let (message, hint) = if is_set && !is_described {
-                let other = shown(&key.to_table);
+                let other = quoted(&key.to_table);
                 (
                     format!(
                         "`{}` sets a reference to table {other}, which no relation describes: \
@@ -32,7 +32,7 @@ pub(super) fn unmapped_references(mapping: &Mapping, catalogue: &Catalogue) -> V
                     ),
                 )
             } else if is_cut && !is_described {
-                let other = shown(&table.name);
+                let other = quoted(&table.name);
                 (
                     format!(
                         "`{}` deletes records that table {other} refers to, which no relation \

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{ExpressionError, MAX_EXPRESSION};
+use super::{ExpressionError, MAX_EXPRESSION_CHARS};
 use crate::mapping::ExactNumber;
 
 /// A token, and its byte range in the text.
@@ -29,9 +29,9 @@ const SIGNS: &[&str] = &[
 
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ExpressionError> {
     let length = text.chars().count();
-    if length > MAX_EXPRESSION {
+    if length > MAX_EXPRESSION_CHARS {
         let message =
-            format!("the expression has {length} characters, and may have {MAX_EXPRESSION}");
+            format!("the expression has {length} characters, and may have {MAX_EXPRESSION_CHARS}");
         return Err(ExpressionError::new(message, 0..text.len()));
     }
     let mut tokens = Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ExpressionError> {
         } else if let Some((sign, after)) = sign(rest) {
             (TokenKind::Sign(sign), after)
         } else {
-            return Err(strange(first, start));
+            return Err(unexpected_character(first, start));
         };
         let end = text.len() - after.len();
         tokens.push(Token {
@@ -87,8 +87,8 @@ fn number(text: &str, start: usize) -> Result<(TokenKind, &str), ExpressionError
             Ok((TokenKind::Number(number), after))
         }
         _ => Err(
-            ExpressionError::new("this is no plain number", start..start + length)
-                .hint("write digits, and a point and more digits if need be, such as `12.50`"),
+            ExpressionError::new("not a plain number", start..start + length)
+                .hint("write digits, optionally with a decimal point, such as `12.50`"),
         ),
     }
 }
@@ -118,14 +118,14 @@ fn quoted(text: &str, start: usize) -> Result<(TokenKind, &str), ExpressionError
     }
 }
 
-fn strange(first: char, start: usize) -> ExpressionError {
+fn unexpected_character(first: char, start: usize) -> ExpressionError {
     let span = start..start + first.len_utf8();
     let error = |message: &str| ExpressionError::new(message, span.clone());
     match first {
         '"' => error("texts are written in single quotes, and names without quotes")
             .hint("write `'text'` or `name`"),
         ';' => error("an expression is one value; `;` does not belong in it"),
-        '%' => error("there is no `%` here").hint("the arithmetic is `+ - * /`"),
+        '%' => error("`%` is not an operator").hint("the arithmetic operators are `+ - * /`"),
         _ => error("this character does not belong in an expression"),
     }
 }

@@ -92,7 +92,7 @@ impl<'t> Parser<'t> {
             let span = self.peek().map_or(self.end..self.end, |it| it.span.clone());
             let message = format!("the expression is nested more than {MAX_NESTING} deep");
             return Err(ExpressionError::new(message, span)
-                .hint("give a part a name as a computed field of its own"));
+                .hint("move a part into a computed field of its own"));
         }
         self.depth += 1;
         let result = read(self);
@@ -114,7 +114,7 @@ impl<'t> Parser<'t> {
             if joined > MAX_NESTING {
                 let message = format!("more than {MAX_NESTING} parts are joined in a row");
                 return Err(ExpressionError::new(message, left.span)
-                    .hint("give a part a name as a computed field of its own"));
+                    .hint("move a part into a computed field of its own"));
             }
             let right = part(self)?;
             left = binary(operator, left, right);

@@ -51,7 +51,7 @@ pub fn type_field(
     let mut reads = false;
     formula.for_each_leaf(&mut |_| reads = true);
     if !reads {
-        let message = "a computed field is computed from fields, and this names none";
+        let message = "the expression of a computed field must refer to at least one field";
         return Err(ExpressionError::new(message, span()));
     }
     let found = formula.datatype;
@@ -70,7 +70,7 @@ pub fn type_measure(
     fields: &dyn FieldTypes,
 ) -> Result<Formula<AggregateTerm<Path>>, ExpressionError> {
     let constant = || {
-        ExpressionError::new("a measure aggregates something", syntax.span.clone())
+        ExpressionError::new("a measure must contain an aggregate", syntax.span.clone())
             .hint("such as `sum(amount)` or `count()`")
     };
     let TypedOperand::Known(formula) = TypeChecker(&GroupLeaves(fields)).infer(syntax)? else {
@@ -126,7 +126,7 @@ impl Leaves for RowLeaves<'_> {
     ) -> Result<Formula<Path>, ExpressionError> {
         let message = format!("`{op}` needs many records, and a field is computed from one");
         Err(ExpressionError::new(message, span.clone())
-            .hint("write it under `measures`; inside an aggregate there is no other"))
+            .hint("write it under `measures`; aggregates cannot be nested"))
     }
 }
 
@@ -168,7 +168,7 @@ impl Leaves for GroupLeaves<'_> {
             None if op == AggregateOp::Count => {}
             None => return wrong(format!("`{op}` takes one value")),
             Some(of) if of.aggregates().contains(&op) => {}
-            Some(of) => return wrong(format!("there is no `{op}` of `{of}`")),
+            Some(of) => return wrong(format!("`{op}` does not apply to `{of}`")),
         }
         let leaf = AggregateTerm { op, over };
         Ok(Formula::leaf(leaf.datatype(), leaf))
@@ -191,10 +191,10 @@ impl<T: Leaves> TypeChecker<'_, T> {
             SyntaxKind::Text(text) => literal(Datatype::String, Literal::Text(text.clone())),
             SyntaxKind::Boolean(value) => literal(Datatype::Boolean, Literal::Boolean(*value)),
             SyntaxKind::Number(number) => {
-                let datatype = if number.is_whole() {
-                    Datatype::Integer
-                } else {
-                    Datatype::Decimal
+                // No integer value is greater.
+                let datatype = match number.to_i128() {
+                    Some(_) => Datatype::Integer,
+                    None => Datatype::Decimal,
                 };
                 literal(datatype, Literal::Number(number.clone()))
             }
@@ -243,7 +243,7 @@ impl<T: Leaves> TypeChecker<'_, T> {
                 "null alone has no datatype",
                 syntax.span.clone(),
             )
-            .hint("ask with `is null`")),
+            .hint("test it with `is null`")),
         }
     }
 
@@ -252,7 +252,7 @@ impl<T: Leaves> TypeChecker<'_, T> {
         if formula.datatype == Datatype::Boolean {
             return Ok(formula);
         }
-        let message = format!("a condition goes here, and this is `{}`", formula.datatype);
+        let message = format!("expected a condition, found `{}`", formula.datatype);
         Err(ExpressionError::new(message, syntax.span.clone()).hint("compare it with something"))
     }
 
@@ -275,7 +275,7 @@ impl<T: Leaves> TypeChecker<'_, T> {
         if formula.datatype.is_numeric() {
             return Ok(formula);
         }
-        let message = format!("a number goes here, and this is `{}`", formula.datatype);
+        let message = format!("expected a number, found `{}`", formula.datatype);
         let error = ExpressionError::new(message, syntax.span.clone());
         Err(if formula.datatype.is_text() {
             error.hint("texts are joined with `||`")

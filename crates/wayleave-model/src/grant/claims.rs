@@ -30,7 +30,7 @@ impl Claim {
     }
 
     /// Converts a JSON scalar to a claim; `None` if it cannot be one.
-    pub fn of_json(value: &Json) -> Option<Self> {
+    pub fn from_json(value: &Json) -> Option<Self> {
         match value {
             Json::Bool(it) => Some(Self::Boolean(*it)),
             Json::Number(it) => it.as_i64().map(Self::Integer),

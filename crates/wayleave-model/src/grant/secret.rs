@@ -16,9 +16,9 @@ use crate::digest::Digest;
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// Number of base-62 digits for 256 bits.
-const BODY: usize = 43;
+const BODY_DIGITS: usize = 43;
 /// Number of base-62 digits for the 32-bit checksum.
-const CHECK: usize = 6;
+const CHECK_DIGITS: usize = 6;
 
 /// Domain separator: keeps these hashes distinct from every other use of SHA-256.
 const CHECK_DOMAIN: &[u8] = b"wayleave token check 1";
@@ -38,12 +38,12 @@ pub struct MalformedToken;
 
 impl TokenSecret {
     /// The token of a kind with these 256 bits, which must be random.
-    pub fn of_bits(kind: TokenKind, bits: &[u8; 32]) -> Self {
-        let mut text = String::with_capacity(kind.prefix().len() + BODY + CHECK);
+    pub fn from_bits(kind: TokenKind, bits: &[u8; 32]) -> Self {
+        let mut text = String::with_capacity(kind.prefix().len() + BODY_DIGITS + CHECK_DIGITS);
         text.push_str(kind.prefix());
-        push_digits(&mut text, bits, BODY);
+        push_digits(&mut text, bits, BODY_DIGITS);
         let check = check(&text);
-        push_digits(&mut text, &check, CHECK);
+        push_digits(&mut text, &check, CHECK_DIGITS);
         Self {
             kind,
             text: text.into(),
@@ -53,10 +53,10 @@ impl TokenSecret {
     /// Parses a presented token.
     pub fn parse(text: &str) -> Result<Self, MalformedToken> {
         let kind = TokenKind::from_prefix_of(text).ok_or(MalformedToken)?;
-        let length = kind.prefix().len() + BODY;
+        let length = kind.prefix().len() + BODY_DIGITS;
         let (body, given) = text.split_at_checked(length).ok_or(MalformedToken)?;
-        let mut expected = String::with_capacity(CHECK);
-        push_digits(&mut expected, &check(body), CHECK);
+        let mut expected = String::with_capacity(CHECK_DIGITS);
+        push_digits(&mut expected, &check(body), CHECK_DIGITS);
         let digits = body.bytes().skip(kind.prefix().len());
         if given == expected && digits.into_iter().all(|digit| DIGITS.contains(&digit)) {
             Ok(Self {
@@ -72,9 +72,12 @@ impl TokenSecret {
     pub fn kinds_within(text: &str) -> impl Iterator<Item = TokenKind> {
         let has = |kind: &TokenKind| {
             text.match_indices(kind.prefix()).any(|(at, prefix)| {
-                let rest = text.bytes().skip(at + prefix.len()).take(BODY + CHECK);
+                let rest = text
+                    .bytes()
+                    .skip(at + prefix.len())
+                    .take(BODY_DIGITS + CHECK_DIGITS);
                 let digits = rest.filter(|byte| DIGITS.contains(byte));
-                digits.count() == BODY + CHECK
+                digits.count() == BODY_DIGITS + CHECK_DIGITS
             })
         };
         TokenKind::ALL.into_iter().filter(has)
@@ -172,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_known_token_is_always_written_and_hashed_alike() {
-        let secret = TokenSecret::of_bits(TokenKind::Client, &[0xff; 32]);
+        let secret = TokenSecret::from_bits(TokenKind::Client, &[0xff; 32]);
         // The largest number of 256 bits, computed independently with Python's integers.
         assert!(
             secret
@@ -186,7 +189,7 @@ mod tests {
 
     #[test]
     fn debugging_shows_neither_the_text_nor_the_whole_hash() {
-        let secret = TokenSecret::of_bits(TokenKind::Owner, &[7; 32]);
+        let secret = TokenSecret::from_bits(TokenKind::Owner, &[7; 32]);
         assert_eq!(format!("{secret:?}"), "wlo_…");
         assert_eq!(format!("{:?}", secret.hash()).len(), 12);
     }
@@ -195,7 +198,7 @@ mod tests {
     fn a_token_is_found_wherever_it_stands_in_a_text() {
         let found = |text: &str| TokenSecret::kinds_within(text).collect::<Vec<_>>();
         let [client, owner] = [TokenKind::Client, TokenKind::Owner]
-            .map(|kind| TokenSecret::of_bits(kind, &[7; 32]).expose().to_owned());
+            .map(|kind| TokenSecret::from_bits(kind, &[7; 32]).expose().to_owned());
         assert_eq!(found(&owner), [TokenKind::Owner]);
         assert_eq!(found(&format!("Bearer {owner}; x")), [TokenKind::Owner]);
         let both = format!("wlo_ wlo_é {client}\n{owner}");
@@ -213,7 +216,7 @@ mod tests {
             other in "[0-9A-Za-z_ é-]",
             kind in 0_usize..3,
         ) {
-            let secret = TokenSecret::of_bits(TokenKind::ALL[kind], &bits);
+            let secret = TokenSecret::from_bits(TokenKind::ALL[kind], &bits);
             let text = secret.expose();
             let read = TokenSecret::parse(text).unwrap();
             prop_assert!(read.kind() == TokenKind::ALL[kind] && read.hash() == secret.hash());

@@ -54,7 +54,7 @@ pub struct StreamTerms {
 /// let filter: RowFilter = r#"{"region": {"claim": "region"}}"#.parse()?;
 /// assert!(filter.claims().contains("region"));
 /// assert!("[1]".parse::<RowFilter>().is_err());
-/// # Ok::<(), wayleave_model::grant::NotARowFilter>(())
+/// # Ok::<(), wayleave_model::grant::ParseRowFilterError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
@@ -66,7 +66,7 @@ const ANY: &str = "any";
 /// A text that is not a row filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a row filter is a JSON object")]
-pub struct NotARowFilter;
+pub struct ParseRowFilterError;
 
 impl RowFilter {
     /// The text.
@@ -94,7 +94,7 @@ impl RowFilter {
     /// let eu: RowFilter = r#"{"region": "eu"}"#.parse()?;
     /// let open: RowFilter = r#"{"status": "open"}"#.parse()?;
     /// assert_eq!(eu.and(&open).unwrap().as_str(), r#"{"region": "eu", "status": "open"}"#);
-    /// # Ok::<(), wayleave_model::grant::NotARowFilter>(())
+    /// # Ok::<(), wayleave_model::grant::ParseRowFilterError>(())
     /// ```
     pub fn and(&self, other: &Self) -> Option<Self> {
         let (mine, theirs) = (self.to_map()?, other.to_map()?);
@@ -134,11 +134,11 @@ impl RowFilter {
 }
 
 impl std::str::FromStr for RowFilter {
-    type Err = NotARowFilter;
+    type Err = ParseRowFilterError;
 
-    fn from_str(text: &str) -> Result<Self, NotARowFilter> {
+    fn from_str(text: &str) -> Result<Self, ParseRowFilterError> {
         let filter = Self(text.trim().to_owned());
-        filter.to_map().ok_or(NotARowFilter)?;
+        filter.to_map().ok_or(ParseRowFilterError)?;
         Ok(filter)
     }
 }

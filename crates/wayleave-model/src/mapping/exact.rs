@@ -20,7 +20,7 @@ pub struct ExactNumber {
 /// A text is not a plain decimal number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a plain decimal number")]
-pub struct NotANumber;
+pub struct ParseExactNumberError;
 
 impl ExactNumber {
     /// Whether it has no fraction.
@@ -30,6 +30,15 @@ impl ExactNumber {
 
     /// The value as a machine integer, if it is one.
     pub fn to_i64(&self) -> Option<i64> {
+        if self.is_whole() {
+            self.to_string().parse().ok()
+        } else {
+            None
+        }
+    }
+
+    /// The value as an integer of 128 bits, if it is one.
+    pub fn to_i128(&self) -> Option<i128> {
         if self.is_whole() {
             self.to_string().parse().ok()
         } else {
@@ -75,21 +84,21 @@ impl From<i64> for ExactNumber {
 }
 
 impl FromStr for ExactNumber {
-    type Err = NotANumber;
+    type Err = ParseExactNumberError;
 
-    fn from_str(text: &str) -> Result<Self, NotANumber> {
+    fn from_str(text: &str) -> Result<Self, ParseExactNumberError> {
         let (negative, unsigned) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
         };
         let (whole, fraction) = match unsigned.split_once('.') {
             Some((whole, fraction)) if !fraction.is_empty() => (whole, fraction),
-            Some(_) => return Err(NotANumber),
+            Some(_) => return Err(ParseExactNumberError),
             None => (unsigned, ""),
         };
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         if whole.is_empty() || !digits(whole) || !digits(fraction) {
-            return Err(NotANumber);
+            return Err(ParseExactNumberError);
         }
         let whole = whole.trim_start_matches('0');
         let fraction = fraction.trim_end_matches('0');
@@ -163,7 +172,11 @@ mod tests {
         for text in [
             "", "-", "1.", ".5", "1e3", "1_000", "0x10", "٣", "1 ", "--1", "inf",
         ] {
-            assert_eq!(text.parse::<ExactNumber>(), Err(NotANumber), "{text:?}");
+            assert_eq!(
+                text.parse::<ExactNumber>(),
+                Err(ParseExactNumberError),
+                "{text:?}"
+            );
         }
     }
 

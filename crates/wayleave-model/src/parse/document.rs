@@ -91,7 +91,7 @@ fn problem_of(error: &toml::de::Error, source: &str) -> Problem {
         let key = source.get(span.clone()).unwrap_or("");
         Problem::new(
             ProblemCode::DuplicateKey,
-            format!("{} is written twice", crate::problem::shown(key)),
+            format!("{} is written twice", crate::problem::quoted(key)),
         )
         .hint("keep one of the two")
     } else {
@@ -105,7 +105,7 @@ fn problem_of(error: &toml::de::Error, source: &str) -> Problem {
 
 /// Reports connection strings anywhere in the text, comments included.
 pub(super) fn secrets(source: &str) -> Vec<Problem> {
-    sensitive::dsn_places(source)
+    sensitive::dsn_ranges(source)
         .into_iter()
         .map(secret_at)
         .collect()

@@ -12,7 +12,7 @@ use crate::mapping::{
     Action, AggregateOp, Capability, Connection, Dataset, Datatype, Expression, Field, Join,
     Mapping, NamedMeasure, Origin, Relation, Scalar, SearchAnalyzer, SourceKind, Spanned, Stream,
 };
-use crate::mask::{Mask, NotAMask};
+use crate::mask::{Mask, ParseMaskError};
 
 /// A table of the document, with its name.
 pub(crate) struct Entry<'t, 'a> {
@@ -282,11 +282,11 @@ fn field(entry: &Entry<'_, '_>) -> Option<Field> {
 }
 
 /// The required mask. A field with an unreadable mask is omitted.
-fn mask(entry: &Entry<'_, '_>) -> Result<Option<Spanned<Mask>>, NotAMask> {
+fn mask(entry: &Entry<'_, '_>) -> Result<Option<Spanned<Mask>>, ParseMaskError> {
     if entry.get("mask").is_none() {
         return Ok(None);
     }
-    let word = entry.text("mask").ok_or(NotAMask)?;
+    let word = entry.text("mask").ok_or(ParseMaskError)?;
     let mask = word.parse()?;
     Ok(Some(Spanned::new(mask, word.span)))
 }

@@ -14,7 +14,7 @@ use super::UnreadableEntries;
 use crate::mapping::{Field, Mapping, Spanned, Stream};
 use crate::names::NameKind;
 use crate::nearest::nearest;
-use crate::problem::{Problem, ProblemCode, shown};
+use crate::problem::{Problem, ProblemCode, quoted};
 
 /// Checks every rule over the whole mapping.
 pub(super) fn check(mapping: &Mapping, broken: &UnreadableEntries, source: &str) -> Vec<Problem> {
@@ -82,7 +82,7 @@ impl<'m> Rules<'m> {
     fn connections(&mut self) {
         let mapping = self.mapping;
         for repeated in repeated(mapping.connections.iter().map(|connection| &connection.id)) {
-            let message = format!("two connections are called {}", shown(repeated));
+            let message = format!("two connections are called {}", quoted(repeated));
             let problem = Problem::new(ProblemCode::DuplicateName, message)
                 .hint("give each connection an id of its own");
             self.report("connections", &repeated.span, problem);
@@ -121,7 +121,7 @@ impl<'m> Rules<'m> {
                     .map(|stream| stream.name.as_str());
                 let hint = near(name, streams)
                     .unwrap_or_else(|| "map that stream, or remove this".to_owned());
-                let message = format!("stream {} is not mapped", shown(name));
+                let message = format!("stream {} is not mapped", quoted(name));
                 let problem = Problem::new(ProblemCode::UnknownStream, message).hint(hint);
                 self.report(path, &name.span, problem);
                 None
@@ -148,7 +148,7 @@ impl<'m> Rules<'m> {
                     )),
                     None => near(name, stream.fields.iter().map(|field| field.name.as_str())),
                 };
-                let message = format!("stream `{}` has no field {}", stream.name, shown(name));
+                let message = format!("stream `{}` has no field {}", stream.name, quoted(name));
                 let mut problem = Problem::new(ProblemCode::UnknownField, message);
                 problem.hint = hint;
                 self.report(path, &name.span, problem);

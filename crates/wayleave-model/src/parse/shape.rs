@@ -8,10 +8,10 @@ use std::ops::Range;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use super::value;
-use crate::definitions::{AbsentKey, Key, Section, Shape};
+use crate::definitions::{Key, Presence, Section, Shape};
 use crate::names::NameKind;
 use crate::nearest::nearest;
-use crate::problem::{Problem, ProblemCode, shown};
+use crate::problem::{Problem, ProblemCode, quoted};
 
 /// Reports everything in the table that does not follow the section's definition.
 pub(super) fn walk(section: &'static Section, table: &DeTable<'_>, source: &str) -> Vec<Problem> {
@@ -69,7 +69,7 @@ impl ShapeChecker<'_> {
         }
         self.one_origin(table);
         for key in section.keys {
-            if matches!(key.absent, AbsentKey::Refused) && !table.contains_key(key.name) {
+            if matches!(key.presence, Presence::Required) && !table.contains_key(key.name) {
                 let of = if self.path.is_empty() {
                     String::new()
                 } else {
@@ -79,7 +79,7 @@ impl ShapeChecker<'_> {
                     ProblemCode::MissingKey,
                     format!("`{}` is missing{of}", key.name),
                 )
-                .hint(says(key))
+                .hint(missing_key_hint(key))
                 .at(owner.clone());
                 self.report(problem);
             }
@@ -112,7 +112,7 @@ impl ShapeChecker<'_> {
         } else {
             format!("`{}`", section.header)
         };
-        let message = format!("unknown key {} in {place}", shown(name));
+        let message = format!("unknown key {} in {place}", quoted(name));
         self.report(
             Problem::new(ProblemCode::UnknownKey, message)
                 .hint(hint)
@@ -146,7 +146,7 @@ impl ShapeChecker<'_> {
     }
 
     fn count(&mut self, shape: Shape, found: usize, at: &Range<usize>) {
-        let most = shape.most();
+        let most = shape.max_entries();
         if found > most {
             let message = format!("there are {found} entries here, and {most} at most are allowed");
             self.report(Problem::new(ProblemCode::TooMany, message).at(at.clone()));
@@ -173,7 +173,7 @@ impl ShapeChecker<'_> {
         }
         // Each entry has its own path segment: `connections[0]` instead of `connections`.
         let base = self.path.pop().expect("the list is under a key");
-        for (index, entry) in list.iter().enumerate().take(shape.most()) {
+        for (index, entry) in list.iter().enumerate().take(shape.max_entries()) {
             let span = entry.span();
             self.within(format!("{base}[{index}]"), |walk| match entry.get_ref() {
                 DeValue::Table(table) => walk.table(section, table, &span),
@@ -200,7 +200,7 @@ impl ShapeChecker<'_> {
             let name = self.path.last().expect("the table is under a key").clone();
             self.nothing_in(&name, at);
         }
-        for (name, at, entry) in in_order(table).into_iter().take(shape.most()) {
+        for (name, at, entry) in in_order(table).into_iter().take(shape.max_entries()) {
             self.within(segment(name), |walk| {
                 value::name(walk, kind, name, &at);
                 match entry.get_ref() {
@@ -227,7 +227,7 @@ impl ShapeChecker<'_> {
 
     fn measures(&mut self, shape: Shape, at: &Range<usize>, table: &DeTable<'_>) {
         self.count(shape, table.len(), at);
-        for (name, at, measure) in in_order(table).into_iter().take(shape.most()) {
+        for (name, at, measure) in in_order(table).into_iter().take(shape.max_entries()) {
             self.within(segment(name), |walk| {
                 value::name(walk, NameKind::Field, name, &at);
                 value::single(walk, Shape::Expression, name, measure);
@@ -242,7 +242,7 @@ impl ShapeChecker<'_> {
             self.nothing_in(name, at);
         }
         let mut seen = BTreeSet::new();
-        for entry in list.iter().take(shape.most()) {
+        for entry in list.iter().take(shape.max_entries()) {
             match (shape, entry.get_ref()) {
                 (Shape::Words(words), DeValue::String(word)) => {
                     value::word(self, words, word, &entry.span());
@@ -271,12 +271,12 @@ fn segment(name: &str) -> String {
     if !name.is_empty() && name.len() <= 64 && name.chars().all(plain) {
         name.to_owned()
     } else {
-        format!("\"{}\"", shown(name).trim_matches('`'))
+        format!("\"{}\"", quoted(name).trim_matches('`'))
     }
 }
 
 /// The description of a missing key, for its problem.
-fn says(key: &Key) -> String {
+fn missing_key_hint(key: &Key) -> String {
     let expected = match key.shape {
         Shape::Word(words) => {
             let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();

@@ -8,13 +8,14 @@ use toml::de::DeValue;
 use super::document;
 use super::shape::ShapeChecker;
 use crate::definitions::{
-    MAX_DESCRIPTION, MAX_IDENTIFIER, MAX_IRI, MAX_NUMBER, MAX_PATTERN, MAX_PATTERN_SIZE, Shape,
+    MAX_COMPILED_PATTERN_BYTES, MAX_DESCRIPTION_CHARS, MAX_IDENTIFIER_CHARS, MAX_IRI_CHARS,
+    MAX_NUMBER_BYTES, MAX_PATTERN_CHARS, Shape,
 };
 use crate::mapping::{ExactNumber, Expression};
 use crate::mask::{MASKS, Mask};
 use crate::names::NameKind;
 use crate::nearest::nearest;
-use crate::problem::{Problem, ProblemCode, shown};
+use crate::problem::{Problem, ProblemCode, quoted};
 use crate::sensitive;
 
 /// Reports a value of the wrong TOML type.
@@ -33,7 +34,7 @@ pub(super) fn wrong_type(
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
     };
-    let message = format!("{} must be {expected}, and is {found}", shown(name));
+    let message = format!("{} must be {expected}, and is {found}", quoted(name));
     walk.report(Problem::new(ProblemCode::WrongType, message).at(value.span()));
 }
 
@@ -48,7 +49,9 @@ pub(super) fn single(
     match (shape, value.get_ref()) {
         (Shape::Name(kind), DeValue::String(text)) => name(walk, kind, text, &span),
         (Shape::Line(most), DeValue::String(text)) => prose(walk, text, most, false, &span),
-        (Shape::Prose, DeValue::String(text)) => prose(walk, text, MAX_DESCRIPTION, true, &span),
+        (Shape::Prose, DeValue::String(text)) => {
+            prose(walk, text, MAX_DESCRIPTION_CHARS, true, &span);
+        }
         (Shape::Identifier, DeValue::String(text)) => identifier(walk, text, &span),
         (Shape::IriBase, DeValue::String(text)) => iri_base(walk, text, &span),
         (Shape::Predicate, DeValue::String(text)) => predicate(walk, text, &span),
@@ -71,12 +74,12 @@ pub(super) fn single(
 }
 
 /// Reports connection strings and invisible characters, which no text may contain. Returns whether
-/// the text is fit for further checks.
-fn decent(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) -> bool {
+/// there are none, so that the text can be checked further.
+fn check_safe_text(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) -> bool {
     // If the raw document shows the same, it is reported once, for the document.
     let raw = walk.source.get(span.clone()).unwrap_or("");
     if sensitive::looks_like_dsn(text) {
-        if sensitive::dsn_places(raw).is_empty() {
+        if sensitive::dsn_ranges(raw).is_empty() {
             walk.report(document::secret_at(span.clone()));
         }
         return false;
@@ -92,8 +95,8 @@ fn decent(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) -> bool 
 
 /// Checks a mask.
 fn mask(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
-    if decent(walk, text, span) && text.parse::<Mask>().is_err() {
-        let message = format!("{} is not a mask", shown(text));
+    if check_safe_text(walk, text, span) && text.parse::<Mask>().is_err() {
+        let message = format!("{} is not a mask", quoted(text));
         let problem = Problem::new(ProblemCode::UnknownWord, message);
         walk.report(problem.hint(format!("it is {MASKS}")).at(span.clone()));
     }
@@ -101,13 +104,13 @@ fn mask(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
 
 /// Checks a name.
 pub(super) fn name(walk: &mut ShapeChecker<'_>, kind: NameKind, text: &str, span: &Range<usize>) {
-    if !decent(walk, text, span) {
+    if !check_safe_text(walk, text, span) {
         return;
     }
     let problem = if !kind.matches(text) {
         Problem::new(
             ProblemCode::InvalidName,
-            format!("{} is not a {}", shown(text), kind.noun()),
+            format!("{} is not a {}", quoted(text), kind.noun()),
         )
         .hint(format!("a {} matches `{}`", kind.noun(), kind.pattern()))
     } else if let Some(why) = kind.reserved(text) {
@@ -124,7 +127,7 @@ pub(super) fn name(walk: &mut ShapeChecker<'_>, kind: NameKind, text: &str, span
 
 /// Checks a text for people and agents.
 fn prose(walk: &mut ShapeChecker<'_>, text: &str, most: usize, lines: bool, span: &Range<usize>) {
-    if !decent(walk, text, span) {
+    if !check_safe_text(walk, text, span) {
         return;
     }
     let control = |c: char| c.is_control() && !(lines && matches!(c, '\n' | '\t' | '\r'));
@@ -145,13 +148,13 @@ fn prose(walk: &mut ShapeChecker<'_>, text: &str, most: usize, lines: bool, span
 
 /// Checks the name of a table or column.
 pub(super) fn identifier(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
-    prose(walk, text, MAX_IDENTIFIER, false, span);
+    prose(walk, text, MAX_IDENTIFIER_CHARS, false, span);
 }
 
 /// Whether every character is allowed in an IRI.
 fn iri_characters(text: &str) -> bool {
     !text.is_empty()
-        && text.chars().count() <= MAX_IRI
+        && text.chars().count() <= MAX_IRI_CHARS
         && !text.chars().any(|c| {
             c.is_whitespace()
                 || c.is_control()
@@ -172,19 +175,19 @@ pub(crate) fn is_iri(text: &str) -> bool {
 }
 
 fn iri_base(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
-    if !decent(walk, text, span) {
+    if !check_safe_text(walk, text, span) {
         return;
     }
     let problem = if !is_iri(text) {
         Problem::new(
             ProblemCode::InvalidIri,
-            format!("{} is not an absolute IRI", shown(text)),
+            format!("{} is not an absolute IRI", quoted(text)),
         )
         .hint("write one such as `https://example.org/crm#`")
     } else if !text.ends_with(['#', '/', ':', '=', '_']) {
         Problem::new(
             ProblemCode::InvalidIri,
-            format!("names cannot be appended to {}", shown(text)),
+            format!("names cannot be appended to {}", quoted(text)),
         )
         .hint("end it with `#` or `/`")
     } else {
@@ -194,7 +197,7 @@ fn iri_base(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
 }
 
 fn predicate(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
-    if !decent(walk, text, span) {
+    if !check_safe_text(walk, text, span) {
         return;
     }
     let fit = if text.contains(':') {
@@ -207,7 +210,7 @@ fn predicate(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
             ProblemCode::InvalidIri,
             format!(
                 "{} is neither an absolute IRI nor the end of one",
-                shown(text)
+                quoted(text)
             ),
         )
         .hint("leave `predicate` out to use the field's name");
@@ -222,7 +225,7 @@ pub(super) fn word(
     text: &str,
     span: &Range<usize>,
 ) {
-    if words.contains(&text) || !decent(walk, text, span) {
+    if words.contains(&text) || !check_safe_text(walk, text, span) {
         return;
     }
     let all: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
@@ -230,7 +233,7 @@ pub(super) fn word(
         Some(meant) => format!("did you mean `{meant}`? the words are {}", all.join(", ")),
         None => format!("the words are {}", all.join(", ")),
     };
-    let message = format!("{} is not one of the words allowed here", shown(text));
+    let message = format!("{} is not one of the words allowed here", quoted(text));
     walk.report(
         Problem::new(ProblemCode::UnknownWord, message)
             .hint(hint)
@@ -239,11 +242,11 @@ pub(super) fn word(
 }
 
 fn pattern(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
-    if !decent(walk, text, span) {
+    if !check_safe_text(walk, text, span) {
         return;
     }
-    if text.chars().count() > MAX_PATTERN {
-        let message = format!("the pattern has more than {MAX_PATTERN} characters");
+    if text.chars().count() > MAX_PATTERN_CHARS {
+        let message = format!("the pattern has more than {MAX_PATTERN_CHARS} characters");
         walk.report(Problem::new(ProblemCode::InvalidPattern, message).at(span.clone()));
         return;
     }
@@ -266,7 +269,7 @@ fn pattern(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
 }
 
 fn expression(walk: &mut ShapeChecker<'_>, text: &str, span: &Range<usize>) {
-    if !decent(walk, text, span) {
+    if !check_safe_text(walk, text, span) {
         return;
     }
     if let Err(error) = Expression::parse(text) {
@@ -285,8 +288,8 @@ pub(super) fn within_text(
     written: &Range<usize>,
     part: &Range<usize>,
 ) -> Range<usize> {
-    let quoted = source.get(written.clone()).unwrap_or("");
-    match quoted.find(text) {
+    let literal = source.get(written.clone()).unwrap_or("");
+    match literal.find(text) {
         Some(start) if !text.is_empty() => {
             let start = written.start + start;
             start + part.start..start + part.end
@@ -298,13 +301,13 @@ pub(super) fn within_text(
 /// Compiles a pattern within the limits.
 pub(super) fn compile(pattern: &str) -> Result<regex::Regex, regex::Error> {
     RegexBuilder::new(pattern)
-        .size_limit(MAX_PATTERN_SIZE)
+        .size_limit(MAX_COMPILED_PATTERN_BYTES)
         .build()
 }
 
 fn number(walk: &mut ShapeChecker<'_>, key: &str, value: &toml::Spanned<DeValue<'_>>) {
     if let DeValue::String(text) = value.get_ref()
-        && !decent(walk, text, &value.span())
+        && !check_safe_text(walk, text, &value.span())
     {
         return;
     }
@@ -325,7 +328,7 @@ pub(super) fn scalar(
 ) {
     match value.get_ref() {
         DeValue::String(text) => {
-            if decent(walk, text, &value.span()) && text.chars().any(char::is_control) {
+            if check_safe_text(walk, text, &value.span()) && text.chars().any(char::is_control) {
                 let problem = Problem::new(
                     ProblemCode::InvalidText,
                     "the text holds control characters",
@@ -360,7 +363,7 @@ pub(super) fn number_of(value: &DeValue<'_>) -> Option<ExactNumber> {
             .ok()
             .map(ExactNumber::from),
         DeValue::Float(float) => float.as_str().parse().ok().and_then(ExactNumber::from_f64),
-        DeValue::String(text) if text.len() <= MAX_NUMBER => text.parse().ok(),
+        DeValue::String(text) if text.len() <= MAX_NUMBER_BYTES => text.parse().ok(),
         _ => None,
     }
 }

@@ -60,8 +60,8 @@ codes! {
     Syntax => "syntax": "The document is not TOML.",
     TooDeep => "too_deep": "Arrays or tables are nested too deeply.",
     DuplicateKey => "duplicate_key": "A key or table is written twice.",
-    UnknownKey => "unknown_key": "A key means nothing where it stands.",
-    MissingKey => "missing_key": "A key that must be there is not.",
+    UnknownKey => "unknown_key": "The table has no such key.",
+    MissingKey => "missing_key": "A required key is missing.",
     WrongType => "wrong_type": "A value has the wrong TOML type.",
     TooMany => "too_many": "There are more entries than a mapping may have.",
     // Single values.
@@ -76,18 +76,18 @@ codes! {
     ConnectionString => "connection_string": "A text looks like a connection string or holds a password. It is not repeated in the output.",
     EmptyList => "empty_list": "A list that must have an entry has none.",
     // Constraints.
-    InvalidPattern => "invalid_pattern": "A pattern is not a regular expression, or is too large a one.",
-    InvalidExpression => "invalid_expression": "What a field or measure is computed from cannot be read, names what is not there, or gives another datatype.",
+    InvalidPattern => "invalid_pattern": "A pattern is not a valid regular expression, or is too large.",
+    InvalidExpression => "invalid_expression": "The expression of a field or measure cannot be parsed, refers to something that does not exist, or has another datatype than declared.",
     UnfitConstraint => "unfit_constraint": "A constraint does not apply to the field's datatype.",
-    EmptyRange => "empty_range": "A minimum is above its maximum, so no value would do.",
+    EmptyRange => "empty_range": "A minimum is above its maximum, so no value is allowed.",
     UnfitValue => "unfit_value": "A value of `one_of` is not of the field's datatype, or breaks another constraint of it.",
     UnfitAggregate => "unfit_aggregate": "An aggregate is impossible for the field's datatype.",
-    NeedlessKey => "needless_key": "A key means nothing together with another one.",
+    NeedlessKey => "needless_key": "A key has no effect beside another one.",
     // Entries that refer to one another.
     UnknownField => "unknown_field": "A name is not a field of the stream.",
     UnknownStream => "unknown_stream": "A name is not a stream of the mapping.",
     UnknownConnection => "unknown_connection": "A name is not a connection of the mapping.",
-    UnfitField => "unfit_field": "A field cannot play the part it is given.",
+    UnfitField => "unfit_field": "A field cannot have the role it is given.",
     RelationColumn => "relation_column": "A relation joins on a field's name where a column is meant.",
     RelationDatatype => "relation_datatype": "A relation joins values that can never be equal.",
     MissingRequired => "missing_required": "A create leaves out a field that every record must have.",
@@ -109,7 +109,7 @@ codes! {
     KeyNotUnique => "key_not_unique": "Nothing in the source keeps the key's columns unique.",
     ValuesRemoved => "values_removed": "The source no longer allows a value that `one_of` lists.",
     ValuesAdded => "values_added": "The source allows a value that `one_of` does not list.",
-    UnmappedReference => "unmapped_reference": "A capability meets a foreign key that no relation describes.",
+    UnmappedReference => "unmapped_reference": "A capability affects a foreign key that no relation describes.",
 }
 
 impl ProblemCode {

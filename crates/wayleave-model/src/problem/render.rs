@@ -20,9 +20,9 @@ pub enum Style {
 /// Renders problems with file, line, excerpt and hint.
 ///
 /// The excerpt is taken from a copy of the source in which anything that looks like a
-/// credential is blotted out, so a password pasted into a document is not printed back.
+/// credential is redacted, so a password pasted into a document is not printed back.
 pub fn render(problems: &[Problem], file_name: &str, source: &str, style: Style) -> String {
-    let blotted = blotted(problems, source);
+    let redacted = redacted(problems, source);
     let renderer = match style {
         Style::Plain => Renderer::plain(),
         Style::Colour => Renderer::styled(),
@@ -30,17 +30,17 @@ pub fn render(problems: &[Problem], file_name: &str, source: &str, style: Style)
     .decor_style(DecorStyle::Ascii);
     let mut text = String::new();
     for problem in problems {
-        let groups = [group(problem, file_name, &blotted)];
+        let groups = [group(problem, file_name, &redacted)];
         text.push_str(&renderer.render(&groups));
         text.push_str("\n\n");
     }
     text
 }
 
-/// Blots out the secrets of the source: those visible in the text, and those found only after
-/// parsing, such as one written with escapes. Each is blotted out to the end of its line: a
+/// Redacts the secrets of the source: those visible in the text, and those found only after
+/// parsing, such as one written with escapes. Each is redacted to the end of its line: a
 /// password may hold a quote or a space, and then continues past its apparent end.
-fn blotted(problems: &[Problem], source: &str) -> String {
+fn redacted(problems: &[Problem], source: &str) -> String {
     let found = problems
         .iter()
         .filter(|problem| problem.code == ProblemCode::ConnectionString)
@@ -49,7 +49,7 @@ fn blotted(problems: &[Problem], source: &str) -> String {
             let rest = source.get(span.end..).unwrap_or("");
             span.start..span.end + rest.find('\n').unwrap_or(rest.len())
         });
-    sensitive::blot(source, found)
+    sensitive::redact_in_place(source, found)
 }
 
 fn group<'a>(problem: &'a Problem, file_name: &'a str, source: &'a str) -> Group<'a> {

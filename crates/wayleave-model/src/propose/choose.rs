@@ -10,7 +10,7 @@ use super::relate;
 use super::samples::Samples;
 use super::{Omission, OmissionReason};
 use crate::catalogue::{Catalogue, Column, Table, TableKind};
-use crate::definitions::MAX_IDENTIFIER;
+use crate::definitions::MAX_IDENTIFIER_CHARS;
 use crate::mapping::SourceKind;
 use crate::sensitive;
 
@@ -31,7 +31,7 @@ pub(super) fn draft(catalogue: &Catalogue, given: &ExistingNames, samples: &Samp
         left_out: Vec::new(),
     };
     for ((table, name), type_name) in catalogue.tables.iter().zip(names).zip(types) {
-        if !is_writable(&table.name) {
+        if !is_mappable_name(&table.name) {
             draft
                 .left_out
                 .push(table_left_out(table, OmissionReason::Unnameable));
@@ -116,7 +116,7 @@ fn entry(kind: SourceKind, table: &Table, column: &Column, name: String) -> Entr
         column: column.name.clone(),
         why,
     };
-    if !is_writable(&column.name) {
+    if !is_mappable_name(&column.name) {
         return left_out(OmissionReason::Unnameable);
     }
     if let Some(reason) = sensitive::looks_secret(&column.name) {
@@ -267,7 +267,7 @@ fn likely_key(stream: &Stream, table: &Table) -> (Vec<String>, &'static str) {
     if let Some(key) = table.unique.iter().find_map(|it| key_fields(stream, it)) {
         return (key, "unique, yet the store lets it be NULL");
     }
-    let own = naming::snake(&format!("{}_id", naming::one(&table.name)));
+    let own = naming::snake(&format!("{}_id", naming::singular_snake(&table.name)));
     let fields = || {
         let fields = table
             .columns
@@ -338,9 +338,9 @@ fn choose_parts(stream: &mut Stream, table: &Table, given: &ExistingNames) {
 }
 
 /// Whether a mapping can hold the name of a table or column.
-pub(super) fn is_writable(name: &str) -> bool {
+pub(super) fn is_mappable_name(name: &str) -> bool {
     !name.trim().is_empty()
-        && name.chars().count() <= MAX_IDENTIFIER
+        && name.chars().count() <= MAX_IDENTIFIER_CHARS
         && !name.chars().any(char::is_control)
         && sensitive::first_hidden(name).is_none()
         && !sensitive::looks_like_dsn(name)

@@ -24,7 +24,7 @@ pub(super) fn words(text: &str) -> String {
     if short.len() < shown.len() {
         short.push('…');
     }
-    if sensitive::dsn_places(&short).is_empty() {
+    if sensitive::dsn_ranges(&short).is_empty() {
         short
     } else {
         sensitive::WITHHELD.to_owned()

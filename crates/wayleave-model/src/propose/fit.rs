@@ -34,14 +34,19 @@ pub fn fit(existing: &str, catalogue: &Catalogue) -> Result<Merge, MergeError> {
         match parse::parse(text.as_bytes()) {
             Err(problems) => {
                 for problem in &problems {
-                    made.extend(take_out(&mut document, &problem.path, &problem.message));
+                    made.extend(remove_entry(&mut document, &problem.path, &problem.message));
                 }
             }
             Ok(mapping) => {
                 let problems = drift(&mapping, catalogue);
                 let errors = problems.iter();
                 for problem in errors.filter(|it| it.code.severity() == Severity::Error) {
-                    made.extend(mend(&mut document, &mapping, catalogue, problem));
+                    made.extend(resolve_difference(
+                        &mut document,
+                        &mapping,
+                        catalogue,
+                        problem,
+                    ));
                 }
             }
         }
@@ -63,7 +68,7 @@ pub fn fit(existing: &str, catalogue: &Catalogue) -> Result<Merge, MergeError> {
     clippy::unnecessary_wraps,
     reason = "it ends functions that give up where the document is not as expected"
 )]
-fn fitted(entry: &str, what: impl Into<String>) -> Option<Change> {
+fn fitted_change(entry: &str, what: impl Into<String>) -> Option<Change> {
     Some(Change::Fitted {
         entry: entry.to_owned(),
         what: what.into(),
@@ -71,7 +76,7 @@ fn fitted(entry: &str, what: impl Into<String>) -> Option<Change> {
 }
 
 /// Resolves one difference between the source and the mapping.
-fn mend(
+fn resolve_difference(
     document: &mut DocumentMut,
     mapping: &Mapping,
     catalogue: &Catalogue,
@@ -87,7 +92,7 @@ fn mend(
     };
     let column = |field: &Field| table.zip(field.column()).and_then(|(it, at)| it.column(at));
     match (problem.code, field) {
-        (ProblemCode::MissingTable, _) => take_out(
+        (ProblemCode::MissingTable, _) => remove_entry(
             document,
             &format!("streams.{}", stream.name),
             "its table is gone",
@@ -95,7 +100,7 @@ fn mend(
         (ProblemCode::RenamedColumn, Some(field)) => {
             let now = renamed_column(mapping.dataset.kind.value, stream, field, table?)?;
             set(document, path, "column", now.name.as_str().into())?;
-            fitted(
+            fitted_change(
                 path,
                 "reads the column that looks like the one that is gone: check that it is",
             )
@@ -103,7 +108,7 @@ fn mend(
         (ProblemCode::RetypedColumn, Some(field)) => retype(document, path, field, column(field)?),
         (ProblemCode::NullableColumn, Some(field)) if field.required.value => {
             remove(document, path, "required")?;
-            fitted(path, "is not required any more: its column may be NULL")
+            fitted_change(path, "is not required any more: its column may be NULL")
         }
         (ProblemCode::ValuesRemoved, Some(field)) => {
             let entry = path.strip_suffix(".one_of").unwrap_or(path);
@@ -112,10 +117,10 @@ fn mend(
         (ProblemCode::KeyNotUnique, _) if path.ends_with(".unique") => {
             let entry = path.strip_suffix(".unique")?;
             remove(document, entry, "unique")?;
-            fitted(path, "is taken out: nothing in the source keeps it unique")
+            fitted_change(path, "is taken out: nothing in the source keeps it unique")
         }
         (ProblemCode::KeyNotUnique, _) => choose_key(document, stream, table?),
-        (ProblemCode::MissingColumn, _) => take_out(document, path, "its column is gone"),
+        (ProblemCode::MissingColumn, _) => remove_entry(document, path, "its column is gone"),
         _ => None,
     }
 }
@@ -146,9 +151,9 @@ fn retype(document: &mut DocumentMut, path: &str, field: &Field, now: &Column) -
         changed.push(format!("has `many = {}`", now.many));
     }
     if changed.is_empty() {
-        return take_out(document, path, "its column cannot be read as it is mapped");
+        return remove_entry(document, path, "its column cannot be read as it is mapped");
     }
-    fitted(path, changed.join("; "))
+    fitted_change(path, changed.join("; "))
 }
 
 fn list_values(
@@ -159,21 +164,24 @@ fn list_values(
 ) -> Option<Change> {
     if field.datatype.value != Datatype::String {
         remove(document, path, "one_of")?;
-        return fitted(path, "loses `one_of`: its column allows other values");
+        return fitted_change(path, "loses `one_of`: its column allows other values");
     }
     let values: Array = now.one_of.iter().collect();
     set(document, path, "one_of", Value::Array(values))?;
-    fitted(path, "lists the values that its column allows now")
+    fitted_change(path, "lists the values that its column allows now")
 }
 
 /// Sets another key of mapped fields that the source keeps unique.
 fn choose_key(document: &mut DocumentMut, stream: &Stream, table: &Table) -> Option<Change> {
     let sets = std::iter::once(&table.primary_key).chain(&table.unique);
     let named = |columns: &Vec<String>| -> Option<Vec<String>> {
+        // A primary key may be NULL, as in a new proposal; another unique set may not.
+        let is_primary = *columns == table.primary_key;
         let fields = columns.iter().map(|it| {
             let field = stream.field_of_column(it)?;
-            let is_present = table.column(it).is_some_and(|it| !it.nullable);
-            let can_be_key = field.datatype.can_be_key() && !field.many.value;
+            let is_present = is_primary || table.column(it).is_some_and(|it| !it.nullable);
+            let can_be_key =
+                field.datatype.can_be_key() && !field.many.value && field.mask.is_none();
             (is_present && can_be_key).then(|| field.name.value.clone())
         });
         fields.collect()
@@ -183,14 +191,14 @@ fn choose_key(document: &mut DocumentMut, stream: &Stream, table: &Table) -> Opt
     let entry = format!("streams.{}", stream.name);
     let array: Array = key.iter().collect();
     set(document, &entry, "key", Value::Array(array))?;
-    fitted(
+    fitted_change(
         &format!("{entry}.key"),
         format!("is {} now: ids of records change", key.join(", ")),
     )
 }
 
 /// Removes the entry that a problem is about; from a list, the names that are not fields.
-fn take_out(document: &mut DocumentMut, path: &str, why: &str) -> Option<Change> {
+fn remove_entry(document: &mut DocumentMut, path: &str, why: &str) -> Option<Change> {
     let parts: Vec<&str> = path.split('.').collect();
     match parts.as_slice() {
         [
@@ -202,7 +210,7 @@ fn take_out(document: &mut DocumentMut, path: &str, why: &str) -> Option<Change>
         ] => {
             let entry = format!("streams.{stream}.{section}");
             remove(document, &entry, name)?;
-            fitted(&format!("{entry}.{name}"), format!("is taken out: {why}"))
+            fitted_change(&format!("{entry}.{name}"), format!("is taken out: {why}"))
         }
         [
             "streams",
@@ -211,7 +219,7 @@ fn take_out(document: &mut DocumentMut, path: &str, why: &str) -> Option<Change>
             ..,
         ] => {
             remove(document, &format!("streams.{stream}"), key)?;
-            fitted(
+            fitted_change(
                 &format!("streams.{stream}.{key}"),
                 format!("is taken out: {why}"),
             )
@@ -230,7 +238,7 @@ fn take_out(document: &mut DocumentMut, path: &str, why: &str) -> Option<Change>
                     .is_some_and(|it| fields.iter().any(|field| field == it))
             });
             (search.len() < before).then_some(())?;
-            fitted(
+            fitted_change(
                 &format!("streams.{stream}.search"),
                 "names only fields that are left",
             )
@@ -238,11 +246,11 @@ fn take_out(document: &mut DocumentMut, path: &str, why: &str) -> Option<Change>
         // A stream cannot exist without its key or its table.
         ["streams", stream, ..] => {
             remove(document, "streams", stream)?;
-            fitted(&format!("streams.{stream}"), format!("is taken out: {why}"))
+            fitted_change(&format!("streams.{stream}"), format!("is taken out: {why}"))
         }
         ["capabilities", name, ..] => {
             remove(document, "capabilities", name)?;
-            fitted(
+            fitted_change(
                 &format!("capabilities.{name}"),
                 format!("is taken out: {why}"),
             )

@@ -163,7 +163,8 @@ impl Candidate<'_> {
 
 /// The field with a record's title for people.
 pub(super) fn title(table: &Table, all: &[Candidate<'_>]) -> Option<Guess> {
-    let of_table = |suffix: &str| naming::snake(&format!("{}_{suffix}", naming::one(&table.name)));
+    let of_table =
+        |suffix: &str| naming::snake(&format!("{}_{suffix}", naming::singular_snake(&table.name)));
     let own = [of_table("name"), of_table("title")];
     let names = || TITLES.iter().copied().chain(own.iter().map(String::as_str));
     let fits = |it: &Candidate<'_>| {
@@ -198,7 +199,7 @@ pub(super) fn event_time(all: &[Candidate<'_>]) -> Option<Guess> {
     if let Some(found) = named(all, CREATED.iter().copied(), fits) {
         return Some(guess(
             found,
-            "guess: when the record was made; another time may say more",
+            "guess: the creation time; another column may hold the event's time",
         ));
     }
     let mut times = all.iter().filter(|it| fits(it));

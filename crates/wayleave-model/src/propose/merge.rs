@@ -16,7 +16,7 @@ pub use change::Change;
 
 use super::draft::{Draft, ForwardRelation, Stream};
 use super::naming::{ExistingNames, ExistingRelation};
-use super::seen::{self, SeenColumns};
+use super::seen_columns::{self, SeenColumns};
 use super::{Note, Omission, ProposeOptions, choose, comment, propose, render};
 use crate::catalogue::Catalogue;
 use crate::sensitive;
@@ -61,25 +61,25 @@ pub fn repropose(
             notes,
         });
     }
-    let (body, seen) = seen::split(existing);
+    let (body, seen) = seen_columns::split(existing);
     let mut document: DocumentMut = body.parse().map_err(|error: toml_edit::TomlError| {
         let reason = sensitive::redact(error.message()).into_owned();
         MergeError::Syntax { reason }
     })?;
     let given = given(&document);
     let draft = choose::draft(catalogue, &given, &options.samples);
-    let news = MergeContext {
+    let context = MergeContext {
         catalogue,
         seen: seen.as_ref(),
         given: &given,
         draft: &draft,
     };
-    let mut changes = apply::to_streams(&mut document, &news);
+    let mut changes = apply::to_streams(&mut document, &context);
     let mut text = document.to_string().trim_end().to_owned() + "\n";
-    for table in news.tables() {
+    for table in context.tables() {
         let stream = draft.streams.iter().find(|it| it.table == *table);
         if let Some(stream) = stream {
-            text.push_str(&news.block(stream));
+            text.push_str(&context.block(stream));
         }
         let served = stream.filter(|it| it.is_served());
         let stream = served.map(|it| it.name.clone());
@@ -88,12 +88,12 @@ pub fn repropose(
             stream,
         });
     }
-    changes.extend(news.nothing_seen());
-    text.push_str(&seen::block(catalogue));
+    changes.extend(context.nothing_seen());
+    text.push_str(&seen_columns::block(catalogue));
     let left_out = draft
         .left_out
         .iter()
-        .filter(|it| news.is_new(it))
+        .filter(|it| context.is_new(it))
         .cloned()
         .collect();
     let notes = super::size_note(&text).into_iter().collect();
@@ -193,7 +193,7 @@ impl<'a> MergeContext<'a> {
             self.seen.is_some_and(|seen| !seen.tables.contains_key(*table))
                 && !self.given.streams.contains_key(*table)
                 // No stream can read such a table, and it may not be recorded as seen.
-                && choose::is_writable(table)
+                && choose::is_mappable_name(table)
         };
         self.catalogue
             .tables

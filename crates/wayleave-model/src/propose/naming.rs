@@ -63,14 +63,14 @@ impl UsedNames {
         !self.0.contains(&name.to_ascii_lowercase())
     }
 
-    /// Takes the wanted name if it is valid and free, else a similar one.
-    pub(super) fn claim(&mut self, kind: NameKind, wish: &str) -> String {
+    /// Takes the preferred name if it is valid and free, else a similar one.
+    pub(super) fn claim(&mut self, kind: NameKind, preferred: &str) -> String {
         let fit = |name: &str| kind.accepts(name);
-        if fit(wish) && self.take(wish) {
-            return wish.to_owned();
+        if fit(preferred) && self.take(preferred) {
+            return preferred.to_owned();
         }
         // Leave room for a number after the name.
-        let stem: String = wish.chars().take(56).collect();
+        let stem: String = preferred.chars().take(56).collect();
         let stem = stem.trim_end_matches(['_', '-']);
         let mut number = if fit(stem) { 2_u64 } else { 1 };
         loop {
@@ -252,12 +252,12 @@ pub(super) fn plural(word: &str) -> String {
 }
 
 /// The name in snake case, its last word in the singular: `order_line` for `order_lines`.
-pub(super) fn one(name: &str) -> String {
+pub(super) fn singular_snake(name: &str) -> String {
     ending_as(name, singular)
 }
 
 /// The name in snake case, its last word in the plural: `order_lines` for `OrderLine`.
-pub(super) fn many(name: &str) -> String {
+pub(super) fn plural_snake(name: &str) -> String {
     ending_as(name, |word| plural(&singular(word)))
 }
 
@@ -412,7 +412,7 @@ mod tests {
             ("staff", "staff"),
             ("log_2024", "log_2024"),
         ] {
-            assert_eq!(many(name), expected, "{name}");
+            assert_eq!(plural_snake(name), expected, "{name}");
         }
     }
 

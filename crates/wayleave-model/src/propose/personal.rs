@@ -104,12 +104,12 @@ pub(super) fn note(table: &Table, column: &Column) -> Option<&'static str> {
     let is_time = matches!(column.datatype, Datatype::Date | Datatype::Datetime);
     let is_number = matches!(column.datatype, Datatype::Number);
     Some(match kind {
-        Personal::Birth if is_time => "personal data: a birth; weigh `mask = \"year\"`",
+        Personal::Birth if is_time => "personal data: a birth date; consider `mask = \"year\"`",
         _ if is_time || is_number => return None,
-        Personal::Birth => "personal data: a birth; weigh `mask = \"redact\"`",
-        Personal::Name => "personal data: a name; weigh `mask = \"redact\"`",
-        Personal::Mail => "personal data: a mail address; weigh `mask = \"token\"`",
-        Personal::Phone => "personal data: a phone number; weigh `mask = \"last4\"`",
-        Personal::Address => "personal data: an address; weigh `mask = \"redact\"`",
+        Personal::Birth => "personal data: a birth date; consider `mask = \"redact\"`",
+        Personal::Name => "personal data: a name; consider `mask = \"redact\"`",
+        Personal::Mail => "personal data: a mail address; consider `mask = \"token\"`",
+        Personal::Phone => "personal data: a phone number; consider `mask = \"last4\"`",
+        Personal::Address => "personal data: an address; consider `mask = \"redact\"`",
     })
 }

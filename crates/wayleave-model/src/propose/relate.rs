@@ -96,7 +96,7 @@ fn joined(draft: &Draft, table: &str, key: &ForeignKey) -> Result<Joined, String
             )
         })?;
         let own = stream(table).and_then(|it| it.field_of(ours));
-        if !super::choose::is_writable(ours) || own.is_some_and(|own| !can_meet(own, field)) {
+        if !super::choose::is_mappable_name(ours) || own.is_some_and(|own| !can_meet(own, field)) {
             return Err(format!(
                 "{} and {} have different datatypes",
                 comment::name(ours),
@@ -124,8 +124,8 @@ pub(super) fn can_meet(a: &Field, b: &Field) -> bool {
 
 /// A name for the relation: the column without its `_id`, or the column and the target.
 fn name(key: &ForeignKey, taken: &mut UsedNames) -> String {
-    let one = naming::one(&key.to_table);
-    let wishes = match (key.columns.as_slice(), key.to_columns.as_slice()) {
+    let one = naming::singular_snake(&key.to_table);
+    let candidates = match (key.columns.as_slice(), key.to_columns.as_slice()) {
         ([column], [to_column]) => {
             let column = naming::snake(column);
             let bare = ["id".to_owned(), naming::snake(to_column), "code".to_owned()]
@@ -141,15 +141,15 @@ fn name(key: &ForeignKey, taken: &mut UsedNames) -> String {
             format!("{one}_by_{}", naming::snake(&key.columns.join(" "))),
         ],
     };
-    claim_first(&wishes, taken)
+    claim_first(&candidates, taken)
 }
 
-/// Takes the first wish that is valid and free, else a name similar to the last.
-pub(super) fn claim_first(wishes: &[String], taken: &mut UsedNames) -> String {
-    let fit = |wish: &&String| NameKind::Relation.accepts(wish) && taken.is_free(wish);
-    let wish = wishes.iter().find(fit).or(wishes.last());
-    let wish = wish
+/// Takes the first candidate that is valid and free, else a name similar to the last.
+pub(super) fn claim_first(candidates: &[String], taken: &mut UsedNames) -> String {
+    let fit = |name: &&String| NameKind::Relation.accepts(name) && taken.is_free(name);
+    let preferred = candidates.iter().find(fit).or(candidates.last());
+    let preferred = preferred
         .filter(|it| NameKind::Relation.accepts(it))
         .map_or("related", String::as_str);
-    taken.claim(NameKind::Relation, wish)
+    taken.claim(NameKind::Relation, preferred)
 }

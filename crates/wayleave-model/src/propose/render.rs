@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::ProposeOptions;
 use super::comment;
 use super::draft::{ComputedField, Draft, Entry, Field, ForwardRelation, Guess, Relation, Stream};
-use super::seen;
+use super::seen_columns;
 use crate::catalogue::Catalogue;
 
 /// The whole document.
@@ -22,13 +22,13 @@ pub(super) fn document(draft: &Draft, catalogue: &Catalogue, options: &ProposeOp
             push(&mut text, format_args!("\n# left out: {name} {why}"));
         }
     }
-    text + &seen::block(catalogue)
+    text + &seen_columns::block(catalogue)
 }
 
 fn head(catalogue: &Catalogue, options: &ProposeOptions) -> String {
     let mut text = String::from(
         "# A draft: it serves nothing until a person has ratified it.\n\
-         # Comments that begin with `guess` or `weigh` mark what to look at first.\n\n\
+         # Comments that begin with `guess` or `review` mark what to look at first.\n\n\
          [dataset]\n",
     );
     pair(&mut text, "name", &options.dataset);
@@ -99,7 +99,7 @@ fn tables(stream: &Stream) -> String {
     let note = stream
         .key_note
         .as_ref()
-        .map(|note| format!("  # weigh: {note}"));
+        .map(|note| format!("  # review: {note}"));
     let note = note.unwrap_or_default();
     push(
         &mut text,

@@ -38,8 +38,8 @@ pub(super) fn add(
             }
             let known = given.relation(&target.table, &from.name, &on).cloned();
             let names = taken.entry(target.table.clone()).or_default();
-            let name =
-                known.unwrap_or_else(|| claim_first(&wishes(from, target, relation, &on), names));
+            let name = known
+                .unwrap_or_else(|| claim_first(&reverse_names(from, target, relation, &on), names));
             let forward = ForwardRelation {
                 stream: from.name.clone(),
                 relation: relation.name.clone(),
@@ -80,7 +80,7 @@ fn joined(from: &Stream, target: &Stream, relation: &Relation) -> Option<Vec<(St
 
 /// Names for the reverse relation, best first: the referring stream in the plural, or in the
 /// singular if no two of its records refer to the same record.
-fn wishes(
+fn reverse_names(
     from: &Stream,
     target: &Stream,
     relation: &Relation,
@@ -91,9 +91,9 @@ fn wishes(
     };
     let single = std::iter::once(&from.key).chain(&from.unique).any(covered);
     let short = if single {
-        naming::one(&from.name)
+        naming::singular_snake(&from.name)
     } else {
-        naming::many(&from.name)
+        naming::plural_snake(&from.name)
     };
     let long = format!("{short}_by_{}", relation.name);
     let same_target = from.relations.iter().filter(|it| it.to == target.name);

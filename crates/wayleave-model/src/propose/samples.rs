@@ -161,8 +161,8 @@ fn may_be_listed(kind: SourceKind, table: &Table, column: &Column) -> bool {
             .any(|it| it.columns.contains(name));
     // Reading the distinct values of a view may run anything.
     table.kind != TableKind::View
-        && choose::is_writable(&table.name)
-        && choose::is_writable(name)
+        && choose::is_mappable_name(&table.name)
+        && choose::is_mappable_name(name)
         && super::would_map(kind, name, &column.native_type)
         && column.datatype == Datatype::String
         && !column.many

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::definitions::{AbsentKey, Key, MAX_BYTES, SECTIONS, Section, Shape};
+use crate::definitions::{Key, MAX_BYTES, Presence, SECTIONS, Section, Shape};
 use crate::mapping::{Datatype, Field};
 use crate::names::NameKind;
 use crate::ontology::{ENTITY_TYPE, RELATION_TYPE};
@@ -67,10 +67,10 @@ fn write_section(out: &mut String, section: &Section) -> fmt::Result {
             "| `{}` | {} | {} | {} |",
             key.name,
             value_of(key),
-            match key.absent {
-                AbsentKey::Refused => "refused",
-                AbsentKey::Nothing => "",
-                AbsentKey::Means(means) => means,
+            match key.presence {
+                Presence::Required => "refused",
+                Presence::Optional => "",
+                Presence::Default(means) => means,
             },
             key.about
         )?;
@@ -107,7 +107,9 @@ fn value_of(key: &Key) -> String {
         Shape::Measures => "`{ revenue = \"sum(amount)\" }`".to_owned(),
         Shape::Joins => "`{ our_column = \"their_field\" }`".to_owned(),
         Shape::Table(_) | Shape::Tables(_) => "table".to_owned(),
-        Shape::Named(_, section) => format!("`{}`, at most {}", section.header, key.shape.most()),
+        Shape::Named(_, section) => {
+            format!("`{}`, at most {}", section.header, key.shape.max_entries())
+        }
     }
 }
 

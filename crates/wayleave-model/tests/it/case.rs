@@ -75,7 +75,7 @@ impl Case {
 
 /// The cases in a folder, sorted by name.
 pub(crate) fn cases(folder: &str) -> Vec<Case> {
-    let folder = crate_path(&format!("tests/goldens/{folder}"));
+    let folder = crate_path(&format!("tests/golden/{folder}"));
     let mut paths: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use wayleave_model::diff::diff;
+use wayleave_model::digest::Digest;
 use wayleave_model::parse::parse;
 use wayleave_model::print::print;
 use wayleave_model::ratify::Draft;
@@ -64,6 +65,19 @@ proptest! {
 
 #[test]
 fn the_digest_changes_with_any_byte() {
+    let bytes = &EXAMPLE.as_bytes()[..512];
+    let digest = Digest::from_bytes(bytes);
+    for at in 0..bytes.len() {
+        let mut changed = bytes.to_vec();
+        changed[at] ^= 1;
+        assert_ne!(Digest::from_bytes(&changed), digest, "byte {at} replaced");
+        changed.remove(at);
+        assert_ne!(Digest::from_bytes(&changed), digest, "byte {at} removed");
+    }
+}
+
+#[test]
+fn the_digest_covers_bytes_that_the_mapping_does_not_show() {
     let propose = |bytes: &[u8]| Draft::new(bytes).propose(None);
     let proposed = propose(EXAMPLE.as_bytes()).unwrap();
     let mut unseen = 0;

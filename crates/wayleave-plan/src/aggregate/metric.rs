@@ -41,7 +41,7 @@ impl Aggregates {
     ) -> Result<Column, Refusal> {
         let filter = match &metric.filter {
             None => Predicate::True,
-            Some(filter) => filter::of_caller_at(scope, filter, "metrics.filter")?,
+            Some(filter) => filter::parse_caller_filter_at(scope, filter, "metrics.filter")?,
         };
         match &metric.kind {
             MetricKind::Aggregate { op, field: None } => {

@@ -7,7 +7,7 @@ use crate::request::AggregateRequest;
 pub(super) type SortColumn = (usize, bool);
 
 /// The order of the groups: the requested one, or the default; made total by the keys.
-pub(super) fn places(
+pub(super) fn sort_columns(
     request: &AggregateRequest,
     header: &[String],
     keys: usize,

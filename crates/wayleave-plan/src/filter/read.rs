@@ -3,13 +3,13 @@
 use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::Datatype;
 
-use super::{FilterOwner, FilterTarget, MAX_DEPTH, MAX_LEAVES, MAX_VALUES, operand};
+use super::{FilterOwner, FilterTarget, MAX_COMPARISONS, MAX_DEPTH, MAX_VALUES, operand};
 use crate::plan::{Comparison, Predicate, TextMatch};
 use crate::refusal::{Code, Kind, Refusal, quoted};
 use crate::value::{Value, date_text, fold};
 
 pub(super) struct Reader<'a, 'v> {
-    whose: FilterOwner<'a, 'v>,
+    owner: FilterOwner<'a, 'v>,
     /// Number of comparisons so far, in the whole filter.
     leaves: &'a mut usize,
 }
@@ -19,8 +19,8 @@ fn invalid(message: impl Into<String>, param: &str) -> Refusal {
 }
 
 impl<'a, 'v> Reader<'a, 'v> {
-    pub(super) fn new(whose: FilterOwner<'a, 'v>, leaves: &'a mut usize) -> Self {
-        Self { whose, leaves }
+    pub(super) fn new(owner: FilterOwner<'a, 'v>, leaves: &'a mut usize) -> Self {
+        Self { owner, leaves }
     }
 
     pub(super) fn filter(
@@ -34,7 +34,7 @@ impl<'a, 'v> Reader<'a, 'v> {
                 format!("`{path}` is empty; leave it out to ask for all"),
                 path,
             )
-            .allowed(self.whose.names()));
+            .allowed(self.owner.names()));
         }
         let mut parts = Vec::with_capacity(filter.len());
         for (name, wanted) in filter {
@@ -82,21 +82,21 @@ impl<'a, 'v> Reader<'a, 'v> {
                 "{} is not a field; write an operator inside, such as {{\"field\": {{\"gte\": 1}}}}",
                 quoted(name)
             );
-            return Err(invalid(message, path).allowed(self.whose.names()));
+            return Err(invalid(message, path).allowed(self.owner.names()));
         }
-        let Some(field) = self.whose.resolve(name) else {
+        let Some(field) = self.owner.resolve(name) else {
             return match self.related(name, wanted, path, depth) {
                 Some(condition) => condition,
                 None => Err(self.unknown(name, path)),
             };
         };
-        if !self.whose.may_name(&field) {
+        if !self.owner.may_name(&field) {
             let why = match field.masking() {
                 None => "",
                 Some(_) => ": it is masked",
             };
             let message = format!("field `{name}` cannot be filtered on{why}");
-            return Err(invalid(message, path).allowed(self.whose.names()));
+            return Err(invalid(message, path).allowed(self.owner.names()));
         }
         match wanted {
             Json::Array(values) => self.list(&field, values, false, path),
@@ -114,7 +114,7 @@ impl<'a, 'v> Reader<'a, 'v> {
         path: &str,
         depth: usize,
     ) -> Option<Result<Predicate, Refusal>> {
-        let FilterOwner::Caller(scope) = &mut self.whose else {
+        let FilterOwner::Caller(scope) = &mut self.owner else {
             return None;
         };
         scope.relation(name)?;
@@ -148,8 +148,8 @@ impl<'a, 'v> Reader<'a, 'v> {
             let predicate = if filter.is_empty() {
                 Ok(Predicate::True)
             } else {
-                let whose = FilterOwner::Caller(&mut inner);
-                Reader::new(whose, self.leaves).filter(filter, &path, depth + 1)
+                let owner = FilterOwner::Caller(&mut inner);
+                Reader::new(owner, self.leaves).filter(filter, &path, depth + 1)
             };
             match predicate {
                 Ok(predicate) => parts.push(Predicate::Exists {
@@ -179,9 +179,9 @@ impl<'a, 'v> Reader<'a, 'v> {
             _ => None,
         };
         if let Some(said) = said {
-            return invalid(said, path).allowed(self.whose.names());
+            return invalid(said, path).allowed(self.owner.names());
         }
-        self.whose.unknown(name, path)
+        self.owner.unknown(name, path)
     }
 
     fn operators(
@@ -295,8 +295,8 @@ impl<'a, 'v> Reader<'a, 'v> {
             return Err(invalid(message, path).allowed(["eq", "ne", "gt", "gte", "lt", "lte"]));
         }
         let param = format!("{path}.field");
-        let Some(other) = self.whose.resolve(other) else {
-            return Err(self.whose.unknown(other, &param));
+        let Some(other) = self.owner.resolve(other) else {
+            return Err(self.owner.unknown(other, &param));
         };
         if let Some(masked) = [field, &other]
             .into_iter()
@@ -306,7 +306,7 @@ impl<'a, 'v> Reader<'a, 'v> {
                 "field `{}` is masked, and not compared with another",
                 masked.name
             );
-            return Err(invalid(message, &param).allowed(self.whose.names()));
+            return Err(invalid(message, &param).allowed(self.owner.names()));
         }
         let Some(datatype) = common(field.datatype(), other.datatype()) else {
             let message = format!(
@@ -318,9 +318,9 @@ impl<'a, 'v> Reader<'a, 'v> {
             );
             return Err(invalid(message, &param));
         };
-        if !self.whose.may_name(&other) {
+        if !self.owner.may_name(&other) {
             let message = format!("field `{}` cannot be filtered on", other.name);
-            return Err(invalid(message, &param).allowed(self.whose.names()));
+            return Err(invalid(message, &param).allowed(self.owner.names()));
         }
         Ok(Predicate::CompareColumns {
             left: field.column.clone().converted(datatype),
@@ -390,7 +390,7 @@ impl<'a, 'v> Reader<'a, 'v> {
         value: &Json,
         path: &str,
     ) -> Result<(), Refusal> {
-        let is_a_callers = self.whose.is_callers();
+        let is_a_callers = self.owner.is_callers();
         let is_a_time = field.datatype() == Datatype::Datetime && field.masking().is_none();
         let (true, true, Some(day)) = (is_a_callers, is_a_time, value.as_str()) else {
             return Ok(());
@@ -413,8 +413,8 @@ impl<'a, 'v> Reader<'a, 'v> {
 
     fn leaf(&mut self, path: &str) -> Result<(), Refusal> {
         *self.leaves += 1;
-        if *self.leaves > MAX_LEAVES {
-            let message = format!("a filter holds at most {MAX_LEAVES} comparisons");
+        if *self.leaves > MAX_COMPARISONS {
+            let message = format!("a filter holds at most {MAX_COMPARISONS} comparisons");
             return Err(invalid(message, path));
         }
         Ok(())

@@ -76,7 +76,7 @@ fn year_shows_the_year_in_utc() {
     ] {
         let expected = Value::Integer(year);
         assert_eq!(shown("year", Datatype::Date, Value::Date(days)), expected);
-        let last = Value::Datetime((i64::from(days) + 1) * DAY - 1);
+        let last = Value::Datetime((i64::from(days) + 1) * MICROS_PER_DAY - 1);
         assert_eq!(shown("year", Datatype::Datetime, last), expected);
     }
     // Beyond the calendar there is no year, and nothing else is shown instead.

@@ -18,7 +18,7 @@ impl Grant {
     /// Builds the grant with that id from these terms, for a caller with these claims. Also returns
     /// the streams whose row filter requires a missing claim. The grant does not contain them: to a
     /// caller without the claim they do not exist, not even by name.
-    pub fn on(id: &str, terms: &Terms, claims: &Claims) -> (Self, Vec<OmittedStream>) {
+    pub fn from_terms(id: &str, terms: &Terms, claims: &Claims) -> (Self, Vec<OmittedStream>) {
         let (mut streams, mut left_out) = (std::collections::BTreeMap::new(), Vec::new());
         for (name, terms) in &terms.streams {
             match stream(terms, claims) {

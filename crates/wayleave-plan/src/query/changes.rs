@@ -62,7 +62,8 @@ pub(super) fn begin(
         return Err(unavailable(stream));
     };
     if !request.sort.is_empty() {
-        let message = "changes come in the order in which they happened; leave `sort` out";
+        let message =
+            "`changes_since` cannot be combined with `sort`: changes are ordered by time of change";
         return Err(Refusal::new(Code::InvalidSort, message).param("sort"));
     }
     let binding = Binding::from_parts(&[
@@ -92,7 +93,7 @@ pub(super) fn begin(
     let mut scope = PathScope::new(connection, stream);
     let wanted = match &request.filter {
         None => Predicate::True,
-        Some(filter) => filter::of_caller(&mut scope, filter)?,
+        Some(filter) => filter::parse_caller_filter(&mut scope, filter)?,
     };
     let predicate = Predicate::all([
         stream.granted_rows(),

@@ -57,10 +57,7 @@ impl<'a> Page<'a> {
     }
 
     /// The position of a record in the order.
-    #[expect(
-        clippy::expect_used,
-        reason = "a page that could not say where it ends would pass for the last"
-    )]
+    #[expect(clippy::expect_used, reason = "a default would end the walk early")]
     fn position(&self, record: usize) -> Vec<Value> {
         let layout = &self.plan.layout;
         if layout.shows_order() {

@@ -219,11 +219,11 @@ impl<'a> Arguments<'a> {
     pub(super) fn sort(&self) -> Result<Vec<SortKey>, Refusal> {
         let keys: Vec<SortKey> = match self.get("sort") {
             None => return Ok(Vec::new()),
-            Some(Json::String(one)) => vec![SortKey::read(one)?],
+            Some(Json::String(one)) => vec![SortKey::parse(one)?],
             Some(Json::Array(items)) => items
                 .iter()
                 .map(|item| match item {
-                    Json::String(one) => SortKey::read(one),
+                    Json::String(one) => SortKey::parse(one),
                     _ => Err(self.bad_sort()),
                 })
                 .collect::<Result<_, _>>()?,

@@ -29,7 +29,7 @@ pub struct DatasetRequest {
 
 impl DatasetsRequest {
     /// Parses the arguments of a call.
-    pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+    pub fn parse(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new("list_datasets", arguments, &["after", "limit"])?;
         Ok(Self {
             after: given.any_text("after")?,
@@ -51,7 +51,7 @@ impl DatasetsRequest {
 
 impl DatasetRequest {
     /// Parses the arguments of a call of `tool`.
-    pub fn read(tool: &str, arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+    pub fn parse(tool: &str, arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new(tool, arguments, &["name"])?;
         Ok(Self {
             name: given.required("name")?,

@@ -5,7 +5,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::arguments::{GRANULARITIES, METRIC_OPS};
 use super::{
-    AggregateRequest, FetchRequest, MAX_QUERY, MAX_ROWS, QueryRequest, SchemaRequest, SearchRequest,
+    AggregateRequest, FetchRequest, MAX_QUERY_CHARS, MAX_ROWS, QueryRequest, SchemaRequest,
+    SearchRequest,
 };
 
 /// The schema of an object with only these properties, and with `required` if given.
@@ -24,7 +25,7 @@ fn text() -> Json {
     json!({"type": "string"})
 }
 
-fn said(description: &str) -> Json {
+fn described_text(description: &str) -> Json {
     json!({"type": "string", "description": description})
 }
 
@@ -43,7 +44,7 @@ fn words<T>(words: &[(&str, T)]) -> Json {
 
 /// The schema of `connection_id`.
 pub(crate) fn connection() -> Json {
-    said("Where several hold the stream")
+    described_text("Where several hold the stream")
 }
 
 /// The schema of `filter`, with its description.
@@ -91,9 +92,9 @@ impl QueryRequest {
                 "fields": plain_names(),
                 "expand": names("Relations to show records of"),
                 "limit": limit(super::DEFAULT_ROWS),
-                "cursor": said("next_cursor"),
+                "cursor": described_text("next_cursor"),
                 "count": {"type": "string", "enum": ["none", "estimated", "exact"]},
-                "changes_since": said("\"beginning\" or next_changes_since"),
+                "changes_since": described_text("\"beginning\" or next_changes_since"),
             }),
             Some(&["stream"]),
         )
@@ -107,7 +108,7 @@ impl AggregateRequest {
             json!({
                 "field": text(),
                 "granularity": words(GRANULARITIES),
-                "time_zone": said("IANA name; default UTC"),
+                "time_zone": described_text("IANA name; default UTC"),
             }),
             Some(&["field", "granularity"]),
         );
@@ -136,7 +137,7 @@ impl AggregateRequest {
                 "sort": names("Groups, measures (-sum_amount)"),
                 "limit": limit(super::DEFAULT_ROWS),
                 "cursor": text(),
-                "totals": {"type": "boolean", "description": "Adds the measures of all"},
+                "totals": {"type": "boolean", "description": "Totals over all records"},
             }),
             Some(&["stream", "metrics"]),
         )
@@ -148,11 +149,11 @@ impl SearchRequest {
     pub fn input_schema() -> Json {
         object(
             json!({
-                "q": {"type": "string", "maxLength": MAX_QUERY, "description": "Words, \"a phrase\", prefix*, field:word, -without"},
+                "q": {"type": "string", "maxLength": MAX_QUERY_CHARS, "description": "Words, \"a phrase\", prefix*, field:word, -without"},
                 "connection_id": text(),
                 "streams": plain_names(),
                 "filter": same_filter(),
-                "fields": names("To look in and show"),
+                "fields": names("Searched and shown"),
                 "limit": limit(super::DEFAULT_HITS),
                 "cursor": text(),
             }),
@@ -166,7 +167,7 @@ impl FetchRequest {
     pub fn input_schema() -> Json {
         object(
             json!({
-                "id": said("connection_id/stream:key, as results show it"),
+                "id": described_text("connection_id/stream:key, as results show it"),
                 "connection_id": text(),
                 "fields": plain_names(),
                 "expand": plain_names(),

@@ -10,13 +10,13 @@ use crate::value::datetime_from_text;
 /// Minimum size of a workup's text, in bytes: less has no room for evidence.
 pub const MIN_BUDGET_BYTES: usize = 1_024;
 /// Maximum size of a workup's text, in bytes.
-pub const MAX_BUDGET: usize = 64 * 1_024;
+pub const MAX_BUDGET_BYTES: usize = 64 * 1_024;
 /// Default size of a workup's text, in bytes.
-pub const DEFAULT_BUDGET: usize = 8 * 1_024;
+pub const DEFAULT_BUDGET_BYTES: usize = 8 * 1_024;
 /// Maximum size of a note to check, in bytes.
-pub const MAX_NOTE: usize = 256 * 1_024;
+pub const MAX_NOTE_BYTES: usize = 256 * 1_024;
 /// Maximum size of an entity's name, in bytes.
-const MAX_ENTITY: usize = 512;
+const MAX_ENTITY_BYTES: usize = 512;
 
 /// A section of a workup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,7 +90,7 @@ pub struct CitationsRequest {
 impl WorkupRequest {
     /// Parses the arguments of a call of `tool`. They must name the dataset, unless the tool
     /// belongs to one dataset, `own`.
-    pub fn read(
+    pub fn parse(
         tool: &str,
         own: Option<&str>,
         arguments: &Map<String, Json>,
@@ -104,9 +104,12 @@ impl WorkupRequest {
             None => given.required("dataset")?,
         };
         let entity = given.required("entity")?;
-        if entity.len() > MAX_ENTITY || entity.trim().is_empty() {
+        if entity.len() > MAX_ENTITY_BYTES || entity.trim().is_empty() {
             return Err(given
-                .wrong("entity", &format!("a text of 1 to {MAX_ENTITY} bytes"))
+                .wrong(
+                    "entity",
+                    &format!("a text of 1 to {MAX_ENTITY_BYTES} bytes"),
+                )
                 .retry_with("entity"));
         }
         let (since, until) = (time(&given, "since")?, time(&given, "until")?);
@@ -124,8 +127,8 @@ impl WorkupRequest {
             until,
             sections: sections(&given)?,
             budget: given
-                .whole("budget", MIN_BUDGET_BYTES, MAX_BUDGET)?
-                .unwrap_or(DEFAULT_BUDGET),
+                .whole("budget", MIN_BUDGET_BYTES, MAX_BUDGET_BYTES)?
+                .unwrap_or(DEFAULT_BUDGET_BYTES),
         })
     }
 
@@ -140,8 +143,8 @@ impl WorkupRequest {
             "until": { "type": "string", "description": "Timeline and text before this" },
             "sections": { "type": "array", "items": { "type": "string", "enum": names },
                 "description": "Default all" },
-            "budget": { "type": "integer", "minimum": MIN_BUDGET_BYTES, "maximum": MAX_BUDGET,
-                "default": DEFAULT_BUDGET, "description": "Bytes of text" },
+            "budget": { "type": "integer", "minimum": MIN_BUDGET_BYTES, "maximum": MAX_BUDGET_BYTES,
+                "default": DEFAULT_BUDGET_BYTES, "description": "Bytes of text" },
         });
         let mut required = vec!["entity"];
         if let (true, Json::Object(members)) = (takes_dataset, &mut properties) {
@@ -155,12 +158,12 @@ impl WorkupRequest {
 
 impl CitationsRequest {
     /// Parses the arguments of a call.
-    pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+    pub fn parse(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new("check_citations", arguments, &["note", "workup"])?;
         let note = given.required("note")?;
-        if note.len() > MAX_NOTE {
+        if note.len() > MAX_NOTE_BYTES {
             return Err(given
-                .wrong("note", &format!("a text of at most {MAX_NOTE} bytes"))
+                .wrong("note", &format!("a text of at most {MAX_NOTE_BYTES} bytes"))
                 .retry_with("note"));
         }
         Ok(Self {

@@ -2,7 +2,7 @@
 
 use crate::value::Value;
 
-const MICROS: i64 = 1_000_000;
+const MICROS_PER_SECOND: i64 = 1_000_000;
 
 /// The position of a cursor or bookmark in a walk.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,9 +49,9 @@ fn write_value(out: &mut Vec<u8>, value: &Value) {
             out.push(7);
             signed(out, i128::from(*days));
         }
-        Value::Datetime(micros) if micros % MICROS == 0 => {
+        Value::Datetime(micros) if micros % MICROS_PER_SECOND == 0 => {
             out.push(8);
-            signed(out, i128::from(micros / MICROS));
+            signed(out, i128::from(micros / MICROS_PER_SECOND));
         }
         Value::Datetime(micros) => {
             out.push(9);
@@ -158,7 +158,11 @@ impl<'a> Input<'a> {
             5 => Value::Boolean(true),
             6 => Value::Boolean(false),
             7 => Value::Date(i32::try_from(self.signed()?).ok()?),
-            8 => Value::Datetime(i64::try_from(self.signed()?).ok()?.checked_mul(MICROS)?),
+            8 => Value::Datetime(
+                i64::try_from(self.signed()?)
+                    .ok()?
+                    .checked_mul(MICROS_PER_SECOND)?,
+            ),
             9 => Value::Datetime(i64::try_from(self.signed()?).ok()?),
             _ => return None,
         })

@@ -243,7 +243,7 @@ pub fn average(sum: &Value, count: u64) -> Value {
 
 #[expect(
     clippy::expect_used,
-    reason = "a digit of another value is a wrong mean"
+    reason = "a default digit would give a wrong mean"
 )]
 fn divide(sum: &str, count: u64) -> String {
     let mut sum = Decimal::read(sum);
@@ -281,12 +281,12 @@ fn divide(sum: &str, count: u64) -> String {
 /// Rounds a floating-point number to 12 significant digits; `-0` becomes `0`.
 #[expect(
     clippy::expect_used,
-    reason = "a number that was not rounded differs from store to store"
+    reason = "an unrounded number would differ between stores"
 )]
 pub fn rounded(number: f64) -> f64 {
     if number == 0.0 {
         return 0.0;
     }
     let rounded = format!("{number:.*e}", SIGNIFICANT_DIGITS - 1).parse();
-    rounded.expect("what Rust writes as a number it reads as one")
+    rounded.expect("a formatted float parses")
 }

@@ -26,7 +26,7 @@ enum Units {
 /// The error for a text that is not a plain decimal number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a plain decimal number")]
-pub struct NotExact;
+pub struct ParseExactError;
 
 impl Exact {
     /// The number `units` / 10^`scale`.
@@ -159,16 +159,16 @@ fn rounded_quotient(a: &BigInt, b: &BigInt) -> BigInt {
 }
 
 impl FromStr for Exact {
-    type Err = NotExact;
+    type Err = ParseExactError;
 
-    fn from_str(text: &str) -> Result<Self, NotExact> {
+    fn from_str(text: &str) -> Result<Self, ParseExactError> {
         let unsigned = text.strip_prefix('-').unwrap_or(text);
         let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         if whole.is_empty() || !digits(whole) || !digits(fraction) {
-            return Err(NotExact);
+            return Err(ParseExactError);
         }
-        let scale = u32::try_from(fraction.len()).map_err(|_| NotExact)?;
+        let scale = u32::try_from(fraction.len()).map_err(|_| ParseExactError)?;
         let negative = unsigned.len() != text.len();
         let mut units = Some(0_i128);
         for byte in whole.bytes().chain(fraction.bytes()) {
@@ -178,7 +178,9 @@ impl FromStr for Exact {
         if let Some(units) = units {
             return Ok(Self::new(if negative { -units } else { units }, scale));
         }
-        let big: BigInt = format!("{whole}{fraction}").parse().map_err(|_| NotExact)?;
+        let big: BigInt = format!("{whole}{fraction}")
+            .parse()
+            .map_err(|_| ParseExactError)?;
         Ok(Self::from_big(if negative { -big } else { big }, scale))
     }
 }

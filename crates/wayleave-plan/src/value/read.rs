@@ -131,12 +131,12 @@ fn shape<const N: usize>(text: &str, widths: &[usize; N], separators: &str) -> O
 /// 1970-01-01T00:00:00Z. A date alone is midnight UTC. More than six digits of a second are refused
 /// unless they are zeros: nothing is rounded silently.
 pub fn datetime_from_text(text: &str) -> Option<i64> {
-    const DAY: i64 = 86_400_000_000;
+    const MICROS_PER_DAY: i64 = 86_400_000_000;
     // 0001-01-01 and the day after 9999-12-31, in days since 1970-01-01.
-    const FIRST: i64 = -719_162 * DAY;
-    const END: i64 = 2_932_897 * DAY;
+    const FIRST: i64 = -719_162 * MICROS_PER_DAY;
+    const END: i64 = 2_932_897 * MICROS_PER_DAY;
     if text.len() == 10 {
-        return date_from_text(text).map(|days| i64::from(days) * DAY);
+        return date_from_text(text).map(|days| i64::from(days) * MICROS_PER_DAY);
     }
     let (day, rest) = text.split_at_checked(10)?;
     let days = i64::from(date_from_text(day)?);
@@ -151,7 +151,7 @@ pub fn datetime_from_text(text: &str) -> Option<i64> {
         None => ("0", rest),
     };
     let seconds = i64::from(hour) * 3_600 + i64::from(minute) * 60 + i64::from(second);
-    let local = days * DAY + seconds * 1_000_000 + micros(fraction)?;
+    let local = days * MICROS_PER_DAY + seconds * 1_000_000 + micros(fraction)?;
     let utc = local - offset(zone)? * 1_000_000;
     // The offset may move a time out of the years that every store can hold.
     (FIRST..END).contains(&utc).then_some(utc)

@@ -7,6 +7,7 @@ use wayleave_model::mapping::{
     AggregateOp, Datatype, ExactNumber, Field, Mapping, Scalar, Spanned, Stream,
 };
 use wayleave_model::mask::Mask;
+use wayleave_model::ratify::Ratified;
 
 use super::StreamView;
 use crate::mask::Masking;
@@ -25,16 +26,20 @@ pub struct FieldView {
 }
 
 impl FieldView {
-    /// Every field of a mapped stream, visible or not. Skips a computed field that cannot be typed,
-    /// which no ratified mapping has.
-    pub(super) fn all_of(mapping: &Mapping, stream: &Stream) -> impl Iterator<Item = Self> {
-        stream.fields.iter().filter_map(move |field| {
-            let formula = mapping.formula(stream, field).ok()?;
-            Some(Self {
+    /// Every field of a mapped stream, visible or not.
+    #[expect(clippy::expect_used, reason = "no field may be left out silently")]
+    pub(super) fn all_of(
+        mapping: &Ratified<Mapping>,
+        stream: &Stream,
+    ) -> impl Iterator<Item = Self> {
+        stream.fields.iter().map(move |field| {
+            let formula = mapping.formula(stream, field);
+            let formula = formula.expect("a ratified mapping types its computed fields");
+            Self {
                 field: Arc::clone(field),
                 formula: formula.map(Arc::new),
                 masking: None,
-            })
+            }
         })
     }
 
@@ -193,15 +198,15 @@ impl FieldView {
         self.field.column().is_some_and(|it| *it == column)
     }
 
-    /// The column of a field with a fixed role, which is always stored: a key, the mark of
-    /// deletion, the time of change.
+    /// The column of a field known to be stored: one of [`all`](Self::all), or one whose role
+    /// requires it, which are keys, the mark of deletion and the time of change.
     #[expect(
         clippy::expect_used,
         reason = "no ratified mapping gives these parts to a computed field"
     )]
     pub(crate) fn own_column(&self) -> Column {
         let stored = self.stored(TARGET);
-        stored.expect("keys, marks of deletion and times of change are stored")
+        stored.expect("a stored field, or one whose role requires it")
     }
 
     /// Its column in the plan's table of that number, unless it is computed.

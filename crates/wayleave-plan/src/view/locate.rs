@@ -59,7 +59,7 @@ impl View {
     ) -> Result<(&ConnectionView, &StreamView), Refusal> {
         match connection_id {
             Some(id) => {
-                let connection = self.located(id)?;
+                let connection = self.require_connection(id)?;
                 match connection.stream(stream) {
                     Some(seen) => Ok((connection, seen)),
                     None => Err(self.no_stream(stream, Some(connection))),
@@ -74,7 +74,7 @@ impl View {
     }
 
     /// The connection with that id, or a refusal that does not distinguish missing from forbidden.
-    pub fn located(&self, connection_id: &str) -> Result<&ConnectionView, Refusal> {
+    pub fn require_connection(&self, connection_id: &str) -> Result<&ConnectionView, Refusal> {
         self.connection(connection_id).ok_or_else(|| {
             let message = format!("there is no connection {}", quoted(connection_id));
             let ids = self.connections.iter().map(|c| c.connection_id.clone());
@@ -123,7 +123,7 @@ fn ambiguous(tool: Tool, stream: &str, holders: &[(&ConnectionView, &StreamView)
     let refusal = Refusal::new(Code::AmbiguousConnection, message)
         .param("connection_id")
         .retry_with("connection_id")
-        .choice(holders.iter().map(|(c, _)| c.candidate()).collect());
+        .choice(holders.iter().map(|(c, _)| c.connection_option()).collect());
     match holders.first() {
         Some((first, _)) => refusal.next(tool.on(stream, &first.connection_id)),
         None => refusal,

@@ -32,7 +32,7 @@ impl Masks {
 
     /// Refuses masks on key fields, because ids of records contain the key. If a later mapping made
     /// a masked field part of the key, the stream is withheld.
-    pub(super) fn spare_the_key(&self, stream: &Stream) -> Result<(), String> {
+    pub(super) fn check_key_unmasked(&self, stream: &Stream) -> Result<(), String> {
         let mut key = stream.key.iter();
         match key.find(|name| self.0.contains_key(name.as_str())) {
             None => Ok(()),
@@ -44,7 +44,7 @@ impl Masks {
         self.0.keys().cloned().collect()
     }
 
-    pub(super) fn applied_to(&self, field: FieldView) -> FieldView {
+    pub(super) fn apply(&self, field: FieldView) -> FieldView {
         match self.0.get(field.name()) {
             Some(masking) => field.masked(masking.clone()),
             None => field,
@@ -73,7 +73,7 @@ pub(super) fn may_join(ours: Option<Mask>, theirs: Option<Mask>) -> bool {
 /// Whether a field is computed from a masked computed field. Formulas contain only stored fields,
 /// so the names in the text of the expression decide. The names of all streams count, because a
 /// path may lead to any.
-pub(super) fn is_of_masked(streams: &[StreamView], field: &FieldView) -> bool {
+pub(super) fn is_computed_from_masked(streams: &[StreamView], field: &FieldView) -> bool {
     let Some(written) = field.written() else {
         return false;
     };
@@ -84,6 +84,6 @@ pub(super) fn is_of_masked(streams: &[StreamView], field: &FieldView) -> bool {
     };
     words.any(|word| {
         let mut streams = streams.iter();
-        streams.any(|it| it.masks(word) && word != field.name() && is_computed(it, word))
+        streams.any(|it| it.is_field_masked(word) && word != field.name() && is_computed(it, word))
     })
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use wayleave_model::expression::{AggregateTerm, Formula, Path};
 use wayleave_model::mapping::{Datatype, Mapping, NamedMeasure, Stream};
+use wayleave_model::ratify::Ratified;
 
 /// A measure that may be used. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -16,17 +17,20 @@ pub struct MeasureView {
 }
 
 impl MeasureView {
-    /// Every measure of a mapped stream. Skips one that cannot be typed, which no ratified mapping
-    /// has.
-    pub(super) fn all_of(mapping: &Mapping, stream: &Stream) -> impl Iterator<Item = Self> {
-        stream.measures.iter().filter_map(move |measure| {
-            let written = mapping.written_measure(stream, measure).ok()?;
-            let formula = mapping.measure_formula(stream, measure).ok()?;
-            Some(Self {
-                written: Arc::new(written),
+    /// Every measure of a mapped stream.
+    #[expect(clippy::expect_used, reason = "no measure may be left out silently")]
+    pub(super) fn all_of(
+        mapping: &Ratified<Mapping>,
+        stream: &Stream,
+    ) -> impl Iterator<Item = Self> {
+        stream.measures.iter().map(move |measure| {
+            let written = mapping.written_measure(stream, measure);
+            let formula = mapping.measure_formula(stream, measure);
+            Self {
+                written: Arc::new(written.expect("a ratified mapping types its measures")),
                 measure: Arc::clone(measure),
-                formula: Arc::new(formula),
-            })
+                formula: Arc::new(formula.expect("and their computed fields")),
+            }
         })
     }
 

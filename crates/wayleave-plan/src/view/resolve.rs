@@ -14,13 +14,13 @@ use crate::filter;
 use crate::mask::MaskKey;
 use crate::package::{FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope};
 use crate::plan::{Predicate, Target};
-use crate::scope::{is_computable, is_measurable, leads_through_whole};
+use crate::scope::{is_computable, is_measurable, reads_only_whole_streams};
 use crate::write::CapabilityView;
 
 /// The grant id of the local package.
 const LOCAL: &str = "local";
 
-pub(super) fn view(world: &ActiveDatasets, package: &Package, key: Option<&MaskKey>) -> View {
+pub(super) fn view(active: &ActiveDatasets, package: &Package, key: Option<&MaskKey>) -> View {
     let mut view = View {
         subject: package.subject.clone(),
         epoch: package.epoch,
@@ -28,10 +28,10 @@ pub(super) fn view(world: &ActiveDatasets, package: &Package, key: Option<&MaskK
         by_stream: std::collections::BTreeMap::new(),
         withheld: Vec::new(),
     };
-    for mapping in world.datasets() {
+    for mapping in active.datasets() {
         for index in 0..mapping.connections.len() {
             let withheld = &mut view.withheld;
-            let connection = connection(world, mapping, index, package, key, withheld);
+            let connection = connection(active, mapping, index, package, key, withheld);
             if let Some(connection) = connection {
                 view.connections.push(connection);
             }
@@ -83,7 +83,7 @@ impl Grant {
 }
 
 fn connection(
-    world: &ActiveDatasets,
+    active: &ActiveDatasets,
     mapping: &Arc<Ratified<Mapping>>,
     index: usize,
     package: &Package,
@@ -109,7 +109,7 @@ fn connection(
             },
         };
         let masks = Masks::new(stream, granted, grant_id, key);
-        let suspended = world.suspended().contains(&connection.id, &stream.name);
+        let suspended = active.suspended().contains(&connection.id, &stream.name);
         match stream_view(mapping, connection, (stream, suspended), granted, &masks) {
             Ok(view) => streams.push(view),
             Err(reason) => withheld.push(WithheldPart {
@@ -119,9 +119,9 @@ fn connection(
             }),
         }
     }
-    relate(&mut streams);
-    compute(&mut streams);
-    search(&mut streams);
+    retain_followable_relations(&mut streams);
+    retain_visible_computed(&mut streams);
+    set_searched_fields(&mut streams);
     let capabilities = capabilities(mapping, connection, grant, &streams, withheld);
     Some(ConnectionView {
         capabilities,
@@ -171,7 +171,7 @@ fn stream_view(
     granted: Option<&StreamGrant>,
     masks: &Masks,
 ) -> Result<StreamView, String> {
-    masks.spare_the_key(stream)?;
+    masks.check_key_unmasked(stream)?;
     let key = stream.key.iter().map(|name| mapped(stream, name));
     let deleted = stream.deleted.as_ref().map(|name| mapped(stream, name));
     Ok(StreamView {
@@ -207,7 +207,7 @@ fn target(mapping: &Ratified<Mapping>, connection: &Connection, stream: &Stream)
 }
 
 fn fields(
-    mapping: &Mapping,
+    mapping: &Ratified<Mapping>,
     stream: &Stream,
     granted: Option<&StreamGrant>,
     masks: &Masks,
@@ -217,7 +217,7 @@ fn fields(
             None | Some(FieldScope::All) => true,
             Some(FieldScope::Only(only)) => only.contains(field.name()),
         })
-        .map(|field| masks.applied_to(field))
+        .map(|field| masks.apply(field))
         .collect()
 }
 
@@ -226,12 +226,12 @@ fn fields(
 fn mapped(stream: &Stream, name: &str) -> Result<FieldView, String> {
     let mut fields = FieldView::all(stream);
     let found = fields.find(|field| field.name() == name);
-    found.ok_or_else(|| format!("`{name}` is no field of it"))
+    found.ok_or_else(|| format!("`{name}` is not one of its fields"))
 }
 
 /// Checks that the key is granted, because records are shown with it. If a later mapping made
 /// another field the key, the stream is withheld: the grant does not include that field.
-fn identified(stream: &Stream, granted: Option<&StreamGrant>) -> Result<(), String> {
+fn check_key_granted(stream: &Stream, granted: Option<&StreamGrant>) -> Result<(), String> {
     let Some(FieldScope::Only(only)) = granted.map(|granted| &granted.fields) else {
         return Ok(());
     };
@@ -257,14 +257,14 @@ fn relations(stream: &Stream, granted: Option<&StreamGrant>) -> Arc<[Arc<Relatio
 /// The typed row filter of a stream. A filter that does not fit the stream is never skipped: the
 /// stream is withheld.
 fn rows(stream: &Stream, granted: Option<&StreamGrant>) -> Result<Predicate, String> {
-    identified(stream, granted)?;
+    check_key_granted(stream, granted)?;
     match granted.and_then(|granted| granted.rows.as_ref()) {
         None => Ok(Predicate::True),
         Some(Json::Object(filter)) => {
             if let Some(name) = unbound(filter) {
                 return Err(format!("it needs the claim `{name}`, which is missing"));
             }
-            filter::of_grant(stream, filter).map_err(|refusal| refusal.to_string())
+            filter::parse_row_filter(stream, filter).map_err(|refusal| refusal.to_string())
         }
         Some(_) => Err("a row filter is an object".to_owned()),
     }
@@ -278,7 +278,7 @@ fn unbound(filter: &Map<String, Json>) -> Option<String> {
 }
 
 /// Keeps the relations that can be followed.
-fn relate(streams: &mut [StreamView]) {
+fn retain_followable_relations(streams: &mut [StreamView]) {
     let usable: Vec<Arc<[Arc<Relation>]>> = streams
         .iter()
         .map(|ours| {
@@ -294,12 +294,12 @@ fn relate(streams: &mut [StreamView]) {
 
 /// Keeps the computed fields and measures whose paths are all visible. Measures come last, because
 /// they may name computed fields that are not.
-fn compute(streams: &mut [StreamView]) {
+fn retain_visible_computed(streams: &mut [StreamView]) {
     let fields = streams.iter().map(|stream| {
         let seen = |field: &&FieldView| {
             let formula = field.formula();
             formula.is_none_or(|it| is_computable(streams, stream, it))
-                && !masks::is_of_masked(streams, field)
+                && !masks::is_computed_from_masked(streams, field)
         };
         stream.fields.iter().filter(seen).cloned().collect()
     });
@@ -327,14 +327,14 @@ fn compute(streams: &mut [StreamView]) {
 /// Keeps the searched fields whose indexed text is the same as what the caller sees. An index
 /// contains the text of all records, so a field along a relation is searched only if the grant
 /// shows every record on its path: scores and exclusions would reveal the others.
-fn search(streams: &mut [StreamView]) {
+fn set_searched_fields(streams: &mut [StreamView]) {
     let searched = streams.iter().map(|stream| {
         let names = stream.mapped.search.iter();
         let fields = names.filter_map(|name| stream.field(name));
         let fields = fields.filter(|field| !field.is_masked());
         let same = |field: &&FieldView| {
             let formula = field.formula();
-            formula.is_none_or(|it| leads_through_whole(streams, stream, it))
+            formula.is_none_or(|it| reads_only_whole_streams(streams, stream, it))
         };
         fields.filter(same).cloned().collect()
     });

@@ -20,7 +20,7 @@ impl View {
     pub fn discover(&self, request: &SchemaRequest) -> Result<SchemaSubject<'_>, Refusal> {
         let connection = match &request.connection_id {
             None => None,
-            Some(id) => Some(self.located(id)?),
+            Some(id) => Some(self.require_connection(id)?),
         };
         let mut names: Vec<&str> = request.stream.iter().map(String::as_str).collect();
         for name in &request.streams {

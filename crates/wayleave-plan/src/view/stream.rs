@@ -161,7 +161,7 @@ impl StreamView {
     }
 
     /// Whether a field is masked, visible or not.
-    pub(crate) fn masks(&self, field: &str) -> bool {
+    pub(crate) fn is_field_masked(&self, field: &str) -> bool {
         self.masked.contains(field)
     }
 
@@ -206,8 +206,8 @@ impl StreamView {
     }
 
     /// Whether the grant or the mapping hides some rows.
-    pub fn narrowed(&self) -> bool {
-        self.base() != Predicate::True
+    pub fn hides_rows(&self) -> bool {
+        self.visible_rows() != Predicate::True
     }
 
     pub(crate) fn deleted(&self) -> Option<&FieldView> {
@@ -225,11 +225,11 @@ impl StreamView {
     }
 
     /// The rows that an ordinary read may see: the grant's, without deleted ones.
-    pub(crate) fn base(&self) -> Predicate {
-        Predicate::all([Predicate::clone(&self.rows), self.alive()]).granted()
+    pub(crate) fn visible_rows(&self) -> Predicate {
+        Predicate::all([Predicate::clone(&self.rows), self.not_deleted()]).granted()
     }
 
-    fn alive(&self) -> Predicate {
+    fn not_deleted(&self) -> Predicate {
         let Some(field) = self.deleted() else {
             return Predicate::True;
         };

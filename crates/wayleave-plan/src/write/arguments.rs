@@ -45,14 +45,14 @@ pub(super) fn plan(
         idempotency,
         dry_run,
     };
-    write.stays_within_pinned()?;
+    write.check_row_filter()?;
     Ok(write)
 }
 
 impl AuthorizedWrite {
     /// Refuses what the row filter alone rules out, before any store is queried: the outcome must
     /// not depend on records that the grant hides.
-    fn stays_within_pinned(&self) -> Result<(), PolicyRefusal> {
+    fn check_row_filter(&self) -> Result<(), PolicyRefusal> {
         for assignment in &self.set {
             let name = assignment.column.label();
             let pinned = self.capability.pinned(name);
@@ -263,17 +263,14 @@ impl Reader<'_> {
         if !capability.capability().idempotency.value {
             return None;
         }
-        let length = given.as_str().map(|it| it.chars().count());
-        let (code, constraint) = match length {
+        let key = given.as_str().map(|key| (key, key.chars().count()));
+        let (code, constraint) = match key {
             None => (FieldErrorCode::Datatype, Json::from("string")),
-            Some(0) => (FieldErrorCode::MinLength, 1.into()),
-            Some(length) if length > MAX_IDEMPOTENCY_KEY_CHARS => {
+            Some((_, 0)) => (FieldErrorCode::MinLength, 1.into()),
+            Some((_, length)) if length > MAX_IDEMPOTENCY_KEY_CHARS => {
                 (FieldErrorCode::MaxLength, MAX_IDEMPOTENCY_KEY_CHARS.into())
             }
-            Some(_) => {
-                let key = given.as_str().unwrap_or_default();
-                return Some(self.digests(subject, key));
-            }
+            Some((key, _)) => return Some(self.digests(subject, key)),
         };
         let message = format!(
             "`idempotency_key` must be a text of 1 to {MAX_IDEMPOTENCY_KEY_CHARS} characters"

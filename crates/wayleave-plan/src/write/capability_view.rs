@@ -44,13 +44,13 @@ pub(super) struct FieldReference {
 
 /// Checks that a collision of unique values cannot involve a masked field: it would reveal that two
 /// values are equal.
-fn collides_with_nothing_masked(stream: &StreamView, written: &[FieldView]) -> Result<(), String> {
+fn check_unique_unmasked(stream: &StreamView, written: &[FieldView]) -> Result<(), String> {
     for set in &stream.mapped.unique {
         let writes = |name: &str| written.iter().any(|it| it.name() == name);
-        let masked = set.iter().find(|name| stream.masks(name));
+        let masked = set.iter().find(|name| stream.is_field_masked(name));
         if let (true, Some(name)) = (set.iter().any(|name| writes(name)), masked) {
             return Err(format!(
-                "what it writes is unique with `{name}`, which is masked"
+                "a unique set contains both a written field and `{name}`, which is masked"
             ));
         }
     }
@@ -76,7 +76,7 @@ impl CapabilityView {
             }
         });
         let fields: Vec<FieldView> = fields.collect::<Result<_, _>>()?;
-        collides_with_nothing_masked(stream, &fields)?;
+        check_unique_unmasked(stream, &fields)?;
         let mut references = Vec::new();
         for relation in &stream.mapped.relations {
             if !mapping.is_to_one(relation) || !is_decided(capability, stream, relation) {
@@ -125,7 +125,7 @@ impl CapabilityView {
 
     /// A suspended stream that a write refers to, or, for a deletion, one that refers to its
     /// record.
-    pub(super) fn suspended(&self, set: &[Assignment]) -> Option<&Arc<str>> {
+    pub(super) fn suspended_stream(&self, set: &[Assignment]) -> Option<&Arc<str>> {
         let is_set = |name: &String| set.iter().any(|it| it.field == *name);
         let referred = self.0.references.iter();
         let referred = referred.filter(|it| it.fields.iter().any(is_set));

@@ -179,7 +179,7 @@ pub(super) fn rows(
             predicate,
             order: Vec::new(),
             after: None,
-            each: None,
+            per_parent: None,
             limit: 1,
             previews: false,
         }),
@@ -237,7 +237,7 @@ impl AuthorizedWrite {
             }
             StoreRule::Check => whole(
                 FieldErrorCode::Check,
-                "a rule of the source refuses this record",
+                "a constraint of the source rejects this record",
             ),
             StoreRule::Value => {
                 let [one] = self.set.as_slice() else {
@@ -253,7 +253,8 @@ impl AuthorizedWrite {
 
     /// The refusal if concurrent writes blocked this one for too long.
     pub fn serialization_conflict() -> WriteRefusal {
-        let message = "other writes were in the way; nothing was written, so try again";
+        let message =
+            "concurrent writes conflicted with this one; nothing was written, so try again";
         WriteRefusal::Fields(vec![FieldError::whole(
             FieldErrorCode::Serialization,
             message,

@@ -35,29 +35,25 @@ impl AuthorizedWrite {
     }
 
     /// Plans a read of the record with a key, if the grant shows it.
-    pub fn before(&self, key: &[Value]) -> AuthorizedPlan {
-        self.image_plan(key, self.stream().base())
+    pub fn read_before(&self, key: &[Value]) -> AuthorizedPlan {
+        self.image_plan(key, self.stream().visible_rows())
     }
 
     /// Plans a read of the written record, if the grant covers it. A capability that may set the
     /// mark of deletion may leave a record that ordinary reads do not show.
-    pub fn after(&self, key: &[Value]) -> AuthorizedPlan {
+    pub fn read_after(&self, key: &[Value]) -> AuthorizedPlan {
         let deleted = self.stream().deleted();
         let may_delete = deleted.is_some_and(|it| self.capability.capability().writes(it.name()));
         let rows = if may_delete {
             self.stream().granted_rows()
         } else {
-            self.stream().base()
+            self.stream().visible_rows()
         };
         self.image_plan(key, rows)
     }
 
     fn image_plan(&self, key: &[Value], visible: Predicate) -> AuthorizedPlan {
-        let columns = self
-            .stored()
-            .iter()
-            .filter_map(|it| it.stored(TARGET))
-            .collect();
+        let columns = self.stored().iter().map(FieldView::own_column).collect();
         let key = self.key_predicate(key);
         rows(
             Arc::clone(&self.target),
@@ -78,10 +74,10 @@ impl AuthorizedWrite {
 
     /// The grant's predicate, which a record must satisfy to be changed.
     pub fn visible(&self) -> Predicate {
-        self.stream().base()
+        self.stream().visible_rows()
     }
 
-    /// Converts the row of [`before`](Self::before) or [`after`](Self::after).
+    /// Converts the row of [`read_before`](Self::read_before) or [`read_after`](Self::read_after).
     pub fn image(&self, row: Vec<Value>) -> RecordImage {
         RecordImage {
             fields: self.stored(),
@@ -120,7 +116,7 @@ impl AuthorizedWrite {
 
     /// The column with the time of change and its new value, unless the store fills it in or the
     /// caller may set it.
-    pub fn stamp(&self, before: Option<&RecordImage>) -> Option<(Column, Value)> {
+    pub fn updated_value(&self, before: Option<&RecordImage>) -> Option<(Column, Value)> {
         let stream = &self.stream().mapped;
         let field = super::schema::updated(stream)?;
         if field.generated.value || self.capability.capability().writes(&field.name) {
@@ -179,7 +175,7 @@ impl AuthorizedWrite {
                     .collect::<Vec<_>>(),
             );
         }
-        errors.extend(self.stands_still(before, after));
+        errors.extend(self.check_updated_grew(before, after));
         if errors.is_empty() {
             Ok(())
         } else {
@@ -189,7 +185,7 @@ impl AuthorizedWrite {
 
     /// The error if a caller uses `if_updated` and `updated` did not grow: the next change would go
     /// unnoticed.
-    fn stands_still(
+    fn check_updated_grew(
         &self,
         before: Option<&RecordImage>,
         after: &RecordImage,
@@ -206,20 +202,13 @@ impl AuthorizedWrite {
         })
     }
 
-    /// The key of a record.
-    pub fn key_of(&self, image: &RecordImage) -> Vec<Value> {
-        let key = self.stream().key_fields().iter();
-        let values = key.map(|field| image.value(field.name()).cloned());
-        values.map(|it| it.unwrap_or(Value::Null)).collect()
-    }
-
     /// The id of the record with a key.
     pub fn record_id(&self, key: &[Value]) -> String {
         RecordId::text_of(self.stream().connection_id(), self.stream().name(), key)
     }
 
     /// The values visible to the caller, by field.
-    pub fn shown(&self, image: &RecordImage) -> Map<String, Json> {
+    pub fn visible_values(&self, image: &RecordImage) -> Map<String, Json> {
         let fields = self.stream().fields().filter(|field| !field.is_computed());
         let shown = fields.filter_map(|field| {
             let value = image.value(field.name())?;

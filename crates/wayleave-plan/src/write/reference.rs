@@ -173,7 +173,7 @@ fn check(
         source: capability.target().source.clone(),
         ..Target::clone(&to.target)
     };
-    let predicate = Predicate::all([Predicate::all(joined), to.base()]);
+    let predicate = Predicate::all([Predicate::all(joined), to.visible_rows()]);
     let named = fields.iter().find_map(|it| assigned(set, it))?;
     Some(ReferenceCheck {
         exists: rows(Arc::new(target), key.collect(), predicate),

@@ -1,8 +1,9 @@
-//! Constraints of a table that could reveal hidden records to a caller.
+//! Constraints of a table that could reveal hidden records or masked values to a caller.
 //!
-//! A store refuses a write that collides with another record, or that refers to none. If those
-//! records are hidden from the caller, the refusal reveals whether they exist. So such a write is
-//! refused before it is tried, whether or not there is such a record.
+//! A store refuses a write that collides with another record, or that refers to none. If that
+//! record is hidden from the caller, the refusal reveals whether it exists; if a masked value takes
+//! part in the collision, it reveals that value. So such a write is refused before it is tried,
+//! whether or not there is such a record or value.
 
 use wayleave_model::mapping::{Action, Relation, Stream};
 
@@ -50,7 +51,7 @@ impl TableRules {
 }
 
 impl AuthorizedWrite {
-    /// Refuses a write whose outcome could depend on hidden records.
+    /// Refuses a write whose outcome could depend on hidden records or masked values.
     pub fn check_rules(&self, rules: &TableRules) -> Result<(), PolicyRefusal> {
         if !rules.unique.iter().all(|it| self.shows_conflicts_of(it)) {
             return Err(PolicyRefusal::HiddenConflict);
@@ -59,7 +60,9 @@ impl AuthorizedWrite {
         if !rules.refers.iter().all(is_shown) {
             return Err(PolicyRefusal::HiddenReference);
         }
-        let is_shown = |rule: &ForeignKeyRule| !self.unties(rule) || self.finds_referring(rule);
+        let is_shown = |rule: &ForeignKeyRule| {
+            !self.changes_referenced_key(rule) || self.checks_referring(rule)
+        };
         if !rules.referred.iter().all(is_shown) {
             return Err(PolicyRefusal::HiddenReference);
         }
@@ -113,8 +116,9 @@ impl AuthorizedWrite {
         references.any(|it| rule.is_of(&it.relation, &it.to.mapped))
     }
 
-    /// Whether the write removes the target of a foreign key.
-    fn unties(&self, rule: &ForeignKeyRule) -> bool {
+    /// Whether the write deletes the record that a foreign key refers to, or changes a column that
+    /// it refers to.
+    fn changes_referenced_key(&self, rule: &ForeignKeyRule) -> bool {
         match self.action() {
             Action::Create => false,
             Action::Update => rule.on.iter().any(|(_, ours)| self.assigns(ours)),
@@ -123,7 +127,7 @@ impl AuthorizedWrite {
     }
 
     /// Whether the referring records are checked before, and all of them are visible.
-    fn finds_referring(&self, rule: &ForeignKeyRule) -> bool {
+    fn checks_referring(&self, rule: &ForeignKeyRule) -> bool {
         let mut referring = self.capability.referring();
         self.action() == Action::Delete
             && referring.any(|(from, it)| rule.is_to(from) && rule.is_of(it, &self.stream().mapped))

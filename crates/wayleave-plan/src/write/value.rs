@@ -7,9 +7,9 @@ use wayleave_model::mapping::{Datatype, ExactNumber, Scalar};
 use crate::value::{Text, Value, date_from_text, datetime_from_text, decimal_from_text};
 use crate::view::FieldView;
 
-/// The least power of two at which floating-point numbers skip integers. A number below it is the
-/// integer that was written; this one may stand for its successor, too.
-const INEXACT: f64 = 9_007_199_254_740_992.0;
+/// 2^53, which a floating-point number may also be for 2^53 + 1. Below it every integer is a double
+/// of its own.
+const MIN_INEXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// Parses an argument. Adds an error for every constraint that it breaks.
 pub(super) fn read(field: &FieldView, given: &Json, errors: &mut Vec<FieldError>) -> Option<Value> {
@@ -89,7 +89,7 @@ fn integer(number: &serde_json::Number) -> Option<i128> {
         return Some(integer.into());
     }
     let real = number.as_f64()?;
-    let is_whole = real.fract() == 0.0 && real.abs() < INEXACT;
+    let is_whole = real.fract() == 0.0 && real.abs() < MIN_INEXACT_INTEGER;
     #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
     is_whole.then_some(real as i128)
 }
@@ -233,4 +233,22 @@ pub(super) fn missing(field: &FieldView) -> FieldError {
         format!("`{name}` must be given"),
     )
     .constraint(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_integer_with_a_point_is_taken_where_it_stands_for_no_other() {
+        let read = |text: &str| typed(Datatype::Integer, &serde_json::from_str(text).unwrap());
+        let last = 9_007_199_254_740_991;
+        assert_eq!(read("9007199254740991.0"), Some(Value::Integer(last)));
+        assert_eq!(read("-9007199254740991.0"), Some(Value::Integer(-last)));
+        for text in ["9007199254740992.0", "-9007199254740992.0", "1e300", "1.5"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        // Without a point every digit counts.
+        assert_eq!(read("9007199254740993"), Some(Value::Integer(last + 2)));
+    }
 }

@@ -8,12 +8,12 @@ use wayleave_plan::value::Value;
 use wayleave_plan::view::View;
 use wayleave_plan::workup_ref::Reference;
 
-use crate::fixture::{SHOP, cases, keys, package, ratified, world};
+use crate::fixture::{SHOP, active_datasets, cases, keys, package, ratified};
 
 fn around(words: &str, stream: &str) -> Option<NeighbourPlan> {
-    let view = View::new(&world(), &package(words));
+    let view = View::new(&active_datasets(), &package(words));
     let connection = view.connection("shop")?;
-    Some(NeighbourPlan::related(
+    Some(NeighbourPlan::with_neighbours(
         connection,
         connection.stream(stream)?,
     ))
@@ -24,10 +24,10 @@ fn one_way(words: &str) -> NeighbourPlan {
     let reverse = "[streams.orders.relations.lines]\nto = \"lines\"\non = { region = \"region\", no = \"order_no\" }\n";
     let shop = SHOP.replace(reverse, "");
     assert_ne!(shop, SHOP);
-    let world = ActiveDatasets::new(vec![ratified("shop", &shop)]).unwrap();
-    let view = View::new(&world, &package(words));
+    let active = ActiveDatasets::new(vec![ratified("shop", &shop)]).unwrap();
+    let view = View::new(&active, &package(words));
     let connection = view.connection("shop").unwrap();
-    NeighbourPlan::related(connection, connection.stream("orders").unwrap())
+    NeighbourPlan::with_neighbours(connection, connection.stream("orders").unwrap())
 }
 
 fn edges(around: &NeighbourPlan) -> Vec<String> {

@@ -43,15 +43,15 @@ level = { datatype = "integer" }
 "#;
 
 fn view(grants: &str) -> View {
-    let world = ActiveDatasets::new(vec![ratified("staff", STAFF)]).unwrap();
-    View::new(&world, &package(grants))
+    let active = ActiveDatasets::new(vec![ratified("staff", STAFF)]).unwrap();
+    View::new(&active, &package(grants))
 }
 
 fn query(view: &View, given: Json) -> Result<QueryPlan, Refusal> {
     let keys = keys();
     QueryPlan::new(
         view,
-        &QueryRequest::read(&arguments(given))?,
+        &QueryRequest::parse(&arguments(given))?,
         at(&keys, NOW),
     )
 }
@@ -60,7 +60,7 @@ fn aggregate(view: &View, given: Json) -> Result<AggregatePlan, Refusal> {
     let keys = keys();
     AggregatePlan::new(
         view,
-        &AggregateRequest::read(&arguments(given))?,
+        &AggregateRequest::parse(&arguments(given))?,
         at(&keys, NOW),
     )
 }

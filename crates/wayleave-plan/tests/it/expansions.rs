@@ -12,14 +12,14 @@ use wayleave_plan::request::{FetchRequest, QueryRequest};
 use wayleave_plan::value::Value;
 use wayleave_plan::view::View;
 
-use crate::fixture::{NOW, arguments, at, cases, keys, package, ratified, world};
+use crate::fixture::{NOW, active_datasets, arguments, at, cases, keys, package, ratified};
 use crate::requests;
 
 /// The results of a query's first expansion: the key of each record, and its related records.
 fn expanded(words: &str, request: Json, tables: &Tables) -> Vec<(Vec<Value>, RelatedRecords)> {
-    let view = View::new(&world(), &package(words));
+    let view = View::new(&active_datasets(), &package(words));
     let keys = keys();
-    let request = QueryRequest::read(&arguments(request)).unwrap();
+    let request = QueryRequest::parse(&arguments(request)).unwrap();
     let plan = QueryPlan::new(&view, &request, at(&keys, NOW)).unwrap();
     let rows = interpret(plan.rows(), tables);
     let page = plan.page(&rows);
@@ -151,19 +151,19 @@ fn an_expansion_follows_no_more_relations_than_a_statement_can_join() {
         .into_iter()
         .chain((0..60).map(relation))
         .collect();
-    let world = ActiveDatasets::new(vec![ratified("web", &mapping)]).unwrap();
-    let view = View::new(&world, &package("web"));
+    let active = ActiveDatasets::new(vec![ratified("web", &mapping)]).unwrap();
+    let view = View::new(&active, &package("web"));
     let keys = keys();
     let planned = |many: usize| {
         let fields: Vec<String> = (0..many).map(|it| format!("hub.r{it}.id")).collect();
         let given = json!({ "stream": "roots", "expand": ["hub"], "fields": fields });
-        let request = QueryRequest::read(&arguments(given)).unwrap();
+        let request = QueryRequest::parse(&arguments(given)).unwrap();
         QueryPlan::new(&view, &request, at(&keys, NOW)).map(drop)
     };
     assert!(planned(40).is_ok());
     let refusal = planned(60).unwrap_err().to_string();
     assert!(
-        refusal.starts_with("invalid_request: this follows more than"),
+        refusal.starts_with("invalid_request: this call follows more than"),
         "{refusal}"
     );
 }
@@ -171,8 +171,8 @@ fn an_expansion_follows_no_more_relations_than_a_statement_can_join() {
 #[test]
 fn null_leads_nowhere_and_asks_nothing() {
     let tables = shop(vec![order(1)], vec![line(1, Value::Null, "tea")]);
-    let view = View::new(&world(), &package("shop"));
-    let request = FetchRequest::read(&arguments(
+    let view = View::new(&active_datasets(), &package("shop"));
+    let request = FetchRequest::parse(&arguments(
         json!({"id": "shop/lines:1", "expand": ["order"]}),
     ))
     .unwrap();
@@ -188,8 +188,8 @@ fn null_leads_nowhere_and_asks_nothing() {
 
 #[test]
 fn a_record_that_is_not_there_is_not_found() {
-    let view = View::new(&world(), &package("shop"));
-    let request = FetchRequest::read(&arguments(json!({"id": "shop/lines:1"}))).unwrap();
+    let view = View::new(&active_datasets(), &package("shop"));
+    let request = FetchRequest::parse(&arguments(json!({"id": "shop/lines:1"}))).unwrap();
     let plan = FetchPlan::new(&view, &request).unwrap();
     let refusal = plan.record(&[]).unwrap_err();
     assert_eq!(

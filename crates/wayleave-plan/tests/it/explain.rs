@@ -26,7 +26,7 @@ pub(crate) fn explain(plan: &AuthorizedPlan) -> String {
             if let Some(after) = &rows.after {
                 lines.push(format!("  after    {}", values(after)));
             }
-            if let Some(each) = &rows.each {
+            if let Some(each) = &rows.per_parent {
                 let by: Vec<_> = each.by.iter().map(named).collect();
                 lines.push(format!("  each     {} of {}", each.limit, by.join(", ")));
             }

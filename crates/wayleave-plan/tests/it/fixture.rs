@@ -18,8 +18,7 @@ pub(crate) const SHOP: &str = include_str!("../fixtures/shop.toml");
 
 /// Number of cases of a property; fifty times as many in a full run.
 pub(crate) fn cases(everyday: u32) -> u32 {
-    let is_full = std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1");
-    everyday * if is_full { 50 } else { 1 }
+    everyday * if wayleave_test::is_full() { 50 } else { 1 }
 }
 
 /// 2026-05-28T20:26:40Z.
@@ -39,7 +38,7 @@ pub(crate) fn ratified(
     Arc::new(verify(text.as_bytes(), &act).unwrap())
 }
 
-pub(crate) fn world() -> ActiveDatasets {
+pub(crate) fn active_datasets() -> ActiveDatasets {
     static WORLD: LazyLock<ActiveDatasets> = LazyLock::new(|| {
         ActiveDatasets::new(vec![ratified("crm", EXAMPLE), ratified("shop", SHOP)]).unwrap()
     });
@@ -67,7 +66,7 @@ pub(crate) fn at(keys: &KeyRing, now: i64) -> Seal<'_> {
 }
 
 pub(crate) fn local() -> View {
-    View::new(&world(), &Package::local())
+    View::new(&active_datasets(), &Package::local())
 }
 
 pub(crate) fn arguments(json: Json) -> Map<String, Json> {

@@ -17,7 +17,7 @@ use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest, Schem
 use wayleave_plan::view::{FieldView, SchemaSubject, StreamView, View};
 
 use crate::explain::{explain, trimmed};
-use crate::fixture::{NOW, arguments, at, keys, package, world};
+use crate::fixture::{NOW, active_datasets, arguments, at, keys, package};
 
 fn answer(view: &View, tool: &str, json: &str) -> Result<String, Refusal> {
     let arguments = arguments(serde_json::from_str::<Json>(json).unwrap());
@@ -25,11 +25,11 @@ fn answer(view: &View, tool: &str, json: &str) -> Result<String, Refusal> {
     let mut text = String::new();
     match tool {
         "schema" => {
-            let request = SchemaRequest::read(&arguments)?;
+            let request = SchemaRequest::parse(&arguments)?;
             text.push_str(&discovered(&view.discover(&request)?));
         }
         "query_records" => {
-            let request = QueryRequest::read(&arguments)?;
+            let request = QueryRequest::parse(&arguments)?;
             let plan = QueryPlan::new(view, &request, at(&keys, NOW))?;
             writeln!(text, "query      {}", plan.header().join(", ")).unwrap();
             text.push_str(&explain(plan.rows()));
@@ -41,7 +41,7 @@ fn answer(view: &View, tool: &str, json: &str) -> Result<String, Refusal> {
             }
             for expansion in plan.expansions() {
                 let header = expansion.header().join(", ");
-                let many = if expansion.single() { "one" } else { "many" };
+                let many = if expansion.is_to_one() { "one" } else { "many" };
                 writeln!(
                     text,
                     "expand     {} to {many} {}: {header}",
@@ -53,7 +53,7 @@ fn answer(view: &View, tool: &str, json: &str) -> Result<String, Refusal> {
         }
         "aggregate" => {
             let plan =
-                AggregatePlan::new(view, &AggregateRequest::read(&arguments)?, at(&keys, NOW))?;
+                AggregatePlan::new(view, &AggregateRequest::parse(&arguments)?, at(&keys, NOW))?;
             writeln!(text, "aggregate  {}", plan.header().join(", ")).unwrap();
             text.push_str(&explain(plan.groups()));
             if let Some(totals) = plan.totals() {
@@ -62,7 +62,7 @@ fn answer(view: &View, tool: &str, json: &str) -> Result<String, Refusal> {
             }
         }
         "fetch" => {
-            let plan = FetchPlan::new(view, &FetchRequest::read(&arguments)?)?;
+            let plan = FetchPlan::new(view, &FetchRequest::parse(&arguments)?)?;
             writeln!(text, "fetch      {}", plan.header().join(", ")).unwrap();
             text.push_str(&explain(plan.rows()));
         }
@@ -145,7 +145,7 @@ fn refused(refusal: &Refusal) -> String {
 
 fn file(path: &Path, seen: &mut BTreeSet<Code>) {
     let found = fs::read_to_string(path).unwrap();
-    let world = world();
+    let active = active_datasets();
     let mut words = "local".to_owned();
     let mut expected = String::new();
     for case in found
@@ -168,7 +168,7 @@ fn file(path: &Path, seen: &mut BTreeSet<Code>) {
             }
         }
         let (tool, json) = request.unwrap_or_else(|| panic!("{case}"));
-        let view = View::new(&world, &package(&words));
+        let view = View::new(&active, &package(&words));
         assert_eq!(view.withheld(), [], "{case}");
         let text = answer(&view, tool, json).unwrap_or_else(|refusal| {
             seen.insert(refusal.code);
@@ -191,7 +191,7 @@ fn file(path: &Path, seen: &mut BTreeSet<Code>) {
 
 #[test]
 fn every_request_is_planned_or_refused_as_its_golden_file_says() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut seen = BTreeSet::new();
     let mut paths: Vec<_> = fs::read_dir(folder)
         .unwrap()

@@ -14,7 +14,7 @@ use wayleave_plan::request::{AggregateRequest, QueryRequest};
 use wayleave_plan::value::Value;
 use wayleave_plan::view::View;
 
-use crate::fixture::{NOW, arguments, at, cases, keys, package, world};
+use crate::fixture::{NOW, active_datasets, arguments, at, cases, keys, package};
 use crate::requests;
 
 /// A grant of some fields of the orders whose state is not `lost`, and some fields of the lines.
@@ -25,7 +25,7 @@ const SEEN: &[&str] = &["region", "no", "amount", "items", "paid", "placed_at"];
 const POLICY: &[&str] = &["state", "gone"];
 
 fn view(words: &str) -> View {
-    View::new(&world(), &package(words))
+    View::new(&active_datasets(), &package(words))
 }
 
 /// Runs a query. Returns the complete answer, and every plan executed for it.
@@ -38,7 +38,7 @@ fn query(
     let seal = at(&keys, NOW);
     let plan = QueryPlan::new(
         view,
-        &QueryRequest::read(&arguments(request.clone())).unwrap(),
+        &QueryRequest::parse(&arguments(request.clone())).unwrap(),
         seal,
     )?;
     let mut plans = vec![plan.rows().clone()];
@@ -89,7 +89,7 @@ fn aggregate(
 ) -> Result<(Json, AuthorizedPlan), Refusal> {
     let plan = AggregatePlan::new(
         view,
-        &AggregateRequest::read(&arguments(request.clone())).unwrap(),
+        &AggregateRequest::parse(&arguments(request.clone())).unwrap(),
         at(&keys(), NOW),
     )?;
     let rows = interpret(plan.groups(), tables);
@@ -169,7 +169,7 @@ fn columns(plan: &AuthorizedPlan) -> (Vec<&Column>, Vec<&Column>) {
         Read::Rows(rows) => {
             shown.extend(rows.columns.iter());
             shown.extend(rows.order.iter().map(|by| &by.column));
-            shown.extend(rows.each.iter().flat_map(|each| &each.by));
+            shown.extend(rows.per_parent.iter().flat_map(|each| &each.by));
             read_by(&rows.predicate, &mut filtered);
         }
         Read::Groups(groups) => {
@@ -292,7 +292,7 @@ fn missing_and_forbidden_are_refused_in_the_same_bytes() {
             json!({"stream": "orders", "expand": [field]}),
         ];
         requests.map(|request| {
-            let request = QueryRequest::read(&arguments(request)).unwrap();
+            let request = QueryRequest::parse(&arguments(request)).unwrap();
             let refusal = QueryPlan::new(&view, &request, at(&keys, NOW)).unwrap_err();
             refusal.to_json().to_string().replace(field, "…")
         })

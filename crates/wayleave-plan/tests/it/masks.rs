@@ -85,7 +85,7 @@ fields = ["pay"]
 source = "staff_rw"
 "#;
 
-fn world(text: &str) -> ActiveDatasets {
+fn active_datasets(text: &str) -> ActiveDatasets {
     ActiveDatasets::new(vec![ratified("staff", text)]).unwrap()
 }
 
@@ -116,14 +116,14 @@ fn later(now: &str, masks: &str) -> View {
         }
     };
     terms.capabilities = ["hire", "move", "pay"].map(str::to_owned).into();
-    let (grant, _) = Grant::on("g_test", &terms, &Claims::new());
+    let (grant, _) = Grant::from_terms("g_test", &terms, &Claims::new());
     let package = Package {
         subject: "t_test".to_owned(),
         epoch: 1,
         grants: Grants::Only(Arc::new(BTreeMap::from([("staff".to_owned(), grant)]))),
     };
     let keys = keys().with_mask_key(MaskKey::new([9; 32]));
-    View::with_keys(&world(now), &package, &keys)
+    View::with_keys(&active_datasets(now), &package, &keys)
 }
 
 fn view(masks: &str) -> View {
@@ -139,7 +139,7 @@ fn fields(stream: &StreamView) -> Vec<&str> {
 }
 
 fn plan(view: &View, given: serde_json::Value) -> Result<QueryPlan, String> {
-    let request = QueryRequest::read(&arguments(given)).unwrap();
+    let request = QueryRequest::parse(&arguments(given)).unwrap();
     let keys = keys();
     QueryPlan::new(view, &request, at(&keys, NOW)).map_err(|it| it.to_string())
 }
@@ -327,7 +327,9 @@ fn a_capability_that_writes_or_collides_with_a_masked_field_is_withheld() {
     let masked = view("people.name=redact");
     assert_eq!(tools(&masked).len(), 1);
     assert!(
-        masked.withheld()[1].reason.contains("unique with `name`"),
+        masked.withheld()[1]
+            .reason
+            .contains("a written field and `name`, which is masked"),
         "{:?}",
         masked.withheld()
     );
@@ -339,7 +341,7 @@ fn a_required_mask_holds_for_everyone_and_a_grant_made_before_it() {
         "email = { datatype = \"string\", ",
         "email = { datatype = \"string\", mask = \"token\", ",
     );
-    let local = View::new(&world(&required), &Package::local());
+    let local = View::new(&active_datasets(&required), &Package::local());
     // Without a mask key there are no tokens, and the field is redacted.
     assert_eq!(
         people(&local).field("email").unwrap().mask(),

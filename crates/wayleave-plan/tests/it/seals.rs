@@ -10,12 +10,12 @@ use wayleave_plan::seal::{BOOKMARK_HOURS, CURSOR_HOURS, KeyRing, Seal, SealingKe
 use wayleave_plan::value::Value;
 use wayleave_plan::view::View;
 
-use crate::fixture::{NOW, arguments, at, cases, keys, local, ratified_again, world};
+use crate::fixture::{NOW, active_datasets, arguments, at, cases, keys, local, ratified_again};
 
 fn plan(view: &View, request: Json, seal: Seal<'_>) -> Result<QueryPlan, Refusal> {
     QueryPlan::new(
         view,
-        &QueryRequest::read(&arguments(request)).unwrap(),
+        &QueryRequest::parse(&arguments(request)).unwrap(),
         seal,
     )
 }
@@ -110,7 +110,11 @@ fn a_cursor_is_refused_for_another_token_epoch_or_mapping() {
     let other = |change: fn(&mut Package)| {
         let mut package = Package::local();
         change(&mut package);
-        plan(&View::new(&world(), &package), continued.clone(), seal)
+        plan(
+            &View::new(&active_datasets(), &package),
+            continued.clone(),
+            seal,
+        )
     };
     assert!(other(|_| {}).is_ok());
     assert!(refused(other(
@@ -150,7 +154,7 @@ fn a_bookmark_made_while_the_clock_was_ahead_is_refused_once_it_is_right() {
     let walk = json!({"stream": "orders", "changes_since": "beginning"});
     for (ahead, is_refused) in [(1, false), (2, true), (365 * 24, true)] {
         let begun = plan(&view, walk.clone(), at(&keys, NOW + ahead * 3_600)).unwrap();
-        let ended = begun.within(Value::Integer(9));
+        let ended = begun.with_horizon(Value::Integer(9));
         let sealed = at(&keys, NOW + ahead * 3_600);
         let bookmark = ended.page(&[]).next_changes_since(0, sealed).unwrap();
         let next = with(walk.clone(), "changes_since", bookmark);
@@ -164,7 +168,7 @@ fn a_bookmark_outlives_cursors_and_expires_too() {
     let (view, keys) = (local(), keys());
     let walk = json!({"stream": "orders", "changes_since": "beginning"});
     let begun = plan(&view, walk.clone(), at(&keys, NOW)).unwrap();
-    let ended = begun.within(Value::Integer(9));
+    let ended = begun.with_horizon(Value::Integer(9));
     let bookmark = ended
         .page(&[])
         .next_changes_since(0, at(&keys, NOW))
@@ -221,7 +225,7 @@ fn no_mutated_cursor_is_accepted() {
     let (view, keys) = (local(), keys());
     let seal = at(&keys, NOW);
     let cursor = first(&view, query(), seal);
-    let mut request = QueryRequest::read(&arguments(query())).unwrap();
+    let mut request = QueryRequest::parse(&arguments(query())).unwrap();
     // A small generator with a fixed seed, so that every run is the same.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = |below: usize| {

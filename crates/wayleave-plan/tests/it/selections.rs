@@ -8,7 +8,7 @@ use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::{Grant, GrantSelection, Grants, Package, SelectionError};
 use wayleave_plan::view::{FieldView, View};
 
-use crate::fixture::{SHOP, package, ratified, world};
+use crate::fixture::{SHOP, active_datasets, package, ratified};
 
 /// Parses a selection from words of the form `stream`, `stream[field,field]` or `stream{row
 /// filter}`.
@@ -38,8 +38,8 @@ fn terms(wish: &GrantSelection) -> Result<Terms, Vec<SelectionError>> {
     wish.terms(&ratified("shop", SHOP))
 }
 
-fn view(world: &ActiveDatasets, terms: &Terms, claims: &Claims) -> View {
-    let (grant, _) = Grant::on("g_test", terms, claims);
+fn view(active: &ActiveDatasets, terms: &Terms, claims: &Claims) -> View {
+    let (grant, _) = Grant::from_terms("g_test", terms, claims);
     let package = Package {
         subject: "t_test".to_owned(),
         epoch: 1,
@@ -48,7 +48,7 @@ fn view(world: &ActiveDatasets, terms: &Terms, claims: &Claims) -> View {
             grant,
         )]))),
     };
-    View::new(world, &package)
+    View::new(active, &package)
 }
 
 /// The visible streams, as `stream[field,field]` words.
@@ -64,8 +64,8 @@ fn seen(view: &View) -> String {
 #[test]
 fn a_wish_for_everything_names_everything_there_is_now() {
     let terms = terms(&GrantSelection::default()).unwrap();
-    let everything = view(&world(), &terms, &Claims::new());
-    let local = View::new(&world(), &Package::local());
+    let everything = view(&active_datasets(), &terms, &Claims::new());
+    let local = View::new(&active_datasets(), &Package::local());
     let shop = local.connection("shop").unwrap();
     let granted = everything.connection("shop").unwrap();
     assert_eq!(granted.streams.len(), shop.streams.len());
@@ -148,17 +148,17 @@ fn a_relation_that_a_later_mapping_adds_is_not_granted() {
 fn a_grant_of_another_dataset_grants_nothing_under_the_same_connection() {
     let terms = terms(&GrantSelection::default()).unwrap();
     let taken_over = SHOP.replacen("name = \"shop\"", "name = \"pawn\"", 1);
-    let world = ActiveDatasets::new(vec![ratified("pawn", &taken_over)]).unwrap();
-    assert_eq!(seen(&view(&world, &terms, &Claims::new())), "");
+    let active = ActiveDatasets::new(vec![ratified("pawn", &taken_over)]).unwrap();
+    assert_eq!(seen(&view(&active, &terms, &Claims::new())), "");
 }
 
 #[test]
 fn a_claim_narrows_and_without_it_the_stream_is_not_there() {
     let terms = terms(&wish(r#"orders[amount]{"state":{"claim":"state"}} lines"#)).unwrap();
     let open = Claims::from([("state".to_owned(), Claim::Text("open".to_owned()))]);
-    let bound = view(&world(), &terms, &open);
+    let bound = view(&active_datasets(), &terms, &open);
     assert!(bound.withheld().is_empty());
-    assert!(bound.holders("orders")[0].1.narrowed());
+    assert!(bound.holders("orders")[0].1.hides_rows());
     for claims in [
         Claims::new(),
         Claims::from([("status".to_owned(), Claim::Text("open".to_owned()))]),
@@ -166,10 +166,10 @@ fn a_claim_narrows_and_without_it_the_stream_is_not_there() {
         Claims::from([("state".to_owned(), Claim::Integer(1))]),
         Claims::from([("state".to_owned(), Claim::Text("nonsense".to_owned()))]),
     ] {
-        let view = view(&world(), &terms, &claims);
+        let view = view(&active_datasets(), &terms, &claims);
         assert!(view.holders("orders").is_empty(), "{claims:?}");
         assert_eq!(view.holders("lines").len(), 1);
-        let (grant, left_out) = Grant::on("g_test", &terms, &claims);
+        let (grant, left_out) = Grant::from_terms("g_test", &terms, &claims);
         let named = |it: &str| serde_json::to_string(&grant).unwrap().contains(it);
         // Without the claim even the name is hidden; a claim that does not fit is reported to the
         // operator.
@@ -182,7 +182,7 @@ fn a_claim_narrows_and_without_it_the_stream_is_not_there() {
     }
     // A filter with an unbound claim grants nothing.
     let unbound = package(r#"shop/orders[amount]{"state":{"claim":"state"}}"#);
-    let view = View::new(&world(), &unbound);
+    let view = View::new(&active_datasets(), &unbound);
     assert!(view.holders("orders").is_empty());
     let reason = &view.withheld()[0].reason;
     assert_eq!(reason, "it needs the claim `state`, which is missing");

@@ -17,10 +17,10 @@ fn schemas() -> [(&'static str, Json); 4] {
 fn reads(tool: &str, given: Json) -> bool {
     let given = arguments(given);
     match tool {
-        "schema" => SchemaRequest::read(&given).is_ok(),
-        "query_records" => QueryRequest::read(&given).is_ok(),
-        "aggregate" => AggregateRequest::read(&given).is_ok(),
-        _ => FetchRequest::read(&given).is_ok(),
+        "schema" => SchemaRequest::parse(&given).is_ok(),
+        "query_records" => QueryRequest::parse(&given).is_ok(),
+        "aggregate" => AggregateRequest::parse(&given).is_ok(),
+        _ => FetchRequest::parse(&given).is_ok(),
     }
 }
 

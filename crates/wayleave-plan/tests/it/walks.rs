@@ -11,7 +11,7 @@ use wayleave_plan::request::QueryRequest;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::View;
 
-use crate::fixture::{NOW, arguments, at, cases, keys, local, package, world};
+use crate::fixture::{NOW, active_datasets, arguments, at, cases, keys, local, package};
 use crate::requests;
 
 /// Reads one page: its records, its cursor and its bookmark. `shown` truncates the page.
@@ -24,11 +24,11 @@ fn page(
 ) -> (Vec<Record>, Option<String>, Option<String>) {
     let keys = keys();
     let seal = at(&keys, now);
-    let request = QueryRequest::read(&arguments(request.clone())).unwrap();
+    let request = QueryRequest::parse(&arguments(request.clone())).unwrap();
     let mut plan = QueryPlan::new(view, &request, seal).unwrap();
     if let Some(horizon) = plan.horizon() {
         let value = interpret(horizon, tables)[0][0].clone();
-        plan = plan.within(value);
+        plan = plan.with_horizon(value);
         assert!(plan.horizon().is_none());
     }
     let rows = interpret(plan.rows(), tables);
@@ -252,7 +252,7 @@ fn all_pages_of_a_walk_end_at_the_horizon_of_the_first() {
 #[test]
 fn a_walk_of_changes_keeps_to_the_grants_rows() {
     let view = View::new(
-        &world(),
+        &active_datasets(),
         &package(r#"shop/orders[revision]{"state":"open"}"#),
     );
     let row = |no: i128, state: &str, revision: i128| {

@@ -7,7 +7,7 @@ use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::interpret::{Row, Tables};
 use wayleave_plan::value::Value;
 
-use super::dice::Dice;
+use super::seeded_rng::SeededRng;
 
 /// The table of the stream `samples`, whose name must be quoted.
 pub const SAMPLES: &str = "the \"samples` '";
@@ -135,13 +135,13 @@ pub fn mapping(kind: SourceKind) -> String {
 
 /// The records, by table and column.
 pub fn rows() -> Tables {
-    let mut dice = Dice::new(0xC0_FFEE);
+    let mut rng = SeededRng::new(0xC0_FFEE);
     let samples: Vec<Row> = (0..SAMPLE_COUNT)
-        .map(|number| sample(number, &mut dice))
+        .map(|number| sample(number, &mut rng))
         .collect();
     let parts = (0..SAMPLE_COUNT)
         .step_by(3)
-        .flat_map(|number| parts_of(number, &mut dice))
+        .flat_map(|number| parts_of(number, &mut rng))
         .collect();
     BTreeMap::from([(SAMPLES.to_owned(), samples), (PARTS.to_owned(), parts)])
 }
@@ -158,15 +158,15 @@ pub struct Malformed {
 /// The records, with some malformed values. Each of these is represented by a list with its
 /// literal.
 pub fn malformed_rows(malformed: &[Malformed]) -> Tables {
-    let mut dice = Dice::new(0xBAD);
+    let mut rng = SeededRng::new(0xBAD);
     let mut tables = rows();
     for row in tables.get_mut(SAMPLES).into_iter().flatten() {
         for it in malformed {
             let column = SAMPLE_COLUMNS
                 .iter()
                 .find(|column| column.field == it.field);
-            if let Some(column) = column.filter(|_| dice.percent(5)) {
-                let literal = Value::Text(dice.word(it.literals).into());
+            if let Some(column) = column.filter(|_| rng.percent(5)) {
+                let literal = Value::Text(rng.word(it.literals).into());
                 row.insert(column.column.to_owned(), Value::List(vec![literal]));
             }
         }
@@ -316,17 +316,17 @@ fn read(datatype: Datatype, text: &str) -> Value {
     Value::from_text(datatype, text).expect("a literal of its datatype")
 }
 
-fn one(dice: &mut Dice, datatype: Datatype, from: &[&'static str]) -> Value {
-    read(datatype, dice.word(from))
+fn one(rng: &mut SeededRng, datatype: Datatype, from: &[&'static str]) -> Value {
+    read(datatype, rng.word(from))
 }
 
 /// A value, or NULL one time in five.
-fn or_null(dice: &mut Dice, value: Value) -> Value {
-    if dice.percent(20) { Value::Null } else { value }
+fn or_null(rng: &mut SeededRng, value: Value) -> Value {
+    if rng.percent(20) { Value::Null } else { value }
 }
 
-fn token(dice: &mut Dice) -> String {
-    let (a, b) = (dice.roll(), dice.roll());
+fn token(rng: &mut SeededRng) -> String {
+    let (a, b) = (rng.next_u64(), rng.next_u64());
     let digits = format!("{a:016x}{b:016x}");
     let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
     [(0, 8), (8, 12), (12, 16), (16, 20), (20, 32)]
@@ -334,20 +334,20 @@ fn token(dice: &mut Dice) -> String {
         .join("-")
 }
 
-fn sample(number: usize, dice: &mut Dice) -> Row {
-    let text = |dice: &mut Dice| one(dice, Datatype::String, &TEXTS);
-    let instant = |dice: &mut Dice, far: usize| {
-        let from: &[&'static str] = if dice.percent(far) {
+fn sample(number: usize, rng: &mut SeededRng) -> Row {
+    let text = |rng: &mut SeededRng| one(rng, Datatype::String, &TEXTS);
+    let instant = |rng: &mut SeededRng, far: usize| {
+        let from: &[&'static str] = if rng.percent(far) {
             &FAR_INSTANTS
         } else {
             &INSTANTS
         };
-        one(dice, Datatype::Datetime, from)
+        one(rng, Datatype::Datetime, from)
     };
     let id = i128::try_from(number).unwrap_or(0) - 20;
-    let big = *dice.one_of(&BIGS);
+    let big = *rng.one_of(&BIGS);
     // Eighths add up exactly in any order. Include a zero with a sign.
-    let eighths = i32::try_from(dice.below(200)).unwrap_or(0) - 100;
+    let eighths = i32::try_from(rng.below(200)).unwrap_or(0) - 100;
     let ratio = if eighths == 0 {
         -0.0
     } else {
@@ -355,55 +355,55 @@ fn sample(number: usize, dice: &mut Dice) -> Row {
     };
     let values = [
         Value::Integer(id),
-        text(dice),
+        text(rng),
         {
-            let it = text(dice);
-            or_null(dice, it)
+            let it = text(rng);
+            or_null(rng, it)
         },
         {
-            let it = one(dice, Datatype::Iri, &LINKS);
-            or_null(dice, it)
+            let it = one(rng, Datatype::Iri, &LINKS);
+            or_null(rng, it)
         },
-        Value::Text(token(dice).into()),
+        Value::Text(token(rng).into()),
         {
-            let it = one(dice, Datatype::String, &STATUSES);
-            or_null(dice, it)
+            let it = one(rng, Datatype::String, &STATUSES);
+            or_null(rng, it)
         },
         {
-            let it = Value::Integer(i128::try_from(dice.below(7)).unwrap_or(0) - 3);
-            or_null(dice, it)
+            let it = Value::Integer(i128::try_from(rng.below(7)).unwrap_or(0) - 3);
+            or_null(rng, it)
         },
         Value::Integer(big),
         {
-            let it = one(dice, Datatype::Decimal, &DECIMALS);
-            or_null(dice, it)
+            let it = one(rng, Datatype::Decimal, &DECIMALS);
+            or_null(rng, it)
         },
-        one(dice, Datatype::Decimal, &EXACT_DECIMALS),
-        or_null(dice, Value::Number(ratio)),
+        one(rng, Datatype::Decimal, &EXACT_DECIMALS),
+        or_null(rng, Value::Number(ratio)),
         {
-            let it = Value::Boolean(dice.percent(50));
-            or_null(dice, it)
-        },
-        {
-            let it = one(dice, Datatype::Date, &DAYS);
-            or_null(dice, it)
+            let it = Value::Boolean(rng.percent(50));
+            or_null(rng, it)
         },
         {
-            let it = instant(dice, 10);
-            or_null(dice, it)
-        },
-        instant(dice, 0),
-        {
-            let it = json_value(dice);
-            or_null(dice, it)
+            let it = one(rng, Datatype::Date, &DAYS);
+            or_null(rng, it)
         },
         {
-            let it = tags(dice);
-            or_null(dice, it)
+            let it = instant(rng, 10);
+            or_null(rng, it)
+        },
+        instant(rng, 0),
+        {
+            let it = json_value(rng);
+            or_null(rng, it)
         },
         {
-            let it = marks(dice);
-            or_null(dice, it)
+            let it = tags(rng);
+            or_null(rng, it)
+        },
+        {
+            let it = marks(rng);
+            or_null(rng, it)
         },
     ];
     SAMPLE_COLUMNS
@@ -413,7 +413,7 @@ fn sample(number: usize, dice: &mut Dice) -> Row {
         .collect()
 }
 
-fn json_value(dice: &mut Dice) -> Value {
+fn json_value(rng: &mut SeededRng) -> Value {
     let choices = [
         json!({"b": 1, "a": [true, null, "x"], "ä": {"z": 1, "y": "\"'\\"}}),
         json!([]),
@@ -422,43 +422,43 @@ fn json_value(dice: &mut Dice) -> Value {
         json!(null),
         json!(false),
     ];
-    Value::Json(Box::new(dice.one_of(&choices).clone()))
+    Value::Json(Box::new(rng.one_of(&choices).clone()))
 }
 
-fn tags(dice: &mut Dice) -> Value {
-    let count = dice.below(4);
+fn tags(rng: &mut SeededRng) -> Value {
+    let count = rng.below(4);
     let mut tags: Vec<Value> = (0..count)
-        .map(|_| one(dice, Datatype::String, &TEXTS))
+        .map(|_| one(rng, Datatype::String, &TEXTS))
         .collect();
-    if dice.percent(20) {
+    if rng.percent(20) {
         tags.push(Value::Null);
     }
     Value::List(tags)
 }
 
-fn marks(dice: &mut Dice) -> Value {
-    let count = dice.below(3);
+fn marks(rng: &mut SeededRng) -> Value {
+    let count = rng.below(3);
     Value::List(
         (0..count)
-            .map(|_| one(dice, Datatype::Decimal, &EXACT_DECIMALS))
+            .map(|_| one(rng, Datatype::Decimal, &EXACT_DECIMALS))
             .collect(),
     )
 }
 
 /// Gives some samples more parts than an expansion shows.
-fn parts_of(number: usize, dice: &mut Dice) -> Vec<Row> {
+fn parts_of(number: usize, rng: &mut SeededRng) -> Vec<Row> {
     let id = Value::Integer(i128::try_from(number).unwrap_or(0) - 20);
-    let labels = dice.some(&TEXTS, 1 + number % 14);
+    let labels = rng.some(&TEXTS, 1 + number % 14);
     labels
         .into_iter()
         .map(|label| {
-            let weight = one(dice, Datatype::Decimal, &DECIMALS);
-            let made = one(dice, Datatype::Date, &DAYS);
+            let weight = one(rng, Datatype::Decimal, &DECIMALS);
+            let made = one(rng, Datatype::Date, &DAYS);
             let values = [
                 id.clone(),
                 Value::Text(label.into()),
-                or_null(dice, weight),
-                or_null(dice, made),
+                or_null(rng, weight),
+                or_null(rng, made),
             ];
             PART_COLUMNS
                 .iter()

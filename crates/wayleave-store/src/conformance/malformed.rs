@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
-use wayleave_plan::interpret::{Answerability, Tables, fit, interpret};
+use wayleave_plan::interpret::{Answerability, Tables, answerability, interpret};
 use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
@@ -57,7 +57,7 @@ pub async fn run_malformed(
     };
     while suite.report.requests < options.requests {
         let rows = maker.row_filter();
-        let served = ServedMapping::to(&mapping, &package(&rows))?;
+        let served = ServedMapping::with_package(&mapping, &package(&rows))?;
         for _ in 0..REQUESTS_PER_GRANT {
             suite.report.requests += 1;
             match maker.request() {
@@ -164,10 +164,10 @@ impl Suite<'_> {
         named: &Json,
     ) -> Result<Option<Vec<Vec<Value>>>, ConformanceError> {
         let expected = interpret(plan, self.tables);
-        let fits = fit(plan, self.tables);
+        let fits = answerability(plan, self.tables);
         let request = || format!("{named}\n{:?}", plan.read());
         match answer(self.store, plan).await {
-            Err(StoreError::Unfit { .. }) if fits != Answerability::Fits => {
+            Err(StoreError::MalformedValue { .. }) if fits != Answerability::Fits => {
                 self.report.unfit += 1;
                 Ok(None)
             }

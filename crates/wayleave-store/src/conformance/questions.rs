@@ -8,9 +8,9 @@ use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 
 use self::names::COMPUTED;
-use super::dice::Dice;
 use super::fixture;
 use super::run::{ConformanceError, Exclusion, Options, ServedMapping, Suite};
+use super::seeded_rng::SeededRng;
 use crate::Store;
 
 /// Maximum number of pages read for a question.
@@ -44,14 +44,14 @@ pub async fn run_questions(
     let tables = fixture::rows();
     let suite = Suite::new(store, served, &tables);
     let mut analyst = Analyst {
-        dice: Dice::new(options.seed),
+        rng: SeededRng::new(options.seed),
         suite: &suite,
         report: QuestionsReport::default(),
     };
     let mut needed = vec![false; exclusions.len()];
     for _ in 0..options.requests {
-        let samples = analyst.dice.percent(55);
-        let aggregates = analyst.dice.percent(50);
+        let samples = analyst.rng.percent(55);
+        let aggregates = analyst.rng.percent(50);
         let question = analyst.question(samples, aggregates);
         analyst.report.questions += 1;
         let tool = if aggregates {
@@ -88,7 +88,7 @@ pub async fn run_questions(
 }
 
 struct Analyst<'s, 'a> {
-    dice: Dice,
+    rng: SeededRng,
     suite: &'s Suite<'a>,
     report: QuestionsReport,
 }

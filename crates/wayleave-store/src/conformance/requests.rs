@@ -5,8 +5,8 @@ use wayleave_model::mapping::{AggregateOp, Datatype};
 use wayleave_plan::interpret::Tables;
 use wayleave_plan::value::Value;
 
-use super::dice::Dice;
 use super::fixture::{FixtureColumn, PART_COLUMNS, PARTS, SAMPLE_COLUMNS, SAMPLES};
+use super::seeded_rng::SeededRng;
 
 /// One request, by its tool.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub(super) enum Request {
 
 /// Generates requests over the fixture's records.
 pub(super) struct RequestGenerator<'a> {
-    dice: Dice,
+    rng: SeededRng,
     tables: &'a Tables,
 }
 
@@ -44,19 +44,19 @@ const GRANULARITIES: [&str; 7] = ["minute", "hour", "day", "week", "month", "qua
 impl<'a> RequestGenerator<'a> {
     pub(super) fn new(seed: u64, tables: &'a Tables) -> Self {
         Self {
-            dice: Dice::new(seed),
+            rng: SeededRng::new(seed),
             tables,
         }
     }
 
     pub(super) fn request(&mut self) -> Request {
-        let samples = self.dice.percent(80);
+        let samples = self.rng.percent(80);
         let (stream, columns): (_, &'static [FixtureColumn]) = if samples {
             ("samples", &SAMPLE_COLUMNS)
         } else {
             ("parts", &PART_COLUMNS)
         };
-        if self.dice.percent(65) {
+        if self.rng.percent(65) {
             Request::Query(self.query(stream, columns))
         } else {
             Request::Aggregate(self.aggregate(stream, columns))
@@ -71,9 +71,9 @@ impl<'a> RequestGenerator<'a> {
     /// Three filters that together match every record exactly once: one, its opposite, and NULL.
     pub(super) fn partition(&mut self) -> [Json; 3] {
         let scalars: Vec<FixtureColumn> = SAMPLE_COLUMNS.into_iter().filter(scalar).collect();
-        let column = *self.dice.one_of(&scalars);
+        let column = *self.rng.one_of(&scalars);
         let opposites = [("eq", "ne"), ("in", "not_in"), ("gt", "lte"), ("lt", "gte")];
-        let (is, is_not) = *self.dice.one_of(&opposites);
+        let (is, is_not) = *self.rng.one_of(&opposites);
         let (is, is_not) = if column.datatype == Datatype::Boolean {
             ("eq", "ne")
         } else {
@@ -92,27 +92,27 @@ impl<'a> RequestGenerator<'a> {
 
     fn query(&mut self, stream: &str, columns: &[FixtureColumn]) -> Map<String, Json> {
         let mut request = Map::from_iter([("stream".to_owned(), json!(stream))]);
-        if self.dice.percent(75) {
+        if self.rng.percent(75) {
             let filter = self.filter(columns, 2);
             request.insert("filter".to_owned(), Json::Object(filter));
         }
-        if self.dice.percent(75) {
+        if self.rng.percent(75) {
             let sortable: Vec<&FixtureColumn> = columns.iter().filter(|it| scalar(it)).collect();
             let sort: Vec<String> = self
-                .dice
+                .rng
                 .some(&sortable, 3)
                 .into_iter()
                 .map(|it| self.directed(it.field))
                 .collect();
             request.insert("sort".to_owned(), json!(sort));
         }
-        if self.dice.percent(40) {
+        if self.rng.percent(40) {
             let fields: Vec<&str> = columns.iter().map(|it| it.field).collect();
-            let count = 1 + self.dice.below(5);
-            let fields = self.dice.some(&fields, count);
+            let count = 1 + self.rng.below(5);
+            let fields = self.rng.some(&fields, count);
             request.insert("fields".to_owned(), json!(fields));
         }
-        if self.dice.percent(15) {
+        if self.rng.percent(15) {
             let relation = if stream == "samples" {
                 "parts"
             } else {
@@ -121,9 +121,9 @@ impl<'a> RequestGenerator<'a> {
             request.insert("expand".to_owned(), json!([relation]));
             request.remove("fields");
         }
-        let limit = 1 + self.dice.below(40);
+        let limit = 1 + self.rng.below(40);
         request.insert("limit".to_owned(), json!(limit));
-        if self.dice.percent(30) {
+        if self.rng.percent(30) {
             request.insert("count".to_owned(), json!("exact"));
         }
         request
@@ -133,18 +133,18 @@ impl<'a> RequestGenerator<'a> {
         let mut request = Map::from_iter([("stream".to_owned(), json!(stream))]);
         let mut metrics = Vec::new();
         let mut labels = Vec::new();
-        if self.dice.percent(60) {
+        if self.rng.percent(60) {
             metrics.push(json!({"op": "count"}));
             labels.push("count".to_owned());
         }
-        for column in self.dice.some(columns, 4) {
+        for column in self.rng.some(columns, 4) {
             let offered = offered(&column);
             let ops: Vec<AggregateOp> = offered
                 .iter()
                 .copied()
                 .filter(|op| !matches!(op, AggregateOp::GroupBy | AggregateOp::GroupByTime))
                 .collect();
-            if let Some(op) = self.dice.pick(&ops) {
+            if let Some(op) = self.rng.pick(&ops) {
                 metrics.push(json!({"op": op.as_str(), "field": column.field}));
                 labels.push(format!("{op}_{}", column.field));
             }
@@ -159,8 +159,8 @@ impl<'a> RequestGenerator<'a> {
             .filter(|it| offered(it).contains(&AggregateOp::GroupBy))
             .map(|it| it.field)
             .collect();
-        let count = self.dice.below(3);
-        let group_by = self.dice.some(&groupable, count);
+        let count = self.rng.below(3);
+        let group_by = self.rng.some(&groupable, count);
         labels.extend(group_by.iter().map(|it| (*it).to_owned()));
         if !group_by.is_empty() {
             request.insert("group_by".to_owned(), json!(group_by));
@@ -171,8 +171,8 @@ impl<'a> RequestGenerator<'a> {
             .filter(|it| !group_by.contains(&it.field))
             .copied()
             .collect();
-        if self.dice.percent(45)
-            && let Some(time) = self.dice.pick(&times).copied()
+        if self.rng.percent(45)
+            && let Some(time) = self.rng.pick(&times).copied()
         {
             let units = if time.datatype == Datatype::Date {
                 GRANULARITIES.get(2..).unwrap_or_default()
@@ -181,32 +181,32 @@ impl<'a> RequestGenerator<'a> {
             };
             let period = json!({
                 "field": time.field,
-                "granularity": self.dice.word(units),
-                "time_zone": self.dice.word(&ZONES),
+                "granularity": self.rng.word(units),
+                "time_zone": self.rng.word(&ZONES),
             });
             request.insert("group_by_time".to_owned(), period);
             labels.push(time.field.to_owned());
         }
-        if self.dice.percent(50) {
+        if self.rng.percent(50) {
             let filter = self.filter(columns, 1);
             request.insert("filter".to_owned(), Json::Object(filter));
         }
-        if self.dice.percent(50) {
+        if self.rng.percent(50) {
             let sort: Vec<String> = self
-                .dice
+                .rng
                 .some(&labels, 2)
                 .into_iter()
                 .map(|it| self.directed(&it))
                 .collect();
             request.insert("sort".to_owned(), json!(sort));
         }
-        let limit = 1 + self.dice.below(60);
+        let limit = 1 + self.rng.below(60);
         request.insert("limit".to_owned(), json!(limit));
         request
     }
 
     fn directed(&mut self, name: &str) -> String {
-        if self.dice.percent(50) {
+        if self.rng.percent(50) {
             format!("-{name}")
         } else {
             name.to_owned()
@@ -216,13 +216,13 @@ impl<'a> RequestGenerator<'a> {
     fn filter(&mut self, columns: &[FixtureColumn], depth: usize) -> Map<String, Json> {
         let mut filter = Map::new();
         let filterable: Vec<&FixtureColumn> = columns.iter().filter(|it| scalar(it)).collect();
-        let count = 1 + self.dice.below(2);
-        for column in self.dice.some(&filterable, count) {
+        let count = 1 + self.rng.below(2);
+        for column in self.rng.some(&filterable, count) {
             let condition = self.condition(column);
             filter.insert(column.field.to_owned(), condition);
         }
-        if depth > 0 && self.dice.percent(25) {
-            let count = 1 + self.dice.below(3);
+        if depth > 0 && self.rng.percent(25) {
+            let count = 1 + self.rng.below(3);
             let any: Vec<Json> = (0..count)
                 .map(|_| Json::Object(self.filter(columns, depth - 1)))
                 .collect();
@@ -253,16 +253,16 @@ impl<'a> RequestGenerator<'a> {
                 "eq", "ne", "in", "not_in", "gt", "gte", "lt", "lte", "is_null",
             ],
         };
-        let op = *self.dice.one_of(ops);
+        let op = *self.rng.one_of(ops);
         match op {
-            "is_null" => json!({"is_null": self.dice.percent(50)}),
+            "is_null" => json!({"is_null": self.rng.percent(50)}),
             "in" | "not_in" => {
-                let count = 1 + self.dice.below(5);
+                let count = 1 + self.rng.below(5);
                 let values: Vec<Json> = (0..count).map(|_| self.operand(column)).collect();
                 json!({op: values})
             }
             "contains" | "starts_with" => json!({op: self.fragment(column, op == "starts_with")}),
-            "eq" if self.dice.percent(50) => self.operand(column),
+            "eq" if self.rng.percent(50) => self.operand(column),
             _ => json!({op: self.operand(column)}),
         }
     }
@@ -280,7 +280,7 @@ impl<'a> RequestGenerator<'a> {
             .map(Vec::as_slice)
             .unwrap_or_default();
         for _ in 0..20 {
-            let held = self.dice.pick(rows).and_then(|row| row.get(column.column));
+            let held = self.rng.pick(rows).and_then(|row| row.get(column.column));
             if let Some(value) = held
                 && *value != Value::Null
             {
@@ -293,19 +293,19 @@ impl<'a> RequestGenerator<'a> {
     /// An operand equal to a stored value, or next to it.
     fn operand(&mut self, column: &FixtureColumn) -> Json {
         let held = self.held(column);
-        if self.dice.percent(60) {
+        if self.rng.percent(60) {
             return held.to_json();
         }
         match held {
             Value::Text(text) if column.datatype == Datatype::Iri => json!(format!("{text}x")),
-            Value::Text(text) => match self.dice.below(5) {
+            Value::Text(text) => match self.rng.below(5) {
                 0 => json!(text.as_str().to_uppercase()),
                 1 => json!(format!("{text} ")),
                 2 => json!(format!("{text}\u{0}")),
                 3 => json!(text.trim_end()),
                 _ => json!(format!("{text}a")),
             },
-            Value::Integer(integer) => match self.dice.below(4) {
+            Value::Integer(integer) => match self.rng.below(4) {
                 0 => json!((integer + 1).to_string()),
                 1 => json!((integer - 1).to_string()),
                 2 => json!("170141183460469231731687303715884105727"),
@@ -313,7 +313,7 @@ impl<'a> RequestGenerator<'a> {
             },
             Value::Decimal(text) => {
                 let point = if text.contains('.') { "" } else { "." };
-                match self.dice.below(3) {
+                match self.rng.below(3) {
                     0 => json!(format!(
                         "{text}{point}0000000000000000000000000000000000000001"
                     )),
@@ -327,8 +327,8 @@ impl<'a> RequestGenerator<'a> {
             Value::Date(days) => {
                 Value::Date(days.saturating_add(if days > 0 { -1 } else { 1 })).to_json()
             }
-            Value::Datetime(micros) => match self.dice.below(4) {
-                0 => json!(self.dice.word(&FAR)),
+            Value::Datetime(micros) => match self.rng.below(4) {
+                0 => json!(self.rng.word(&FAR)),
                 1 => Value::Datetime(micros.saturating_add(1)).to_json(),
                 _ => Value::Datetime(micros.saturating_sub(1)).to_json(),
             },
@@ -345,11 +345,11 @@ impl<'a> RequestGenerator<'a> {
         let from = if first {
             0
         } else {
-            self.dice.below(characters.len())
+            self.rng.below(characters.len())
         };
-        let length = 1 + self.dice.below(characters.len());
+        let length = 1 + self.rng.below(characters.len());
         let piece: String = characters.into_iter().skip(from).take(length).collect();
-        match self.dice.below(8) {
+        match self.rng.below(8) {
             0 => "%".to_owned(),
             1 => "_".to_owned(),
             2 => format!("{piece}\u{0}"),

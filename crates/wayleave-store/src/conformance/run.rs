@@ -7,7 +7,6 @@ use serde_json::{Map, Value as Json};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::{Ratification, verify};
-use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::aggregate::AggregatePlan;
 use wayleave_plan::fetch::FetchPlan;
@@ -18,6 +17,7 @@ use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest};
 use wayleave_plan::seal::{KeyRing, Seal, SealingKey};
 use wayleave_plan::value::Value;
 use wayleave_plan::view::View;
+use wayleave_plan::{AuthorizedPlan, AuthorizedWrite};
 
 use super::fixture;
 use super::requests::{Request, RequestGenerator};
@@ -124,11 +124,11 @@ pub struct ServedMapping {
 impl ServedMapping {
     /// Ratifies a mapping and serves it whole.
     pub fn new(mapping: &str) -> Result<Self, ConformanceError> {
-        Self::to(mapping, &Package::local())
+        Self::with_package(mapping, &Package::local())
     }
 
     /// Ratifies a mapping and serves what a package grants of it.
-    pub fn to(mapping: &str, package: &Package) -> Result<Self, ConformanceError> {
+    pub fn with_package(mapping: &str, package: &Package) -> Result<Self, ConformanceError> {
         let broken = |reason: String| ConformanceError::Broken { reason };
         let ratification = Ratification {
             dataset: "conformance".to_owned(),
@@ -139,14 +139,14 @@ impl ServedMapping {
         };
         let mapping = verify(mapping.as_bytes(), &ratification)
             .map_err(|error| broken(format!("{error:?}")))?;
-        let world = ActiveDatasets::new(vec![Arc::new(mapping)])
+        let active = ActiveDatasets::new(vec![Arc::new(mapping)])
             .map_err(|error| broken(error.to_string()))?;
         let key = SealingKey {
             id: 1,
             secret: [7; 32],
         };
         Ok(Self {
-            view: View::new(&world, package),
+            view: View::new(&active, package),
             keys: KeyRing::new(&key, &[]),
         })
     }
@@ -161,19 +161,27 @@ impl ServedMapping {
 
     /// Plans a query from its arguments; `None` if policy refuses it.
     pub fn query(&self, arguments: &Map<String, Json>) -> Option<QueryPlan> {
-        let request = QueryRequest::read(arguments).ok()?;
+        let request = QueryRequest::parse(arguments).ok()?;
         QueryPlan::new(&self.view, &request, self.seal()).ok()
     }
 
     /// Plans a fetch from its arguments; `None` if policy refuses it.
     pub fn fetch(&self, arguments: &Map<String, Json>) -> Option<FetchPlan> {
-        let request = FetchRequest::read(arguments).ok()?;
+        let request = FetchRequest::parse(arguments).ok()?;
         FetchPlan::new(&self.view, &request).ok()
+    }
+
+    /// Plans a call of a capability's tool from its arguments; `None` if policy refuses it, or the
+    /// package does not include it.
+    pub fn write(&self, tool: &str, arguments: &Map<String, Json>) -> Option<AuthorizedWrite> {
+        let capability = self.view.capability(tool)?;
+        let micros = self.seal().now * 1_000_000;
+        AuthorizedWrite::new(capability, "the suite", arguments, micros).ok()
     }
 
     /// Plans an aggregate from its arguments; `None` if policy refuses it.
     pub fn aggregate(&self, arguments: &Map<String, Json>) -> Option<AggregatePlan> {
-        let request = AggregateRequest::read(arguments).ok()?;
+        let request = AggregateRequest::parse(arguments).ok()?;
         AggregatePlan::new(&self.view, &request, self.seal()).ok()
     }
 }
@@ -383,7 +391,10 @@ pub(super) async fn answer(
     store: &dyn Store,
     plan: &AuthorizedPlan,
 ) -> Result<Vec<Vec<Value>>, StoreError> {
-    match store.read(plan, &ReadContext::within(READ_TIMEOUT)).await? {
+    match store
+        .read(plan, &ReadContext::with_timeout(READ_TIMEOUT))
+        .await?
+    {
         Answer::Rows(rows) | Answer::Groups(rows) => rows.collect().await,
         Answer::Count { rows, .. } => Ok(vec![vec![Value::Integer(rows.into())]]),
     }

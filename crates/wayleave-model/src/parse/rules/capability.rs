@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::mapping::{Action, Capability, Field, Stream, WRITE_OPTIONS};
 use crate::names::NameKind;
-use crate::problem::{Problem, ProblemCode, shown};
+use crate::problem::{Problem, ProblemCode, quoted};
 
 /// Maximum length of a tool's name that every known host accepts, in characters.
 const MAX_TOOL_NAME: usize = 64;
@@ -61,7 +61,7 @@ impl<'m> Rules<'m> {
             }
             None => return,
         };
-        let message = format!("its tool would be called {}: {why}", shown(&tool));
+        let message = format!("its tool would be called {}: {why}", quoted(&tool));
         let problem = Problem::new(code, message).hint("give the capability another name");
         self.report(path, &capability.name.span, problem);
     }
@@ -72,7 +72,7 @@ impl<'m> Rules<'m> {
         let path = format!("{path}.connection");
         match &capability.connection {
             Some(id) if mapping.connection(id).is_none() && NameKind::Connection.accepts(id) => {
-                let message = format!("there is no connection {}", shown(id));
+                let message = format!("there is no connection {}", quoted(id));
                 let hint = near(id, ids).unwrap_or_else(|| "name one of `[[connections]]`".into());
                 let problem = Problem::new(ProblemCode::UnknownConnection, message).hint(hint);
                 self.report(&path, &id.span, problem);
@@ -99,7 +99,7 @@ impl<'m> Rules<'m> {
             .iter()
             .any(|connection| connection.source == *source)
         {
-            let message = format!("source {} is also read from", shown(source));
+            let message = format!("source {} is also read from", quoted(source));
             let problem = Problem::new(ProblemCode::SharedSource, message)
                 .hint("declare a second source for writes, so that reads stay read-only");
             self.report(&format!("{path}.source"), &source.span, problem);

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use super::super::value;
 use super::Rules;
 use crate::mapping::{Datatype, ExactNumber, Field, Scalar, Spanned, Stream};
-use crate::problem::{Problem, ProblemCode, shown};
+use crate::problem::{Problem, ProblemCode, quoted};
 
 impl<'m> Rules<'m> {
     pub(super) fn field(&mut self, stream: &'m Stream, field: &'m Field) {
@@ -139,7 +139,7 @@ impl<'m> Rules<'m> {
             if let Some(wrong) = wrong {
                 let message = format!(
                     "{} can never be a value: {wrong}",
-                    shown(&listed.to_string())
+                    quoted(&listed.to_string())
                 );
                 let problem = Problem::new(ProblemCode::UnfitValue, message);
                 self.report(&format!("{path}.one_of"), &listed.span, problem);

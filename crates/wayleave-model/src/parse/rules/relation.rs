@@ -2,7 +2,7 @@
 
 use super::{NameLookup, Rules};
 use crate::mapping::{Datatype, Field, Join, Relation, Stream};
-use crate::problem::{Problem, ProblemCode, shown};
+use crate::problem::{Problem, ProblemCode, quoted};
 
 impl<'m> Rules<'m> {
     pub(super) fn relation(&mut self, stream: &'m Stream, relation: &'m Relation) {
@@ -39,10 +39,10 @@ impl<'m> Rules<'m> {
             let message = format!(
                 "`on` takes a column of `{}`, and `{column}` is a field that reads column {}",
                 stream.table,
-                shown(read)
+                quoted(read)
             );
             let problem = Problem::new(ProblemCode::RelationColumn, message)
-                .hint(format!("write {}", shown(read)));
+                .hint(format!("write {}", quoted(read)));
             self.report(path, &column.span, problem);
         }
         None

@@ -2,7 +2,7 @@
 
 use super::{Rules, repeated, repeated_by};
 use crate::mapping::{Datatype, Field, SourceKind, Spanned, Stream};
-use crate::problem::{Problem, ProblemCode, shown};
+use crate::problem::{Problem, ProblemCode, quoted};
 
 /// A role of a field in its stream.
 struct FieldRole {
@@ -125,7 +125,7 @@ impl<'m> Rules<'m> {
             || table.contains(['\\', ':'])
             || table.split('/').any(|part| part == "..");
         if self.mapping.dataset.kind.value == SourceKind::Files && outside {
-            let message = format!("{} leads out of the source's folder", shown(table));
+            let message = format!("{} leads out of the source's folder", quoted(table));
             let problem = Problem::new(ProblemCode::InvalidText, message)
                 .hint("write a path inside the folder, with `/`, such as `people/*.csv`");
             self.report(&format!("{path}.table"), &table.span, problem);
@@ -144,14 +144,14 @@ impl<'m> Rules<'m> {
             let message = format!(
                 "stream `{}` has another field, relation or measure called {}",
                 stream.name,
-                shown(name)
+                quoted(name)
             );
             let problem = Problem::new(ProblemCode::DuplicateName, message)
                 .hint("names of fields, relations and measures differ in more than case");
             self.report(path, &name.span, problem);
         }
         for column in repeated(stream.fields.iter().filter_map(|field| field.column())) {
-            let message = format!("two fields read column {}", shown(column));
+            let message = format!("two fields read column {}", quoted(column));
             let problem =
                 Problem::new(ProblemCode::DuplicateValue, message).hint("keep one of them");
             self.report(path, &column.span, problem);
@@ -166,7 +166,7 @@ impl<'m> Rules<'m> {
         };
         let predicates = repeated_by(stream.fields.iter().map(|field| &field.predicate), iri);
         for predicate in predicates {
-            let message = format!("two fields share predicate {}", shown(predicate));
+            let message = format!("two fields share predicate {}", quoted(predicate));
             let problem = Problem::new(ProblemCode::DuplicateValue, message)
                 .hint("a record says each predicate once; give each field its own");
             self.report(path, &predicate.span, problem);

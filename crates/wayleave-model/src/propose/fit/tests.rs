@@ -189,20 +189,57 @@ fn a_field_whose_name_begins_with_a_setting_is_fitted_like_any_other() {
     );
 }
 
+/// The key of the stream that fits a table where `id` is not unique any more.
+fn new_key(mapping: &str, table: Table) -> Vec<String> {
+    let fit = fit(mapping, &catalogue(vec![orgs(), table])).unwrap();
+    let parsed = parse::parse(fit.text.as_bytes()).unwrap();
+    let key = parsed.stream("people").unwrap().key.iter();
+    key.map(|it| it.value.clone()).collect()
+}
+
 #[test]
 fn a_new_key_is_one_that_every_row_has() {
-    // The old key is not unique any more; of the other sets only the last is never NULL.
-    let table = people(|columns| columns[3].nullable = true);
+    // Of the unique sets only the last is never NULL.
     let table = Table {
         primary_key: Vec::new(),
         unique: vec![vec!["mail".to_owned()], vec!["name".to_owned()]],
-        ..table
+        ..people(|columns| columns[3].nullable = true)
     };
-    let fit = fit(MAPPING, &catalogue(vec![orgs(), table])).unwrap();
-    let parsed = parse::parse(fit.text.as_bytes()).unwrap();
-    let key = parsed.stream("people").unwrap().key.iter();
-    assert_eq!(
-        key.map(|it| it.value.as_str()).collect::<Vec<_>>(),
-        ["name"]
-    );
+    assert_eq!(new_key(MAPPING, table), ["name"]);
+}
+
+#[test]
+fn a_new_key_holds_no_masked_field() {
+    let masked = "mail = { datatype = \"string\", mask = \"redact\" }";
+    let mapping = MAPPING.replace("mail = { datatype = \"string\" }", masked);
+    assert!(mapping.contains(masked));
+    let table = Table {
+        primary_key: vec!["mail".to_owned()],
+        unique: vec![vec!["name".to_owned()]],
+        ..people(|_| {})
+    };
+    assert_eq!(new_key(&mapping, table), ["name"]);
+}
+
+#[test]
+fn a_nullable_column_of_the_primary_key_makes_no_other_key() {
+    let unmapped = "age = { datatype = \"integer\", min_value = 0 }\n";
+    let mapping = MAPPING.replace(unmapped, "");
+    assert_ne!(mapping, MAPPING);
+    let table = Table {
+        primary_key: vec!["mail".to_owned(), "age".to_owned()],
+        unique: vec![vec!["mail".to_owned()], vec!["name".to_owned()]],
+        ..people(|columns| columns[3].nullable = true)
+    };
+    assert_eq!(new_key(&mapping, table), ["name"]);
+}
+
+#[test]
+fn a_primary_key_that_may_be_null_is_a_new_key() {
+    let table = Table {
+        primary_key: vec!["mail".to_owned()],
+        unique: vec![vec!["name".to_owned()]],
+        ..people(|columns| columns[3].nullable = true)
+    };
+    assert_eq!(new_key(MAPPING, table), ["mail"]);
 }

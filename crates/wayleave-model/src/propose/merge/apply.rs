@@ -5,10 +5,10 @@ use toml_edit::{Decor, DocumentMut, InlineTable, Item, Key, Table, Value};
 use super::mark::{self, CHANGED, GONE, NEW};
 use super::{Change, MergeContext, comment, is_computed, sampled, text};
 use crate::propose::draft::{Relation, Stream};
-use crate::propose::{render, seen};
+use crate::propose::{render, seen_columns};
 
 /// Marks missing and changed entries and adds new ones, in every stream.
-pub(super) fn to_streams(document: &mut DocumentMut, news: &MergeContext<'_>) -> Vec<Change> {
+pub(super) fn to_streams(document: &mut DocumentMut, context: &MergeContext<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
     let Some(Item::Table(streams)) = document.get_mut("streams") else {
         return changes;
@@ -17,7 +17,7 @@ pub(super) fn to_streams(document: &mut DocumentMut, news: &MergeContext<'_>) ->
         |(stream, item): (&str, &Item)| (stream.to_owned(), text(item, "table", stream).to_owned());
     let all: Vec<(String, String)> = streams.iter().map(read).collect();
     for (stream, table) in all {
-        if news.catalogue.table(&table).is_none() {
+        if context.catalogue.table(&table).is_none() {
             let words = format!("table {} is not there any more", comment::name(&table));
             mark::put(streams, &stream, GONE, &words);
             changes.push(Change::GoneTable { table, stream });
@@ -25,9 +25,9 @@ pub(super) fn to_streams(document: &mut DocumentMut, news: &MergeContext<'_>) ->
         }
         mark::take(streams, &stream, GONE);
         if let Some(Item::Table(of)) = streams.get_mut(&stream) {
-            changes.extend(to_fields(of, &table, news));
-            if news.given.streams.get(&table) == Some(&stream) {
-                changes.extend(add_fields(of, &table, news));
+            changes.extend(to_fields(of, &table, context));
+            if context.given.streams.get(&table) == Some(&stream) {
+                changes.extend(add_fields(of, &table, context));
             }
         }
     }
@@ -35,7 +35,7 @@ pub(super) fn to_streams(document: &mut DocumentMut, news: &MergeContext<'_>) ->
 }
 
 /// Marks the fields whose columns are missing or declared differently.
-fn to_fields(stream: &mut Table, table: &str, news: &MergeContext<'_>) -> Vec<Change> {
+fn to_fields(stream: &mut Table, table: &str, context: &MergeContext<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
     let Some(Item::Table(fields)) = stream.get_mut("fields") else {
         return changes;
@@ -44,9 +44,9 @@ fn to_fields(stream: &mut Table, table: &str, news: &MergeContext<'_>) -> Vec<Ch
         |(field, item): (&str, &Item)| (field.to_owned(), text(item, "column", field).to_owned());
     let stored = fields.iter().filter(|(_, item)| !is_computed(item));
     let all: Vec<(String, String)> = stored.map(read).collect();
-    let drafted = news.draft.streams.iter().find(|it| it.table == table);
+    let drafted = context.draft.streams.iter().find(|it| it.table == table);
     for (field, column) in all {
-        let found = news
+        let found = context
             .catalogue
             .table(table)
             .and_then(|it| it.column(&column));
@@ -62,8 +62,8 @@ fn to_fields(stream: &mut Table, table: &str, news: &MergeContext<'_>) -> Vec<Ch
             continue;
         };
         mark::take(fields, &field, GONE);
-        let is = seen::declared(found);
-        if let Some(was) = news.declared(&table, &column).filter(|was| **was != is) {
+        let is = seen_columns::declared(found);
+        if let Some(was) = context.declared(&table, &column).filter(|was| **was != is) {
             let words = format!("was {} and is {}", comment::name(was), comment::name(&is));
             mark::put(fields, &field, CHANGED, &words);
             changes.push(Change::Redeclared {
@@ -86,9 +86,9 @@ fn to_fields(stream: &mut Table, table: &str, news: &MergeContext<'_>) -> Vec<Ch
 }
 
 /// Adds the new columns of the table, and the relations that need them.
-fn add_fields(stream: &mut Table, table: &str, news: &MergeContext<'_>) -> Vec<Change> {
-    let new = news.columns(table);
-    let Some(draft) = news.draft.streams.iter().find(|it| it.table == table) else {
+fn add_fields(stream: &mut Table, table: &str, context: &MergeContext<'_>) -> Vec<Change> {
+    let new = context.columns(table);
+    let Some(draft) = context.draft.streams.iter().find(|it| it.table == table) else {
         return Vec::new();
     };
     let mut changes = Vec::new();
@@ -105,15 +105,15 @@ fn add_fields(stream: &mut Table, table: &str, news: &MergeContext<'_>) -> Vec<C
             field: field.map(|it| it.name.clone()),
         });
     }
-    add_relations(stream, draft, &new, news);
+    add_relations(stream, draft, &new, context);
     changes
 }
 
-fn add_relations(stream: &mut Table, draft: &Stream, new: &[&String], news: &MergeContext<'_>) {
+fn add_relations(stream: &mut Table, draft: &Stream, new: &[&String], context: &MergeContext<'_>) {
     let is_gained = |relation: &Relation| match &relation.reverse_of {
         Some(forward) => {
-            let near = |(ours, _): &(String, String)| news.reads(&draft.table, ours);
-            news.is_gained(forward) && relation.on.iter().all(near)
+            let near = |(ours, _): &(String, String)| context.reads(&draft.table, ours);
+            context.is_gained(forward) && relation.on.iter().all(near)
         }
         None => relation.on.iter().any(|(ours, _)| new.contains(&ours)),
     };
@@ -122,7 +122,7 @@ fn add_relations(stream: &mut Table, draft: &Stream, new: &[&String], news: &Mer
         let is_there = stream
             .get("relations")
             .is_some_and(|it| it.get(name).is_some());
-        if is_gained(relation) && !is_there && news.holds(&relation.to, &relation.on) {
+        if is_gained(relation) && !is_there && context.holds(&relation.to, &relation.on) {
             let value = render::relation_value(relation);
             let note = relation.reverse_of.as_ref().map(render::reverse_note);
             insert(stream, "relations", name, &value, note);

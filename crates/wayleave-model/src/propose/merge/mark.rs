@@ -3,7 +3,7 @@
 use toml_edit::{Decor, Item, Table};
 
 /// Comment on an entry that a later proposal added.
-pub(super) const NEW: &str = "# new in the source: weigh it before it is ratified";
+pub(super) const NEW: &str = "# new in the source: review it before ratifying";
 /// Start of the comment on an entry whose table or column is missing.
 pub(super) const GONE: &str = "# gone from the source: ";
 /// Start of the comment on an entry whose column is declared differently.

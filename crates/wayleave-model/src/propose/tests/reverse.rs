@@ -167,7 +167,7 @@ fn a_way_back_that_a_person_took_out_stays_out() {
     assert_eq!(
         relations(&merge.text, "people"),
         [
-            "# new in the source: weigh it before it is ratified",
+            "# new in the source: review it before ratifying",
             "visits = { to = \"visits\", on = { id = \"person_id\" } }  # the reverse of visits.person",
         ]
     );

@@ -16,11 +16,11 @@ impl Analyst<'_, '_> {
             ("parts", PARTS)
         };
         let mut question = Map::from_iter([("stream".to_owned(), json!(stream))]);
-        if self.dice.percent(70) {
+        if self.rng.percent(70) {
             let filter = self.filter(samples, names, 2);
             question.insert("filter".to_owned(), Json::Object(filter));
         }
-        let limit = 1 + self.dice.below(30);
+        let limit = 1 + self.rng.below(30);
         question.insert("limit".to_owned(), json!(limit));
         if aggregates {
             self.grouped(samples, names, &mut question);
@@ -31,20 +31,20 @@ impl Analyst<'_, '_> {
     }
 
     fn listed(&mut self, names: &[QuestionField], question: &mut Map<String, Json>) {
-        let count = 1 + self.dice.below(5);
+        let count = 1 + self.rng.below(5);
         let fields: Vec<&str> = self
-            .dice
+            .rng
             .some(names, count)
             .iter()
             .map(|it| it.name)
             .collect();
         question.insert("fields".to_owned(), json!(fields));
-        if self.dice.percent(60) {
-            let sorted = self.dice.some(names, 2);
+        if self.rng.percent(60) {
+            let sorted = self.rng.some(names, 2);
             let sort: Vec<String> = sorted.iter().map(|it| self.directed(it.name)).collect();
             question.insert("sort".to_owned(), json!(sort));
         }
-        if self.dice.percent(30) {
+        if self.rng.percent(30) {
             question.insert("count".to_owned(), json!("exact"));
         }
     }
@@ -73,13 +73,13 @@ impl Analyst<'_, '_> {
                 ("days", Datatype::Integer),
             ]
         };
-        let count = self.dice.below(3);
-        for (measure, datatype) in self.dice.some(measures, count) {
+        let count = self.rng.below(3);
+        for (measure, datatype) in self.rng.some(measures, count) {
             metrics.push(json!(measure));
             labels.push((measure.to_owned(), Some(datatype)));
         }
-        let count = 1 + self.dice.below(2);
-        for (place, one) in self.dice.some(names, count).into_iter().enumerate() {
+        let count = 1 + self.rng.below(2);
+        for (place, one) in self.rng.some(names, count).into_iter().enumerate() {
             let exact = matches!(one.datatype, Datatype::Integer | Datatype::Decimal);
             let ops: &[&str] = match one.datatype {
                 Datatype::Number => &["min", "max", "count"],
@@ -87,13 +87,13 @@ impl Analyst<'_, '_> {
                 _ if exact => &["sum", "avg", "min", "max", "count", "count_distinct"],
                 _ => &["min", "max", "count", "count_distinct"],
             };
-            let op = self.dice.word(ops);
+            let op = self.rng.word(ops);
             let datatype = match op {
                 "count" | "count_distinct" => Datatype::Integer,
                 "avg" => Datatype::Decimal,
                 _ => one.datatype,
             };
-            let label = if self.dice.percent(40) {
+            let label = if self.rng.percent(40) {
                 let label = format!("m{place}");
                 let filter = self.filter(samples, names, 0);
                 metrics.push(json!({"op": op, "field": one.name, "filter": filter, "as": label}));
@@ -104,29 +104,29 @@ impl Analyst<'_, '_> {
             };
             labels.push((label, Some(datatype)));
         }
-        if self.dice.percent(50) {
+        if self.rng.percent(50) {
             metrics.push(json!("count"));
             labels.push(("count".to_owned(), Some(Datatype::Integer)));
         }
         question.insert("metrics".to_owned(), json!(metrics));
         self.keys(samples, names, &mut labels, question);
-        if self.dice.percent(35) {
+        if self.rng.percent(35) {
             let exact = labels.iter().find(|(_, datatype)| {
                 matches!(datatype, Some(Datatype::Integer | Datatype::Decimal))
             });
             if let Some((label, _)) = exact.cloned() {
-                let op = self.dice.word(&["gt", "gte", "lt", "lte", "ne"]);
-                let operand = self.dice.word(&["0", "1", "3", "12", "100", "-1"]);
+                let op = self.rng.word(&["gt", "gte", "lt", "lte", "ne"]);
+                let operand = self.rng.word(&["0", "1", "3", "12", "100", "-1"]);
                 question.insert("having".to_owned(), json!({label: {op: operand}}));
             }
         }
-        if self.dice.percent(50) {
+        if self.rng.percent(50) {
             let names: Vec<String> = labels.into_iter().map(|(name, _)| name).collect();
-            let sorted = self.dice.some(&names, 2);
+            let sorted = self.rng.some(&names, 2);
             let sort: Vec<String> = sorted.iter().map(|it| self.directed(it)).collect();
             question.insert("sort".to_owned(), json!(sort));
         }
-        if self.dice.percent(20) {
+        if self.rng.percent(20) {
             question.insert("totals".to_owned(), json!(true));
         }
     }
@@ -143,13 +143,13 @@ impl Analyst<'_, '_> {
             .copied()
             .filter(|it| it.datatype != Datatype::Number)
             .collect();
-        let count = self.dice.below(3);
+        let count = self.rng.below(3);
         let mut group_by: Vec<&str> = Vec::new();
-        for key in self.dice.some(&groupable, count) {
+        for key in self.rng.some(&groupable, count) {
             group_by.push(key.name);
             labels.push((key.name.to_owned(), None));
         }
-        if !samples && self.dice.percent(15) {
+        if !samples && self.rng.percent(15) {
             group_by.push("sample");
         }
         let time = groupable
@@ -157,13 +157,11 @@ impl Analyst<'_, '_> {
             .filter(|it| matches!(it.datatype, Datatype::Date | Datatype::Datetime))
             .filter(|it| !group_by.contains(&it.name));
         let times: Vec<QuestionField> = time.copied().collect();
-        if self.dice.percent(30)
-            && let Some(time) = self.dice.pick(&times).copied()
+        if self.rng.percent(30)
+            && let Some(time) = self.rng.pick(&times).copied()
         {
-            let unit = self.dice.word(&["day", "week", "month", "quarter", "year"]);
-            let zone = self
-                .dice
-                .word(&["UTC", "Europe/Berlin", "America/St_Johns"]);
+            let unit = self.rng.word(&["day", "week", "month", "quarter", "year"]);
+            let zone = self.rng.word(&["UTC", "Europe/Berlin", "America/St_Johns"]);
             let period = json!({"field": time.name, "granularity": unit, "time_zone": zone});
             question.insert("group_by_time".to_owned(), period);
             labels.push((time.name.to_owned(), None));
@@ -174,7 +172,7 @@ impl Analyst<'_, '_> {
     }
 
     fn directed(&mut self, name: &str) -> String {
-        if self.dice.percent(50) {
+        if self.rng.percent(50) {
             format!("-{name}")
         } else {
             name.to_owned()
@@ -188,26 +186,26 @@ impl Analyst<'_, '_> {
         depth: usize,
     ) -> Map<String, Json> {
         let mut filter = Map::new();
-        let count = 1 + self.dice.below(2);
-        for one in self.dice.some(names, count) {
+        let count = 1 + self.rng.below(2);
+        for one in self.rng.some(names, count) {
             let condition = self.condition(one, names);
             filter.insert(one.name.to_owned(), condition);
         }
-        if depth > 0 && self.dice.percent(35) {
+        if depth > 0 && self.rng.percent(35) {
             let (relation, theirs) = if samples {
                 ("parts", PARTS)
             } else {
                 ("sample", SAMPLES)
             };
-            let inner = if self.dice.percent(10) {
+            let inner = if self.rng.percent(10) {
                 Map::new()
             } else {
                 self.filter(!samples, theirs, depth - 1)
             };
-            let quantifier = self.dice.word(&["some", "none"]);
+            let quantifier = self.rng.word(&["some", "none"]);
             filter.insert(relation.to_owned(), json!({quantifier: inner}));
         }
-        if depth > 0 && self.dice.percent(15) {
+        if depth > 0 && self.rng.percent(15) {
             let any: Vec<Json> = (0..2)
                 .map(|_| Json::Object(self.filter(samples, names, depth - 1)))
                 .collect();
@@ -217,23 +215,23 @@ impl Analyst<'_, '_> {
     }
 
     fn condition(&mut self, one: QuestionField, names: &[QuestionField]) -> Json {
-        if self.dice.percent(20) && one.datatype != Datatype::Number {
+        if self.rng.percent(20) && one.datatype != Datatype::Number {
             let same: Vec<QuestionField> = names
                 .iter()
                 .copied()
                 .filter(|it| comparable(it.datatype, one.datatype))
                 .collect();
-            let other = self.dice.one_of(&same).name;
+            let other = self.rng.one_of(&same).name;
             let ops: &[&str] = match one.datatype {
                 Datatype::Boolean => &["eq", "ne"],
                 _ => &["eq", "ne", "gt", "gte", "lt", "lte"],
             };
-            return json!({self.dice.word(ops): {"field": other}});
+            return json!({self.rng.word(ops): {"field": other}});
         }
         let operand = self.operand(one);
         match one.datatype {
             Datatype::String => {
-                let op = self.dice.word(&[
+                let op = self.rng.word(&[
                     "eq",
                     "ne",
                     "gt",
@@ -253,8 +251,8 @@ impl Analyst<'_, '_> {
                 }
             }
             Datatype::Boolean => json!({"eq": operand}),
-            _ if self.dice.percent(15) => json!({"is_null": self.dice.percent(50)}),
-            _ => json!({self.dice.word(&["eq", "ne", "gt", "gte", "lt", "lte"]): operand}),
+            _ if self.rng.percent(15) => json!({"is_null": self.rng.percent(50)}),
+            _ => json!({self.rng.word(&["eq", "ne", "gt", "gte", "lt", "lte"]): operand}),
         }
     }
 
@@ -263,7 +261,7 @@ impl Analyst<'_, '_> {
         let column = fixture::SAMPLE_COLUMNS
             .iter()
             .find(|it| it.field == one.like);
-        let held = self.dice.pick(rows);
+        let held = self.rng.pick(rows);
         let held = column.and_then(|column| held?.get(column.column));
         let json = held.map_or(Json::Null, wayleave_plan::value::Value::to_json);
         match (json, one.datatype) {

@@ -1,19 +1,19 @@
 //! Repeatable randomness: the same seed gives the same choices on every machine.
 
-/// A seeded source of choices.
+/// A seeded pseudo-random generator.
 #[derive(Debug, Clone)]
-pub struct Dice {
+pub struct SeededRng {
     state: u64,
 }
 
-impl Dice {
-    /// Dice with this seed.
+impl SeededRng {
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
     /// The next number.
-    pub fn roll(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -24,7 +24,7 @@ impl Dice {
     /// A number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap_or(u64::MAX).max(1);
-        usize::try_from(self.roll() % end).unwrap_or(0)
+        usize::try_from(self.next_u64() % end).unwrap_or(0)
     }
 
     /// True with a probability of `chance` percent.

@@ -67,6 +67,21 @@ impl SourceKind {
     pub const fn has_schemas(self) -> bool {
         matches!(self, Self::Postgres | Self::Mysql)
     }
+
+    /// Whether stores of this kind enforce the declared type of a column.
+    pub const fn enforces_types(self) -> bool {
+        matches!(self, Self::Postgres | Self::Mysql)
+    }
+
+    /// Whether stores of this kind have a type of booleans that holds nothing else.
+    pub const fn has_booleans(self) -> bool {
+        matches!(self, Self::Postgres)
+    }
+
+    /// Whether stores of this kind can keep columns of a table unique.
+    pub const fn keeps_unique(self) -> bool {
+        matches!(self, Self::Sqlite | Self::Postgres | Self::Mysql)
+    }
 }
 
 /// The datatype of a field.

@@ -38,7 +38,7 @@ pub(super) fn block(catalogue: &Catalogue) -> String {
         let columns: Vec<String> = table.columns.iter().map(pair).collect();
         let line = format!("{} = {{ {} }}", key(&table.name), columns.join(", "));
         // A name that looks like a credential would make the document look like it holds one.
-        if sensitive::dsn_places(&line).is_empty() {
+        if sensitive::dsn_ranges(&line).is_empty() {
             text.extend([MARK, &line, "\n"]);
         }
     }

@@ -10,9 +10,9 @@ pub const MAX_BYTES: usize = 2_048;
 pub const MAX_CHOICE_BYTES: usize = 4_096;
 
 const MAX_MESSAGE_CHARS: usize = 300;
-const WORD: usize = 96;
-const ALLOWED: usize = 40;
-const LABEL: usize = 48;
+const MAX_WORD_CHARS: usize = 96;
+const MAX_ALLOWED: usize = 40;
+const MAX_LABEL_CHARS: usize = 48;
 /// Maximum length of a label if not all connections fit with longer ones.
 const MAX_SHORT_LABEL_CHARS: usize = 16;
 /// Number of connections that stay described until all ids in `allowed` are dropped.
@@ -51,24 +51,26 @@ pub(super) fn fitted(refusal: &Refusal, bytes: usize) -> Json {
 /// Cuts texts and lists to their limits, and returns the number of allowed words before that.
 fn bound(refusal: &mut RefusalBody) -> usize {
     refusal.message = cut(&refusal.message, MAX_MESSAGE_CHARS);
-    refusal.param = refusal.param.take().map(|param| cut(&param, WORD));
-    refusal.did_you_mean.take_if(|word| word.len() > WORD);
+    refusal.param = refusal
+        .param
+        .take()
+        .map(|param| cut(&param, MAX_WORD_CHARS));
+    refusal
+        .did_you_mean
+        .take_if(|word| word.len() > MAX_WORD_CHARS);
     if let Some(choice) = &mut refusal.choice {
         for candidate in &mut choice.available_connections {
-            candidate.label = cut(&candidate.label, LABEL);
-            candidate.grant_id = cut(&candidate.grant_id, WORD);
+            candidate.label = cut(&candidate.label, MAX_LABEL_CHARS);
+            candidate.grant_id = cut(&candidate.grant_id, MAX_WORD_CHARS);
         }
     }
     let known = refusal.allowed.len();
-    refusal.allowed.retain(|word| word.len() <= WORD);
-    refusal.allowed.truncate(ALLOWED);
+    refusal.allowed.retain(|word| word.len() <= MAX_WORD_CHARS);
+    refusal.allowed.truncate(MAX_ALLOWED);
     known
 }
 
-#[expect(
-    clippy::expect_used,
-    reason = "a refusal without its words would tell nothing"
-)]
+#[expect(clippy::expect_used, reason = "a default would send an empty refusal")]
 fn written(refusal: &RefusalBody, known: usize) -> Json {
     let json = serde_json::to_value(refusal);
     let mut json = json.expect("texts, numbers and lists of them are JSON");
@@ -83,7 +85,7 @@ fn written(refusal: &RefusalBody, known: usize) -> Json {
 /// Drops the least important of the remaining parts, about `over` bytes; `false` if nothing is left
 /// to drop.
 fn shorten(refusal: &mut RefusalBody, over: usize) -> bool {
-    if shorten_labels(refusal) || leave_out(refusal, MIN_DESCRIBED) {
+    if shorten_labels(refusal) || drop_connection(refusal, MIN_DESCRIBED) {
         return true;
     }
     let mut dropped = 0;
@@ -92,7 +94,7 @@ fn shorten(refusal: &mut RefusalBody, over: usize) -> bool {
     {
         dropped += word.len();
     }
-    if dropped > 0 || leave_out(refusal, 0) {
+    if dropped > 0 || drop_connection(refusal, 0) {
         return true;
     }
     if refusal.next.take().is_some() || refusal.did_you_mean.take().is_some() {
@@ -120,12 +122,12 @@ fn shorten_labels(refusal: &mut RefusalBody) -> bool {
     shortened
 }
 
-/// Removes one connection, unless only `told` are left.
-fn leave_out(refusal: &mut RefusalBody, told: usize) -> bool {
+/// Removes one connection, unless only `min_described` are left.
+fn drop_connection(refusal: &mut RefusalBody, min_described: usize) -> bool {
     let Some(choice) = &mut refusal.choice else {
         return false;
     };
-    if choice.available_connections.len() <= told {
+    if choice.available_connections.len() <= min_described {
         return false;
     }
     choice.available_connections.pop();

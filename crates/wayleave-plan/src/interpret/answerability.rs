@@ -2,7 +2,7 @@
 
 use wayleave_model::mapping::AggregateOp;
 
-use super::{RowContext, Tables, holds, interpret, is_of, scenes};
+use super::{RowContext, Tables, holds, interpret, is_of, row_contexts};
 use crate::plan::{AuthorizedPlan, Column, GroupKey, Predicate, Read};
 
 /// Whether a plan can be answered over data with malformed values.
@@ -18,8 +18,8 @@ pub enum Answerability {
 }
 
 /// Determines whether the plan can be answered over these tables.
-pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Answerability {
-    let all = scenes(plan, tables);
+pub fn answerability(plan: &AuthorizedPlan, tables: &Tables) -> Answerability {
+    let all = row_contexts(plan, tables);
     let (predicate, mut met): (_, Vec<&Column>) = match plan.read() {
         Read::Rows(read) => (
             &read.predicate,
@@ -52,7 +52,7 @@ pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Answerability {
         Read::Rows(_) | Read::Count { .. } => Vec::new(),
     };
     let malformed =
-        |scene: &RowContext<'_>, columns: &[&Column]| columns.iter().any(|it| !scene.is_fit(it));
+        |row: &RowContext<'_>, columns: &[&Column]| columns.iter().any(|it| !row.is_fit(it));
     let in_answer = match plan.read() {
         Read::Rows(read) => interpret(plan, tables).iter().any(|row| {
             let mut cells = row.iter().zip(read.columns.iter());
@@ -60,14 +60,14 @@ pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Answerability {
         }),
         Read::Groups(_) => all
             .iter()
-            .any(|scene| holds(predicate, scene) && malformed(scene, &answered)),
+            .any(|row| holds(predicate, row) && malformed(row, &answered)),
         Read::Count { .. } => false,
     };
-    let doubtful = |scene: &RowContext<'_>| {
-        is_granted(predicate, scene)
-            && (malformed(scene, &met)
-                || meets_malformed(predicate, scene)
-                || measured.iter().any(|it| meets_malformed(it, scene)))
+    let doubtful = |row: &RowContext<'_>| {
+        is_granted(predicate, row)
+            && (malformed(row, &met)
+                || meets_malformed(predicate, row)
+                || measured.iter().any(|it| meets_malformed(it, row)))
     };
     if in_answer {
         Answerability::Unfit
@@ -79,10 +79,10 @@ pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Answerability {
 }
 
 /// Whether a caller's filter on related rows reads a malformed value.
-fn meets_malformed(predicate: &Predicate, scene: &RowContext<'_>) -> bool {
+fn meets_malformed(predicate: &Predicate, row: &RowContext<'_>) -> bool {
     match predicate {
         Predicate::And(parts) | Predicate::Or(parts) => {
-            parts.iter().any(|part| meets_malformed(part, scene))
+            parts.iter().any(|part| meets_malformed(part, row))
         }
         Predicate::Exists {
             related,
@@ -92,7 +92,7 @@ fn meets_malformed(predicate: &Predicate, scene: &RowContext<'_>) -> bool {
         } => {
             let mut columns = Vec::new();
             compared(predicate, &mut columns);
-            scene.matching(related).into_iter().any(|inner| {
+            row.matching(related).into_iter().any(|inner| {
                 let inner = inner.joined(joins);
                 columns.iter().any(|it| !inner.is_fit(it)) || meets_malformed(predicate, &inner)
             })
@@ -102,10 +102,10 @@ fn meets_malformed(predicate: &Predicate, scene: &RowContext<'_>) -> bool {
 }
 
 /// Whether the grant shows a row.
-fn is_granted(predicate: &Predicate, scene: &RowContext<'_>) -> bool {
+fn is_granted(predicate: &Predicate, row: &RowContext<'_>) -> bool {
     match predicate {
-        Predicate::And(parts) => parts.iter().all(|part| is_granted(part, scene)),
-        Predicate::Granted(_) => holds(predicate, scene),
+        Predicate::And(parts) => parts.iter().all(|part| is_granted(part, row)),
+        Predicate::Granted(_) => holds(predicate, row),
         _ => true,
     }
 }

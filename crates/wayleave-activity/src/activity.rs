@@ -157,7 +157,7 @@ pub enum CallOutcome {
 
 impl CallOutcome {
     /// The outcome as one word.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Completed => "completed",
             Self::ToolError { .. } => "tool_error",
@@ -185,7 +185,7 @@ impl fmt::Display for CallOutcome {
             Self::ToolError { code: Some(code) } => write!(f, "tool_error {code}"),
             Self::Failed { code } => write!(f, "failed {code}"),
             Self::Refused { reason } => write!(f, "refused {reason}"),
-            other => f.write_str(other.word()),
+            other => f.write_str(other.as_str()),
         }
     }
 }

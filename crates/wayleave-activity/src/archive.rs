@@ -61,7 +61,7 @@ pub(crate) fn key(kind: KeyKind, value: &[u8]) -> u64 {
 fn keys(activity: &Activity, into: &mut BTreeSet<u64>) {
     into.insert(key(KeyKind::Id, activity.id.as_bytes()));
     into.insert(key(KeyKind::Token, activity.agent.token.as_bytes()));
-    into.insert(key(KeyKind::Outcome, activity.outcome.word().as_bytes()));
+    into.insert(key(KeyKind::Outcome, activity.outcome.as_str().as_bytes()));
     if let Some(target) = &activity.target {
         into.insert(key(KeyKind::Target, target.as_bytes()));
     }

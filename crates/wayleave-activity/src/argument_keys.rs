@@ -22,7 +22,7 @@ use crate::activity::{ActivityId, SealedArguments, from_hex, to_hex};
 
 /// Name of the key file in the project's private folder.
 pub const ARGUMENT_KEYS_FILE: &str = "activity.keys";
-/// Minimum time between two checks of the key file for a change by another process.
+/// Minimum time between two checks of the key file before sealing.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Errors of reading, creating and using argument keys.
@@ -144,9 +144,9 @@ impl ArgumentKeys {
     }
 
     /// Loads a key that another process has created, and drops the previous one.
-    fn refresh(&self) {
+    fn refresh(&self, interval: Duration) {
         let mut known = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.0.elapsed() < CHECK_INTERVAL {
+        if known.0.elapsed() < interval {
             return;
         }
         known.0 = Instant::now();
@@ -161,7 +161,7 @@ impl ArgumentKeys {
 
     /// Seals the arguments of a call.
     pub fn seal(&self, id: ActivityId, arguments: &[u8]) -> Option<SealedArguments> {
-        self.refresh();
+        self.refresh(CHECK_INTERVAL);
         let key = self.key.load();
         let payload = Payload {
             msg: arguments,
@@ -180,7 +180,7 @@ impl ArgumentKeys {
         id: ActivityId,
         sealed: &SealedArguments,
     ) -> Result<Vec<u8>, ArgumentKeyError> {
-        self.refresh();
+        self.refresh(Duration::ZERO);
         let key = self.key.load();
         if key.number != sealed.key {
             return Err(ArgumentKeyError::Destroyed);
@@ -206,8 +206,8 @@ impl ArgumentKeys {
     }
 
     /// Destroys the key, so that nothing it sealed can be opened any more, and creates the next
-    /// one. A running server loads the new key with the next call it seals or opens, at most a second
-    /// late.
+    /// one. A running server opens nothing with the old key from then on, and seals with the new one
+    /// within a second.
     pub fn destroy(&self) -> Result<u32, ArgumentKeyError> {
         let disk = |doing| {
             let path = self.path.clone();

@@ -39,7 +39,7 @@ impl ActivityFilter {
             && self.since_ms.is_none_or(|since| started >= since)
             && self.until_ms.is_none_or(|until| started < until)
             && is(&self.token, &activity.agent.token)
-            && is(&self.outcome, activity.outcome.word())
+            && is(&self.outcome, activity.outcome.as_str())
             && is(&self.target, activity.target.as_deref().unwrap_or_default())
             && self.dataset.as_ref().is_none_or(|wanted| {
                 let mut grants = activity.grants.iter();

@@ -62,15 +62,18 @@ impl IdSource {
     }
 
     /// Draws random bits. The highest is zero, which leaves room to increment.
+    #[expect(
+        clippy::expect_used,
+        reason = "without random bytes two processes would give calls the same id"
+    )]
     fn draw(&mut self) -> u128 {
         const BYTES: usize = size_of::<u128>();
         if self.left < BYTES {
-            // If this fails, only the counter keeps the ids of this process distinct.
-            let _ = getrandom::fill(&mut self.pool);
+            getrandom::fill(&mut self.pool).expect("the system has random bytes");
             self.left = POOL_BYTES;
         }
         let (unused, _) = self.pool.split_at(self.left);
-        let drawn = unused.last_chunk::<BYTES>().copied().unwrap_or_default();
+        let drawn = *unused.last_chunk::<BYTES>().expect("the pool was filled");
         self.left -= BYTES;
         u128::from_le_bytes(drawn) >> (128 - TAIL_BITS + 1)
     }

@@ -323,7 +323,7 @@ impl Shared {
         let written = match ended {
             Ok(ended) => {
                 if ended.is_some() {
-                    self.tidy(writer);
+                    self.queue_archiving(writer);
                 }
                 writer.commit(bodies)
             }
@@ -347,7 +347,7 @@ impl Shared {
             };
             let writer = SegmentWriter::open(&self.options.folder, limits, now_ms())?;
             if self.options.keep.is_some() || has_unpacked(&writer) {
-                self.tidy(&writer);
+                self.queue_archiving(&writer);
             }
             *place = Some(writer);
         }
@@ -363,11 +363,11 @@ impl Shared {
         let mut place = lock(&self.writer);
         let writer = self.opened(&mut place).map_err(Arc::new)?;
         writer.rotate(now_ms()).map_err(Arc::new)?;
-        self.tidy(writer);
+        self.queue_archiving(writer);
         Ok(())
     }
 
-    fn tidy(&self, writer: &SegmentWriter) {
+    fn queue_archiving(&self, writer: &SegmentWriter) {
         let mut archiver = lock(&self.archiver);
         if archiver.is_none() {
             *archiver = self.start_archiver();

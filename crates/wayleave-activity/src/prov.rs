@@ -17,9 +17,13 @@ pub const PROV_CONTEXT: &str = r#"{
 }"#;
 
 /// Converts activities to one document.
+#[expect(
+    clippy::expect_used,
+    reason = "the context is the JSON written out above"
+)]
 pub fn prov_document<'a>(activities: impl IntoIterator<Item = &'a Activity>) -> Value {
     let graph: Vec<Value> = activities.into_iter().flat_map(prov_node).collect();
-    let context: Value = serde_json::from_str(PROV_CONTEXT).unwrap_or_default();
+    let context: Value = serde_json::from_str(PROV_CONTEXT).expect("the context is JSON");
     json!({ "@context": context, "@graph": graph })
 }
 
@@ -120,8 +124,9 @@ fn entities(records: &RecordList) -> Vec<Value> {
 }
 
 fn date_time(ms: u64) -> Value {
+    // A time beyond the calendar is shown as its end.
     let ms = i64::try_from(ms).unwrap_or(i64::MAX);
-    let at = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let at = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX);
     json!({ "@type": "xsd:dateTime", "@value": format!("{at:.3}") })
 }
 

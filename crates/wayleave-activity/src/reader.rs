@@ -5,7 +5,7 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
-    time::SystemTime,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use crate::{
@@ -98,11 +98,10 @@ impl ActivityReader {
         let mut segments = Vec::new();
         for writer in self.writers()? {
             let files = segment::segments(&writer).map_err(ReadError::disk(&writer))?;
-            // A segment is archived after the next one was begun, and keeps its place before it.
+            // A segment comes before the next one of its writer, whatever the clock said.
             let mut latest = SystemTime::now();
             for file in files.into_iter().rev() {
-                let written = fs::metadata(&file.path).and_then(|it| it.modified());
-                latest = latest.min(written.unwrap_or(latest));
+                latest = latest.min(last_written(&file).unwrap_or(latest));
                 segments.push((latest, file));
             }
         }
@@ -150,6 +149,16 @@ impl ActivityReader {
     pub(crate) fn writers(&self) -> Result<Vec<PathBuf>, ReadError> {
         segment::writers(&self.folder).map_err(ReadError::disk(&self.folder))
     }
+}
+
+/// The time of a segment's last record. The file of an archive may be packed, or restored from a
+/// backup, long after it.
+fn last_written(file: &SegmentFile) -> Option<SystemTime> {
+    if file.archived {
+        let ended = Archive::open(&file.path).ok()?.summary.to_ms;
+        return UNIX_EPOCH.checked_add(Duration::from_millis(ended));
+    }
+    fs::metadata(&file.path).and_then(|it| it.modified()).ok()
 }
 
 fn scan(

@@ -73,12 +73,17 @@ impl SegmentHeader {
 }
 
 /// Appends a record to `out`; returns the state of the chain after it.
+#[expect(
+    clippy::expect_used,
+    reason = "the encoder bounds a record far below four gigabytes"
+)]
 pub(crate) fn push_frame(out: &mut Vec<u8>, state: ChainState, body: &[u8]) -> ChainState {
+    let length = u32::try_from(body.len()).expect("a record is below four gigabytes");
     let begin = out.len();
-    let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(body);
-    let state = state.after(out.get(begin..).unwrap_or_default());
+    let (_, chained) = out.split_at(begin);
+    let state = state.after(chained);
     out.extend_from_slice(&state.tag());
     state
 }
@@ -142,6 +147,9 @@ impl<'b> FrameWalk<'b> {
         let (before_tag, tag) = bytes
             .split_at_checked(chained)
             .ok_or(FrameFault::Incomplete)?;
+        let (_, body) = before_tag
+            .split_at_checked(LENGTH_BYTES)
+            .ok_or(FrameFault::Incomplete)?;
         let state = self.state.after(before_tag);
         if tag != state.tag() {
             return Err(FrameFault::Broken);
@@ -149,7 +157,6 @@ impl<'b> FrameWalk<'b> {
         self.rest = rest;
         self.offset += bytes.len();
         self.state = state;
-        let body = before_tag.get(LENGTH_BYTES..).unwrap_or_default();
         Ok(RecordFrame { body, bytes })
     }
 }

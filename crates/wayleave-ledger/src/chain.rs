@@ -59,16 +59,16 @@ impl fmt::Debug for EntryHash {
 /// A head that could not be read: it is written `<seq>:<64 hex digits>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a ledger head is written `<seq>:<64 lower-case hex digits>`")]
-pub struct HeadSyntax;
+pub struct ParseHeadError;
 
 impl FromStr for EntryHash {
-    type Err = HeadSyntax;
+    type Err = ParseHeadError;
 
-    fn from_str(text: &str) -> Result<Self, HeadSyntax> {
+    fn from_str(text: &str) -> Result<Self, ParseHeadError> {
         let mut bytes = [0; 32];
         let (pairs, rest) = text.as_bytes().as_chunks::<2>();
         if pairs.len() != bytes.len() || !rest.is_empty() {
-            return Err(HeadSyntax);
+            return Err(ParseHeadError);
         }
         for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
             *byte = (nibble(*high)? << 4) | nibble(*low)?;
@@ -77,11 +77,11 @@ impl FromStr for EntryHash {
     }
 }
 
-fn nibble(digit: u8) -> Result<u8, HeadSyntax> {
+fn nibble(digit: u8) -> Result<u8, ParseHeadError> {
     match digit {
         b'0'..=b'9' => Ok(digit - b'0'),
         b'a'..=b'f' => Ok(digit - b'a' + 10),
-        _ => Err(HeadSyntax),
+        _ => Err(ParseHeadError),
     }
 }
 
@@ -95,7 +95,7 @@ fn nibble(digit: u8) -> Result<u8, HeadSyntax> {
 /// let head: Head = text.parse()?;
 /// assert_eq!(head.seq, 7);
 /// assert_eq!(head.to_string(), text);
-/// # Ok::<(), wayleave_ledger::HeadSyntax>(())
+/// # Ok::<(), wayleave_ledger::ParseHeadError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Head {
@@ -118,19 +118,19 @@ impl Serialize for Head {
 }
 
 impl FromStr for Head {
-    type Err = HeadSyntax;
+    type Err = ParseHeadError;
 
-    fn from_str(text: &str) -> Result<Self, HeadSyntax> {
-        let (seq, hash) = text.split_once(':').ok_or(HeadSyntax)?;
+    fn from_str(text: &str) -> Result<Self, ParseHeadError> {
+        let (seq, hash) = text.split_once(':').ok_or(ParseHeadError)?;
         let head = Self {
-            seq: seq.parse().map_err(|_| HeadSyntax)?,
+            seq: seq.parse().map_err(|_| ParseHeadError)?,
             hash: hash.parse()?,
         };
         // One spelling only: no sign, no leading zeros.
         if head.seq.to_string() == seq {
             Ok(head)
         } else {
-            Err(HeadSyntax)
+            Err(ParseHeadError)
         }
     }
 }
@@ -298,7 +298,7 @@ mod tests {
             format!("1:{}", hex.to_uppercase()),
             hex,
         ] {
-            assert_eq!(wrong.parse::<Head>(), Err(HeadSyntax));
+            assert_eq!(wrong.parse::<Head>(), Err(ParseHeadError));
         }
     }
 }

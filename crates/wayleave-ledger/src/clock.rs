@@ -35,12 +35,12 @@ impl Clock for SystemClock {
 }
 
 /// A monotonic clock: repeats its latest time while the inner clock is behind it.
-pub struct ForwardClock {
+pub struct MonotonicClock {
     clock: Arc<dyn Clock>,
     latest: AtomicI64,
 }
 
-impl ForwardClock {
+impl MonotonicClock {
     /// Wraps `clock`.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl ForwardClock {
     }
 }
 
-impl Clock for ForwardClock {
+impl Clock for MonotonicClock {
     fn now(&self) -> Millis {
         let now = self.clock.now();
         self.latest.fetch_max(now, Ordering::Relaxed).max(now)

@@ -31,7 +31,7 @@ impl WriteHalt {
     }
 
     /// Passes an error through, and sets itself if the error is fatal.
-    pub(crate) fn note(&self, error: LedgerError) -> LedgerError {
+    pub(crate) fn halt_if_fatal(&self, error: LedgerError) -> LedgerError {
         if error.is_fatal() {
             self.0.store(true, Ordering::SeqCst);
         }

@@ -198,9 +198,7 @@ impl LedgerError {
     /// What to do next.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Refused(Refusal::Superseded { .. }) => {
-                Some("look at the difference again, and ratify what you then see")
-            }
+            Self::Refused(refusal) => refusal.hint(),
             Self::Tampered {
                 problem:
                     Problem::Truncated {
@@ -213,7 +211,7 @@ impl LedgerError {
                     },
                 ..
             } => Some(
-                "restore the `.wayleave` folder whole as it last was; only a restart serves from another state of it",
+                "restore the `.wayleave` folder to its latest state; to serve another state of it, restart the server",
             ),
             Self::Tampered {
                 problem:
@@ -260,7 +258,6 @@ impl LedgerError {
                 "see that this user may write to the `.wayleave` folder and that its disk has room: \
                  serving needs both",
             ),
-            Self::Refused(_) => None,
         }
     }
 }
@@ -370,10 +367,10 @@ pub enum GovernanceError {
     #[error("the system's random source failed")]
     NoRandomness,
     /// The project has owners, but no signer is set.
-    #[error("the project has owners, and a decision in it needs the signature of one")]
+    #[error("the project has owners, so the decision must be signed by one of them")]
     Unsigned,
     /// None of the signer's keys is an owner's.
-    #[error("none of the keys at hand is that of an owner of the project")]
+    #[error("none of the available keys belongs to an owner of the project")]
     NoOwnerKey,
     /// The decision could not be signed.
     #[error("nothing was signed, so nothing was recorded")]
@@ -411,7 +408,9 @@ impl GovernanceError {
             Self::Altered {
                 source: VerifyError::Problems { .. },
                 ..
-            } => Some("the bytes are whole, but this version reads them differently: ratify again"),
+            } => Some(
+                "the file is unaltered, but this version does not accept it: correct the mapping and ratify it again",
+            ),
             Self::Altered { .. } | Self::Missing { .. } => {
                 Some("restore the file from a backup, or remove it and ratify the mapping again")
             }

@@ -78,12 +78,12 @@ pub struct NewSource {
 impl Governance {
     /// Opens a project's `.wayleave` folder with its SQLite ledger, and creates what is missing.
     pub fn open(project: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        Self::open_trusting(project, clock, TrustAnchor::default())
+        Self::open_with_anchor(project, clock, TrustAnchor::default())
     }
 
     /// The same, with an anchor that the caller kept outside the project. A ledger that contradicts
     /// the anchor opens, but is neither read nor added to.
-    pub fn open_trusting(
+    pub fn open_with_anchor(
         project: &Path,
         clock: Arc<dyn Clock>,
         anchor: TrustAnchor,
@@ -371,7 +371,7 @@ impl Governance {
 
     fn note_fatal(&self, error: GovernanceError) -> GovernanceError {
         match error {
-            GovernanceError::Ledger(error) => self.halt.note(error).into(),
+            GovernanceError::Ledger(error) => self.halt.halt_if_fatal(error).into(),
             other => other,
         }
     }

@@ -34,8 +34,8 @@ pub mod verify;
 mod walk;
 
 pub use audit::AuditReport;
-pub use chain::{EntryHash, Head, HeadSyntax};
-pub use clock::{Clock, FixedClock, ForwardClock, Millis, SystemClock, rfc3339};
+pub use chain::{EntryHash, Head, ParseHeadError};
+pub use clock::{Clock, FixedClock, Millis, MonotonicClock, SystemClock, rfc3339};
 pub use error::{Action, Cause, DiskError, GovernanceError, LedgerError, OpenError};
 pub use event::{Entry, Event, NewGrant, NewToken};
 pub use file_stamp::FileStamp;
@@ -45,8 +45,8 @@ pub use governance::{
 pub use ledger::Ledger;
 pub use secrecy::SecretString;
 pub use signing::{
-    EntrySignature, KeyFileError, KeyFingerprint, KeySyntax, MIN_PASSPHRASE_CHARS, OwnerKey,
-    OwnerKeyFile, SignError, Signer, SshAgent, UnlockedKey,
+    EntrySignature, KeyFileError, KeyFingerprint, MIN_PASSPHRASE_CHARS, OwnerKey, OwnerKeyFile,
+    ParseOwnerKeyError, SignError, Signer, SshAgent, UnlockedKey,
 };
 pub use sqlite::SqliteLedger;
 pub use state::{

@@ -19,7 +19,7 @@ mod tests;
 mod wire;
 
 pub use key_file::{KeyFileError, MIN_PASSPHRASE_CHARS, OwnerKeyFile, UnlockedKey};
-pub use owner_key::{KeyFingerprint, KeySyntax, OwnerKey};
+pub use owner_key::{KeyFingerprint, OwnerKey, ParseOwnerKeyError};
 pub use signature::EntrySignature;
 pub use signer::{SignError, Signer};
 pub use ssh_agent::SshAgent;

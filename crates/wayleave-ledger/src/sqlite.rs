@@ -87,7 +87,7 @@ impl SqliteLedger {
         if let Err(error) = writer.repair_head()
             && error.is_fatal()
         {
-            return Err(halt.note(error).into());
+            return Err(halt.halt_if_fatal(error).into());
         }
         Ok(Self::from_sessions(
             reader,
@@ -198,7 +198,7 @@ impl Connections {
         let writer = writer.ok_or_else(|| create::read_only(&self.path))?;
         let mut session = writer.lock().map_err(|_| LedgerError::Halted)?;
         self.halt.check()?;
-        work(&mut session).map_err(|error| self.halt.note(error))
+        work(&mut session).map_err(|error| self.halt.halt_if_fatal(error))
     }
 }
 

@@ -229,19 +229,19 @@ impl State {
                     dataset: act.dataset.clone(),
                     digest: current,
                 }),
-                current => same(&act.dataset, act.replaces, current),
+                current => check_replaces(&act.dataset, act.replaces, current),
             },
             Event::DatasetRetired {
                 dataset, digest, ..
-            } => same(dataset, Some(*digest), Some(self.must_digest(dataset)?)),
+            } => check_replaces(dataset, Some(*digest), Some(self.require_digest(dataset)?)),
             Event::DatasetActivated {
                 dataset,
                 digest,
                 revision,
                 ..
             } => {
-                same(dataset, Some(*digest), Some(self.must_digest(dataset)?))?;
-                self.next(dataset, *revision)
+                check_replaces(dataset, Some(*digest), Some(self.require_digest(dataset)?))?;
+                self.check_revision(dataset, *revision)
             }
             Event::DatasetDeactivated {
                 dataset, revision, ..
@@ -255,7 +255,7 @@ impl State {
                         dataset: dataset.clone(),
                     });
                 }
-                self.next(dataset, *revision)
+                self.check_revision(dataset, *revision)
             }
             Event::SourceAdded { name, .. } if self.sources.contains_key(name) => {
                 Err(Refusal::SourceExists { name: name.clone() })
@@ -266,7 +266,7 @@ impl State {
             Event::GrantCreated(new) => {
                 let dataset = &new.terms.dataset;
                 let checked = Some(new.terms.mapping);
-                same(dataset, checked, Some(self.must_digest(dataset)?))?;
+                check_replaces(dataset, checked, Some(self.require_digest(dataset)?))?;
                 self.authority.admit_grant(&new.grant)
             }
             Event::GrantNarrowed { replaces, narrower } => {
@@ -369,13 +369,13 @@ impl State {
         self.ratified(dataset).map(|it| it.act.digest)
     }
 
-    fn must_digest(&self, dataset: &str) -> Result<Digest, Refusal> {
+    fn require_digest(&self, dataset: &str) -> Result<Digest, Refusal> {
         self.digest(dataset).ok_or_else(|| Refusal::NotRatified {
             dataset: dataset.to_owned(),
         })
     }
 
-    fn next(&self, dataset: &str, revision: u64) -> Result<(), Refusal> {
+    fn check_revision(&self, dataset: &str, revision: u64) -> Result<(), Refusal> {
         let current = self.next_revision(dataset);
         if revision == current {
             return Ok(());
@@ -387,7 +387,11 @@ impl State {
     }
 }
 
-fn same(dataset: &str, expected: Option<Digest>, current: Option<Digest>) -> Result<(), Refusal> {
+fn check_replaces(
+    dataset: &str,
+    expected: Option<Digest>,
+    current: Option<Digest>,
+) -> Result<(), Refusal> {
     if expected == current {
         return Ok(());
     }

@@ -59,17 +59,17 @@ pub(crate) fn env(name: &str) -> Result<(), BadText> {
 
 /// A person's own name.
 pub(crate) fn who(name: &str) -> Result<(), BadText> {
-    let what = "who acts";
-    ensure(!name.trim().is_empty(), what, "must be named")?;
+    let what = "the acting person's name";
+    ensure(!name.trim().is_empty(), what, "must not be empty")?;
     ensure(
         name.chars().count() <= MAX_WHO_CHARS,
         what,
-        "is named in at most 200 characters",
+        "has at most 200 characters",
     )?;
     ensure(
         !name.chars().any(char::is_control),
         what,
-        "is named in one line of plain text",
+        "is one line of plain text",
     )?;
     no_credentials(name, what)
 }

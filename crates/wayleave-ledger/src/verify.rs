@@ -99,7 +99,7 @@ pub enum Problem {
         found: Option<KeyFingerprint>,
     },
     /// The chain ends before a known head.
-    #[error("the ledger ends after entry {}, but {witness} knows entry {}: its tail was cut", .last, .known.seq)]
+    #[error("the ledger ends after entry {}, but {witness} knows entry {}: it was truncated", .last, .known.seq)]
     Truncated {
         /// The last entry.
         last: u64,
@@ -120,10 +120,10 @@ pub enum Problem {
     #[error("the ledger is empty: even its first entry is gone")]
     Empty,
     /// The head file is gone.
-    #[error("the head file is missing, so a cut tail could not be seen")]
+    #[error("the head file is missing, so truncation cannot be detected")]
     HeadMissing,
     /// The head file is not one line with a head.
-    #[error("the head file is damaged, so a cut tail could not be seen")]
+    #[error("the head file is damaged, so truncation cannot be detected")]
     HeadDamaged,
     /// The tables or triggers that guard against changes were altered.
     #[error("the ledger's schema was altered: `{object}` is not as it was made")]

@@ -26,8 +26,8 @@ pub struct Document {
 pub enum Change {
     /// Insert or replace this record.
     Put(Document),
-    /// Remove the record with this key.
-    Gone(String),
+    /// Delete the record with this key.
+    Delete(String),
     /// Insert or replace this record, whose later changes cannot be detected.
     Untracked(Document),
     /// Leave this record out because one of its values is malformed; `None` if that is its key.
@@ -138,7 +138,7 @@ fn write(
                 stamp.malformed.insert(Some(&document.key));
                 (document.key.clone(), Some(document))
             }
-            Some(Change::Gone(key)) => {
+            Some(Change::Delete(key)) => {
                 stamp.malformed.remove(&key);
                 (key, None)
             }

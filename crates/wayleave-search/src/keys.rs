@@ -134,7 +134,7 @@ mod tests {
                 (0..200)
                     .flat_map(|number| {
                         let at = round * 90 + number;
-                        [put(key(at * 7)), Change::Gone(key(at * 5))]
+                        [put(key(at * 7)), Change::Delete(key(at * 5))]
                     })
                     .collect(),
             );

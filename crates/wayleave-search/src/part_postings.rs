@@ -176,12 +176,12 @@ impl<'a> PartPostings<'a> {
                 }
                 let length = field.lengths.fieldnorm_id(document);
                 let score = field.scorer.score(field.cursor.occurrences(), length);
-                window.best(document, score);
+                window.raise(document, score);
                 field.cursor.step();
             }
         }
         if self.negated {
-            window.forbid();
+            window.exclude();
         } else {
             window.add(self.presence);
         }

@@ -64,7 +64,7 @@ impl Weights {
             if words == 0 {
                 UNKNOWN_LENGTH
             } else {
-                wide(words) / wide(documents)
+                to_f64(words) / to_f64(documents)
             }
         };
         Ok(Self {
@@ -96,7 +96,7 @@ pub(crate) struct PartWeight<'a> {
 impl PartWeight<'_> {
     /// Weight of having the part at all.
     pub(crate) fn presence(&self) -> u64 {
-        whole(self.rarity * RARITY_SCALE).max(1)
+        to_u64(self.rarity * RARITY_SCALE).max(1)
     }
 
     /// The scorer of the part in fields of one name.
@@ -108,7 +108,7 @@ impl PartWeight<'_> {
             *norm = K1 * (1.0 - B + B * f64::from(length) / average);
         }
         Scorer {
-            weight: self.rarity * (K1 + 1.0) * wide(ONE),
+            weight: self.rarity * (K1 + 1.0) * to_f64(ONE),
             norms,
         }
     }
@@ -127,7 +127,7 @@ impl Scorer {
     pub(crate) fn score(&self, occurrences: u32, length: u8) -> u64 {
         let occurrences = f64::from(occurrences);
         let norm = self.norms[usize::from(length)];
-        whole(self.weight * occurrences / (occurrences + norm)).max(1)
+        to_u64(self.weight * occurrences / (occurrences + norm)).max(1)
     }
 
     /// Upper bound of the score of a record with this impact.
@@ -144,7 +144,7 @@ impl Scorer {
 
     /// Upper bound of any score, for any number of occurrences.
     pub(crate) fn max(&self) -> u64 {
-        whole(self.weight).max(1) + 1
+        to_u64(self.weight).max(1) + 1
     }
 }
 
@@ -264,15 +264,15 @@ pub(crate) fn each_term(
 }
 
 fn idf(holders: u64, documents: u64) -> f64 {
-    let holders = wide(holders.min(documents));
-    ((wide(documents) - holders + 0.5) / (holders + 0.5)).ln_1p()
+    let holders = to_f64(holders.min(documents));
+    ((to_f64(documents) - holders + 0.5) / (holders + 0.5)).ln_1p()
 }
 
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of records are far below 2^52"
 )]
-fn wide(count: u64) -> f64 {
+fn to_f64(count: u64) -> f64 {
     count as f64
 }
 
@@ -281,6 +281,6 @@ fn wide(count: u64) -> f64 {
     clippy::cast_sign_loss,
     reason = "a cast saturates, and scores are small and positive"
 )]
-fn whole(number: f64) -> u64 {
+fn to_u64(number: f64) -> u64 {
     number.round() as u64
 }

@@ -106,7 +106,7 @@ impl Search<'_> {
         for part in &mut self.parts {
             part.score(window);
         }
-        window.each(|document, score| {
+        window.for_each(|document, score| {
             if self.top_k.could_take(score) && !self.segment.is_deleted(document) {
                 let key = self.keys.ordinal(document);
                 self.top_k.take(score, key);

@@ -22,7 +22,7 @@ struct Row {
     score: u64,
     /// The sum of the weights of the parts that match.
     present: u64,
-    forbidden: bool,
+    excluded: bool,
     touched: bool,
 }
 
@@ -60,7 +60,7 @@ impl Window {
     }
 
     /// Raises the score of the current part in a record.
-    pub(crate) fn best(&mut self, document: DocId, score: u64) {
+    pub(crate) fn raise(&mut self, document: DocId, score: u64) {
         let at = (document - self.from) as usize;
         let Some(row) = self.rows.get_mut(at) else {
             return;
@@ -86,22 +86,22 @@ impl Window {
     }
 
     /// Excludes the records that match the current part, and ends it.
-    pub(crate) fn forbid(&mut self) {
+    pub(crate) fn exclude(&mut self) {
         for at in self.having.drain(..) {
             if let Some(row) = self.rows.get_mut(at) {
                 row.part = 0;
-                row.forbidden = true;
+                row.excluded = true;
             }
         }
     }
 
     /// Visits the matching records with their scores.
-    pub(crate) fn each(&self, mut visit: impl FnMut(DocId, u64)) {
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(DocId, u64)) {
         for at in &self.touched {
             let (Some(row), Ok(offset)) = (self.rows.get(*at), DocId::try_from(*at)) else {
                 continue;
             };
-            if row.score > 0 && !row.forbidden {
+            if row.score > 0 && !row.excluded {
                 visit(
                     self.from + offset,
                     total(row.score, row.present, self.whole),

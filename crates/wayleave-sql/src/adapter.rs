@@ -7,6 +7,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_store::{Introspect, Limits, Store, StoreError, Writer};
 
 use crate::read_task::StoreOptions;
+use crate::write::keys::KeyTableDialect;
 use crate::{mysql, postgres, sqlite};
 
 /// Every adapter.
@@ -18,8 +19,24 @@ pub(crate) struct Adapter {
     pub(crate) kind: SourceKind,
     /// Placeholder shown instead of a DSN.
     pub(crate) redacted_dsn: &'static str,
+    /// The parameters that a DSN accepts.
+    pub(crate) dsn_parameters: &'static [&'static str],
     /// Parses a DSN, which is not empty. The error must not quote any part of it.
     pub(crate) parse: fn(&str) -> Result<Box<dyn UnopenedSource>, StoreError>,
+    /// How the table of idempotency keys is created.
+    pub(crate) key_table: KeyTableDialect,
+    /// SQL after which the database announces changes of tables; `None` if it cannot, or for a name
+    /// that no table can have.
+    pub(crate) change_triggers: fn(&[TableName]) -> Option<String>,
+}
+
+/// A table as a mapping names it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableName {
+    /// The schema; `None` where the search path finds it.
+    pub schema: Option<String>,
+    /// The table, exactly as the store has it.
+    pub table: String,
 }
 
 impl Adapter {

@@ -191,8 +191,8 @@ pub(crate) fn compile<'a, D: Dialect>(
             // Every type has a text form, and lists are checked when they are decoded.
             for column in rows.columns.iter().filter(|it| !it.many) {
                 column.for_each_stored(&mut |stored| {
-                    let told = stored.datatype.is_text() && stored == column;
-                    if !told && !witnessed.contains(&stored) {
+                    let needs_no_witness = stored.datatype.is_text() && stored == column;
+                    if !needs_no_witness && !witnessed.contains(&stored) {
                         witnessed.push(stored);
                     }
                 });

@@ -11,9 +11,10 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_store::StoreError;
 
 pub use self::server::TlsMode;
-pub(crate) use self::server::{ClientCertificate, Server, ServerAddress};
+pub(crate) use self::server::{
+    ClientCertificate, PARAMETERS as SERVER_PARAMETERS, Server, ServerAddress,
+};
 use crate::adapter::{Adapter, UnopenedSource};
-use crate::sqlite;
 
 /// A parsed DSN. `Debug` and `Display` show its kind only.
 pub struct Dsn {
@@ -22,10 +23,10 @@ pub struct Dsn {
 }
 
 impl Dsn {
-    /// The parameters that the DSN of a SQLite file accepts.
-    pub const FILE_PARAMETERS: [&'static str; 1] = sqlite::DSN_PARAMETERS;
-    /// The parameters that the DSN of a server accepts.
-    pub const SERVER_PARAMETERS: [&'static str; 6] = server::PARAMETERS;
+    /// The parameters that the DSNs of a kind accept.
+    pub fn parameters(kind: SourceKind) -> Result<&'static [&'static str], StoreError> {
+        Ok(Adapter::for_kind(kind)?.dsn_parameters)
+    }
 
     /// Parses a DSN of a declared kind.
     ///

@@ -9,6 +9,7 @@ mod adapter;
 mod assemble;
 mod checks;
 mod compile;
+mod decimal_key;
 mod dsn;
 mod mysql;
 mod plan_columns;
@@ -27,8 +28,9 @@ mod write;
 
 use std::sync::Arc;
 
+use adapter::Adapter;
+pub use adapter::TableName;
 pub use dsn::{Dsn, TlsMode};
-pub use postgres::triggers::TableName;
 pub use read_task::StoreOptions;
 pub use sqlite::create_sqlite;
 use wayleave_model::mapping::SourceKind;
@@ -54,10 +56,8 @@ pub fn store(dsn: Dsn, options: StoreOptions) -> Arc<dyn Store> {
 /// SQL for an operator to run, so that the database announces changes of these tables; `None` for a
 /// kind of store that cannot, or for a name that no table can have.
 pub fn change_triggers(kind: SourceKind, tables: &[TableName]) -> Option<String> {
-    match kind {
-        SourceKind::Postgres => postgres::triggers::install(tables),
-        _ => None,
-    }
+    let adapter = Adapter::for_kind(kind).ok()?;
+    (adapter.change_triggers)(tables)
 }
 
 /// Returns the writer of a DSN, which takes writes that policy has allowed. Opens no session before

@@ -30,15 +30,24 @@ use wayleave_store::{
 };
 
 use crate::adapter::{Adapter, UnopenedSource};
-use crate::dsn::Server;
+use crate::dsn::{SERVER_PARAMETERS, Server};
 use crate::read_task::StoreOptions;
+use crate::write::keys::KeyTableDialect;
 pub(crate) use read::{store, writer};
 
 /// The adapter.
 pub(crate) static ADAPTER: Adapter = Adapter {
     kind: SourceKind::Mysql,
     redacted_dsn: "mysql://***",
+    dsn_parameters: &SERVER_PARAMETERS,
     parse: |text| Ok(Box::new(MysqlSource(dsn::parse(text)?))),
+    key_table: KeyTableDialect {
+        quote: '`',
+        text: "text CHARACTER SET utf8mb4",
+        time: "datetime(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)",
+        options: " ENGINE = InnoDB",
+    },
+    change_triggers: |_| None,
 };
 
 /// The source that a DSN names.

@@ -9,7 +9,7 @@ use wayleave_store::StoreError;
 use crate::compile::PlanParts;
 
 /// The first column of a datatype that a plan computes with.
-pub(crate) fn column_of(read: &Read, datatype: Datatype) -> Option<&Column> {
+pub(crate) fn first_operand_column(read: &Read, datatype: Datatype) -> Option<&Column> {
     let mut found = Vec::new();
     columns_of_read(read, &mut found);
     let exact = found.iter().find(|it| it.datatype == datatype);
@@ -72,7 +72,7 @@ pub(crate) fn undecided(read: &Read) -> Option<StoreError> {
         column.for_each_stored(&mut |stored| found.push(stored));
     }
     let column = found.into_iter().find(|it| !it.datatype.is_text())?;
-    Some(StoreError::Unfit {
+    Some(StoreError::MalformedValue {
         column: column.label().to_owned(),
         datatype: column.datatype,
     })
@@ -96,11 +96,11 @@ pub(crate) fn deciding_columns(plan: PlanParts<'_>) -> Vec<&Column> {
 }
 
 /// The names of the columns that a plan reads from one of its tables, each once.
-pub(crate) fn read_of(plan: PlanParts<'_>, table: u16) -> Vec<String> {
+pub(crate) fn columns_read_from(plan: PlanParts<'_>, table: u16) -> Vec<String> {
     let mut found = deciding_columns(plan);
     if let Read::Rows(rows) = plan.read {
-        let each = rows.each.iter().flat_map(|each| &each.by);
-        for column in rows.columns.iter().chain(each) {
+        let partition = rows.per_parent.iter().flat_map(|it| &it.by);
+        for column in rows.columns.iter().chain(partition) {
             column.for_each_stored(&mut |stored| found.push(stored));
         }
     }

@@ -41,7 +41,7 @@ impl<S> Pool<S> {
                 _permit: permit,
             }),
             Ok(None) => Err(StoreError::Unreachable {
-                detail: Detail::fixed("the store was closed"),
+                detail: Detail::from_static("the store was closed"),
             }),
             Err(_) => Err(StoreError::Busy { waited: self.wait }),
         }

@@ -217,13 +217,13 @@ impl<S: ServerDriver> Inner<S> {
         stop: &StopCondition,
     ) -> Result<(), StoreError> {
         let target = plan.target;
-        let unwanted = sender.unwanted();
-        let slot = self.slot(stop, &unwanted).await?;
+        let receiver_gone = sender.receiver_gone();
+        let slot = self.slot(stop, &receiver_gone).await?;
         let idle = slot.idle(S::is_usable);
         let mut was_idle = idle.is_some();
         let mut session = match idle {
             Some(session) => session,
-            None => Box::pin(self.opened(stop, &unwanted)).await?,
+            None => Box::pin(self.opened(stop, &receiver_gone)).await?,
         };
         loop {
             let known = self.shapes.get(target);
@@ -237,7 +237,7 @@ impl<S: ServerDriver> Inner<S> {
                     // A finished read wins over a simultaneous stop.
                     biased;
                     outcome = &mut work => outcome,
-                    reason = stop.wait(&unwanted) => {
+                    reason = stop.wait(&receiver_gone) => {
                         Box::pin(self.driver.cancel(cancel_handle, work)).await;
                         return Err(reason);
                     }
@@ -253,7 +253,7 @@ impl<S: ServerDriver> Inner<S> {
             // The server's timeout may fire just before our deadline; then our reason takes
             // precedence.
             if matches!(error, StoreError::Timeout { .. }) {
-                return Err(stop.now().unwrap_or(error));
+                return Err(stop.stop_reason().unwrap_or(error));
             }
             if !(lost || changed) || !sender.restart() {
                 // The session is still good when a table or column is missing.
@@ -264,7 +264,7 @@ impl<S: ServerDriver> Inner<S> {
             }
             // The other idle sessions have lost the server too.
             drop(self.pool.take_idle());
-            session = Box::pin(self.opened(stop, &unwanted)).await?;
+            session = Box::pin(self.opened(stop, &receiver_gone)).await?;
             was_idle = false;
         }
     }
@@ -274,12 +274,12 @@ impl<S: ServerDriver> Inner<S> {
     async fn opened(
         &self,
         stop: &StopCondition,
-        unwanted: &ReceiverGone,
+        receiver_gone: &ReceiverGone,
     ) -> Result<S::Session, StoreError> {
         let opening = Box::pin(self.driver.open());
         tokio::select! {
             session = opening => session,
-            reason = stop.wait(unwanted) => Err(reason),
+            reason = stop.wait(receiver_gone) => Err(reason),
         }
     }
 
@@ -287,14 +287,14 @@ impl<S: ServerDriver> Inner<S> {
     async fn slot(
         &self,
         stop: &StopCondition,
-        unwanted: &ReceiverGone,
+        receiver_gone: &ReceiverGone,
     ) -> Result<Slot<S::Session>, StoreError> {
         if let Some(slot) = self.pool.slot_now(stop.caller()) {
             return Ok(slot);
         }
         tokio::select! {
             slot = self.pool.slot(stop.caller()) => slot,
-            reason = stop.wait(unwanted) => Err(reason),
+            reason = stop.wait(receiver_gone) => Err(reason),
         }
     }
 
@@ -413,7 +413,7 @@ mod tests {
             exact: true,
         };
         let (mut sender, _rows) = Rows::channel();
-        let context = ReadContext::within(Duration::ZERO);
+        let context = ReadContext::with_timeout(Duration::ZERO);
         let stop = StopCondition::new(&context, store.options.limits, context.cancel.clone());
         let plan = PlanParts {
             target: &target,

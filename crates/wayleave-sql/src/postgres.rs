@@ -16,7 +16,7 @@ mod read;
 mod rules;
 mod sample;
 mod settings;
-pub(crate) mod triggers;
+mod triggers;
 pub(crate) mod types;
 mod values;
 mod write;
@@ -32,8 +32,9 @@ use wayleave_store::{
 };
 
 use crate::adapter::{Adapter, UnopenedSource};
-use crate::dsn::Server;
+use crate::dsn::{SERVER_PARAMETERS, Server};
 use crate::read_task::StoreOptions;
+use crate::write::keys::KeyTableDialect;
 #[cfg(feature = "raw")]
 pub(crate) use read::statements;
 pub(crate) use read::{store, writer};
@@ -42,7 +43,15 @@ pub(crate) use read::{store, writer};
 pub(crate) static ADAPTER: Adapter = Adapter {
     kind: SourceKind::Postgres,
     redacted_dsn: "postgres://***",
+    dsn_parameters: &SERVER_PARAMETERS,
     parse: |text| Ok(Box::new(PostgresSource(dsn::parse(text)?))),
+    key_table: KeyTableDialect {
+        quote: '"',
+        text: "text",
+        time: "timestamptz NOT NULL DEFAULT now()",
+        options: "",
+    },
+    change_triggers: triggers::install,
 };
 
 /// The source that a DSN names.

@@ -92,7 +92,7 @@ impl StopCondition {
     }
 
     /// The reason to end the read now, if there is one.
-    pub(crate) fn now(&self) -> Option<StoreError> {
+    pub(crate) fn stop_reason(&self) -> Option<StoreError> {
         if self.cancel.is_cancelled() || self.closing.is_cancelled() {
             Some(StoreError::Cancelled)
         } else if Instant::now() >= self.deadline {
@@ -103,11 +103,11 @@ impl StopCondition {
     }
 
     /// Waits until the read must end, and returns the reason.
-    pub(crate) async fn wait(&self, unwanted: &ReceiverGone) -> StoreError {
+    pub(crate) async fn wait(&self, receiver_gone: &ReceiverGone) -> StoreError {
         tokio::select! {
             () = self.cancel.cancelled() => StoreError::Cancelled,
             () = self.closing.cancelled() => StoreError::Cancelled,
-            () = unwanted.wait() => StoreError::Cancelled,
+            () = receiver_gone.wait() => StoreError::Cancelled,
             () = tokio::time::sleep_until(self.deadline.into()) => self.timeout(),
         }
     }
@@ -176,19 +176,19 @@ impl ReadTasks {
                     _ => Poll::Ready(()),
                 })
                 .await;
-                rows.begun().await?
+                rows.wait_for_start().await?
             }
             RowOrigin::Thread => {
-                let mut begun = pin!(rows.begun());
+                let mut started = pin!(rows.wait_for_start());
                 let first = tokio::select! {
                     biased;
                     () = &mut task => None,
-                    rows = begun.as_mut() => Some(rows),
+                    rows = started.as_mut() => Some(rows),
                 };
                 match first {
                     Some(rows) => rows?,
                     // The task has ended, so everything it sent is in the queue.
-                    None => begun.await?,
+                    None => started.await?,
                 }
             }
         };
@@ -264,11 +264,11 @@ async fn count(rows: Rows) -> Result<Answer, StoreError> {
 const MAX_SHAPE_AGE: Duration = Duration::from_secs(2);
 
 /// Tables of one name: the requested schema, if any, and when the shape was read.
-type Namesakes<K> = Vec<(Option<String>, Instant, Arc<Shape<K>>)>;
+type ShapesBySchema<K> = Vec<(Option<String>, Instant, Arc<Shape<K>>)>;
 
 /// Cached shapes of tables, by table name.
 pub(crate) struct Shapes<K> {
-    known: Mutex<HashMap<String, Namesakes<K>>>,
+    known: Mutex<HashMap<String, ShapesBySchema<K>>>,
 }
 
 impl<K> Default for Shapes<K> {
@@ -282,8 +282,8 @@ impl<K> Default for Shapes<K> {
 impl<K> Shapes<K> {
     pub(crate) fn get(&self, target: &Target) -> Option<Arc<Shape<K>>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut namesakes = known.get(&target.table)?.iter();
-        let found = namesakes.find(|(schema, ..)| *schema == target.schema);
+        let mut entries = known.get(&target.table)?.iter();
+        let found = entries.find(|(schema, ..)| *schema == target.schema);
         found
             .filter(|(_, at, _)| at.elapsed() < MAX_SHAPE_AGE)
             .map(|(.., shape)| Arc::clone(shape))
@@ -292,17 +292,17 @@ impl<K> Shapes<K> {
     pub(crate) fn put(&self, target: &Target, shape: Shape<K>) -> Arc<Shape<K>> {
         let shape = Arc::new(shape);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let namesakes = known.entry(target.table.clone()).or_default();
-        namesakes.retain(|(schema, ..)| *schema != target.schema);
-        namesakes.push((target.schema.clone(), Instant::now(), Arc::clone(&shape)));
+        let entries = known.entry(target.table.clone()).or_default();
+        entries.retain(|(schema, ..)| *schema != target.schema);
+        entries.push((target.schema.clone(), Instant::now(), Arc::clone(&shape)));
         shape
     }
 
     /// Evicts a table after a failure: it may have changed.
     pub(crate) fn forget(&self, target: &Target) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(namesakes) = known.get_mut(&target.table) {
-            namesakes.retain(|(schema, ..)| *schema != target.schema);
+        if let Some(entries) = known.get_mut(&target.table) {
+            entries.retain(|(schema, ..)| *schema != target.schema);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Decides who gets a session of a source next, so that no caller's slow reads take them all.
 //!
 //! Three rules. A caller that holds no session takes any free one. A caller that holds some takes
-//! another only while more sessions are free than the reserve, which is a quarter of all. A session
-//! that comes free goes to the waiting caller that holds the fewest, and among equals to the first
-//! in line.
+//! another only while more sessions are free than the reserve: a quarter of all, and at least one
+//! unless there is only one. A session that is returned goes to the waiting caller that holds the
+//! fewest, and among equals to the first in line.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -4,7 +4,6 @@ mod capabilities;
 mod catalogue;
 mod connect;
 mod create;
-mod decimal_key;
 pub(crate) mod dialect;
 pub(crate) mod dsn;
 mod error;
@@ -28,8 +27,6 @@ mod write;
 mod writers;
 
 pub use create::create_sqlite;
-pub(crate) use decimal_key::decode as decimal_of_key;
-pub(crate) use dsn::PARAMETERS as DSN_PARAMETERS;
 #[cfg(any(test, feature = "raw"))]
 pub(crate) use functions::register;
 pub(crate) use read::SqliteStore;
@@ -48,12 +45,21 @@ use wayleave_store::{
 use self::dsn::File;
 use crate::adapter::{Adapter, UnopenedSource};
 use crate::read_task::StoreOptions;
+use crate::write::keys::KeyTableDialect;
 
 /// The adapter.
 pub(crate) static ADAPTER: Adapter = Adapter {
     kind: SourceKind::Sqlite,
     redacted_dsn: "sqlite:***",
+    dsn_parameters: &dsn::PARAMETERS,
     parse: |text| Ok(Box::new(SqliteSource(File::parse(text)?))),
+    key_table: KeyTableDialect {
+        quote: '"',
+        text: "text",
+        time: "text NOT NULL DEFAULT CURRENT_TIMESTAMP",
+        options: "",
+    },
+    change_triggers: |_| None,
 };
 
 /// The source that a DSN names.

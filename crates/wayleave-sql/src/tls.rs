@@ -22,7 +22,7 @@ pub(crate) fn config(
 ) -> Result<Option<ClientConfig>, StoreError> {
     let provider = Arc::new(ring::default_provider());
     let failed = |error: rustls::Error| StoreError::Tls {
-        detail: Detail::scrubbed(error, []),
+        detail: Detail::new(error, []),
     };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -56,7 +56,7 @@ pub(crate) fn authorities(file: Option<&Path>) -> Result<Vec<CertificateDer<'sta
     let Some(file) = file else {
         let found = rustls_native_certs::load_native_certs().certs;
         if found.is_empty() {
-            let detail = Detail::fixed("this machine has no list of trusted authorities");
+            let detail = Detail::from_static("this machine has no list of trusted authorities");
             return Err(StoreError::Tls { detail });
         }
         return Ok(found);
@@ -70,7 +70,7 @@ fn certificates(
     parameter: &'static str,
 ) -> Result<Vec<CertificateDer<'static>>, StoreError> {
     let unreadable = || StoreError::Tls {
-        detail: Detail::fixed(match parameter {
+        detail: Detail::from_static(match parameter {
             "sslcert" => "the file `sslcert` names holds no readable PEM certificate",
             _ => "the file `sslrootcert` names holds no readable PEM certificate",
         }),
@@ -89,7 +89,7 @@ fn certificates(
 /// The private key in a PEM file.
 fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, StoreError> {
     PrivateKeyDer::from_pem_file(file).map_err(|_| StoreError::Tls {
-        detail: Detail::fixed("the file `sslkey` names holds no readable PEM private key"),
+        detail: Detail::from_static("the file `sslkey` names holds no readable PEM private key"),
     })
 }
 

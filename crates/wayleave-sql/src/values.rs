@@ -12,6 +12,7 @@ use wayleave_plan::value::{
 use wayleave_store::{Detail, OnMalformed, Row, StoreError};
 
 use crate::compile::{Output, PREVIEW, WHOLE};
+use crate::decimal_key;
 
 /// A value from a driver, borrowed from the driver's memory where possible.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,8 +37,9 @@ const MICROS_PER_SECOND: i64 = 1_000_000;
 /// Bounds of the years 1 to 9999. A number beyond them counts something other than seconds.
 const FIRST_SECOND: i64 = -62_135_596_800;
 const LAST_SECOND: i64 = 253_402_300_799;
-/// Whole floats below this are exact.
-pub(crate) const EXACT: f64 = 9_007_199_254_740_992.0;
+/// 2^53: from this number on, floating-point numbers skip integers, so it may also stand for
+/// 2^53 + 1.
+pub(crate) const MIN_INEXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// The number that a single-precision float stands for: the shortest decimal that is nearest to
 /// that float, so that `0.1` is 0.1 and not 0.10000000149011612. Distinct floats stand for distinct
@@ -91,7 +93,7 @@ pub(crate) fn unexpected_answer() -> StoreError {
     StoreError::Failed {
         doing: "reading",
         code: None,
-        detail: Detail::fixed("the answer lacks a selected value"),
+        detail: Detail::from_static("the answer lacks a selected value"),
     }
 }
 
@@ -143,7 +145,7 @@ pub(crate) fn decode_preview(
 
 /// The error for a value that is not of its column's mapped datatype.
 pub(crate) fn unfit(column: &Column, datatype: Datatype) -> StoreError {
-    StoreError::Unfit {
+    StoreError::MalformedValue {
         column: column.label().to_owned(),
         datatype,
     }
@@ -170,7 +172,7 @@ fn first_instant(cell: &Cell<'_>) -> Result<Value, StoreError> {
 }
 
 fn period_unfit(datatype: Datatype) -> StoreError {
-    StoreError::Unfit {
+    StoreError::MalformedValue {
         column: "(period)".to_owned(),
         datatype,
     }
@@ -192,10 +194,10 @@ fn key_value(column: &Column, cell: Cell<'_>) -> Option<Value> {
             i64::try_from(micros).ok().map(Value::Datetime)
         }
         (Datatype::Decimal, Cell::Bytes(key)) => {
-            crate::sqlite::decimal_of_key(&key).map(|it| Value::Decimal(it.into()))
+            decimal_key::decode(&key).map(|it| Value::Decimal(it.into()))
         }
         (Datatype::Integer, Cell::Bytes(key)) => {
-            let text = crate::sqlite::decimal_of_key(&key)?;
+            let text = decimal_key::decode(&key)?;
             sum(column, Cell::Text(text.into()))
         }
         // A computed value may exceed every integer type, as a sum may.
@@ -267,7 +269,9 @@ fn integer(cell: &Cell<'_>) -> Option<i128> {
         Cell::Text(text) => text.parse().ok(),
         Cell::Boolean(boolean) => Some(i128::from(*boolean)),
         #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
-        Cell::Real(real) if real.fract() == 0.0 && real.abs() <= EXACT => Some(*real as i128),
+        Cell::Real(real) if real.fract() == 0.0 && real.abs() <= MIN_INEXACT_INTEGER => {
+            Some(*real as i128)
+        }
         _ => None,
     }
 }

@@ -30,9 +30,9 @@ pub(crate) enum WriteFault {
     /// A rule of the store refused it.
     Rule(StoreRule),
     /// Another transaction interfered; a retry may succeed.
-    Overtaken,
+    Conflict,
     /// The table of idempotency keys does not exist.
-    NoKeys,
+    NoIdempotencyTable,
     /// The store failed.
     Store(StoreError),
 }
@@ -222,8 +222,13 @@ async fn create<S: WriteSession>(
     };
     let statement = insert(&session.dialect(), &tables, write, &returned)?;
     let ran = session.run(statement, &returned).await?;
-    let key = key.unwrap_or(ran.returned);
-    let after = image(session, write, &write.after(&key)).await?;
+    let key = match key {
+        Some(key) => key,
+        None if ran.returned.len() == returned.len() => ran.returned,
+        // A trigger of the store has dropped the row.
+        None => return Err(WriteFault::Rule(StoreRule::Check)),
+    };
+    let after = image(session, write, &write.read_after(&key)).await?;
     write.check_after(None, after.as_ref())?;
     check_references(session, write, after.as_ref()).await?;
     Ok(WriteOutcome {
@@ -254,7 +259,7 @@ async fn change<S: WriteSession>(
     if ran.affected > 1 {
         return Err(several());
     }
-    let after = image(session, write, &write.after(&key)).await?;
+    let after = image(session, write, &write.read_after(&key)).await?;
     write.check_after(Some(&before), after.as_ref())?;
     check_references(session, write, after.as_ref()).await?;
     Ok(WriteOutcome {
@@ -275,11 +280,14 @@ async fn remove<S: WriteSession>(
     let statement = delete(&session.dialect(), &tables, write, &key)?;
     match session.run(statement, &[]).await?.affected {
         1 => {}
-        0 => return Err(WriteFault::Overtaken),
+        0 => return Err(WriteFault::Conflict),
         _ => return Err(several()),
     }
     // A trigger may have inserted it again.
-    if image(session, write, &write.before(&key)).await?.is_some() {
+    if image(session, write, &write.read_before(&key))
+        .await?
+        .is_some()
+    {
         return Err(WriteFault::Rule(StoreRule::Check));
     }
     Ok(WriteOutcome {
@@ -296,7 +304,7 @@ async fn found<S: WriteSession>(
     write: &AuthorizedWrite,
 ) -> Result<(Vec<Value>, RecordImage), WriteFault> {
     let key = write.key().ok_or_else(|| write.not_found())?;
-    let before = image(session, write, &write.before(&key)).await?;
+    let before = image(session, write, &write.read_before(&key)).await?;
     let before = before.ok_or_else(|| write.not_found())?;
     Ok((key, before))
 }

@@ -1,5 +1,8 @@
 //! Searches calls by the records and streams they used.
 
+use std::fs;
+use std::time::{Duration, SystemTime};
+
 use wayleave_activity::{ActivityFilter, ActivityLog, ActivityReader, LogOptions};
 
 use crate::calls::{point_read, record, varied};
@@ -98,6 +101,27 @@ fn the_recent_calls_are_the_newest_of_all_writers() {
     (0..100).for_each(|at| record(&first, &point_read(at)));
     (100..200).for_each(|at| record(&second, &point_read(at)));
     drop((first, second));
+    // A segment may be packed, or its file restored, long after its calls.
+    let mut writers: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|it| it.unwrap().path())
+        .filter(|it| it.is_dir())
+        .collect();
+    writers.sort();
+    let mut packed = 0;
+    for file in fs::read_dir(&writers[0])
+        .unwrap()
+        .map(|it| it.unwrap().path())
+    {
+        if file.extension().is_some_and(|it| it == "arc") {
+            let opened = fs::File::options().append(true).open(&file).unwrap();
+            opened
+                .set_modified(SystemTime::now() + Duration::from_hours(1))
+                .unwrap();
+            packed += 1;
+        }
+    }
+    assert!(packed > 1, "{packed}");
     let reader = ActivityReader::new(folder.path());
     let newest = reader.latest(&ActivityFilter::default(), 20).unwrap();
     let mut recent = Vec::new();

@@ -107,7 +107,7 @@ impl Governance {
     }
 
     /// Issues a token. Its text is in the returned value and nowhere else.
-    pub async fn issue(
+    pub async fn issue_token(
         &self,
         request: TokenRequest,
         who: &str,
@@ -118,7 +118,11 @@ impl Governance {
     }
 
     /// Checks that a token could be issued now, before any grant is created for it.
-    pub async fn may_issue(&self, request: TokenRequest, who: &str) -> Result<(), GovernanceError> {
+    pub async fn check_issue(
+        &self,
+        request: TokenRequest,
+        who: &str,
+    ) -> Result<(), GovernanceError> {
         let (event, _) = new_token(request, who)?;
         event.check_text().map_err(Refusal::from)?;
         let state = self.ledger.state().await?;
@@ -146,7 +150,7 @@ impl Governance {
 fn new_token(request: TokenRequest, who: &str) -> Result<(Event, IssuedToken), GovernanceError> {
     let mut bits = [0; 32];
     getrandom::fill(&mut bits).map_err(|_| GovernanceError::NoRandomness)?;
-    let secret = TokenSecret::of_bits(request.kind, &bits);
+    let secret = TokenSecret::from_bits(request.kind, &bits);
     let id = format!("t_{}", random_id()?);
     let event = Event::TokenIssued(NewToken {
         token: id.clone(),

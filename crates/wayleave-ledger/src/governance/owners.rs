@@ -18,7 +18,7 @@ impl Governance {
     /// The same project, with decisions signed by an owner's key that `signer` holds. A project
     /// without owners signs nothing.
     #[must_use]
-    pub fn signed_by(&self, signer: Arc<dyn Signer>) -> Self {
+    pub fn with_signer(&self, signer: Arc<dyn Signer>) -> Self {
         Self {
             signer: Some(signer),
             ..self.clone()

@@ -29,7 +29,7 @@ const USER_PRESENT: u8 = 0x01;
     "not a public key of type `ssh-ed25519`, `sk-ssh-ed25519@openssh.com`, `ecdsa-sha2-nistp256` or \
      `ssh-rsa` (2048 bits or more)"
 )]
-pub struct KeySyntax;
+pub struct ParseOwnerKeyError;
 
 /// The SHA-256 of a public key, written as `ssh-keygen -l` does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,16 +56,19 @@ impl Serialize for KeyFingerprint {
 /// The text is not a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key's fingerprint is written `SHA256:` and 43 characters, as `ssh-keygen -l` prints it")]
-pub struct FingerprintSyntax;
+pub struct ParseFingerprintError;
 
 impl FromStr for KeyFingerprint {
-    type Err = FingerprintSyntax;
+    type Err = ParseFingerprintError;
 
-    fn from_str(text: &str) -> Result<Self, FingerprintSyntax> {
-        let digits = text.strip_prefix("SHA256:").ok_or(FingerprintSyntax)?;
+    fn from_str(text: &str) -> Result<Self, ParseFingerprintError> {
+        let digits = text.strip_prefix("SHA256:").ok_or(ParseFingerprintError)?;
         let bytes = STANDARD_NO_PAD.decode(digits);
-        let bytes = bytes.map_err(|_| FingerprintSyntax)?;
-        bytes.try_into().map(Self).map_err(|_| FingerprintSyntax)
+        let bytes = bytes.map_err(|_| ParseFingerprintError)?;
+        bytes
+            .try_into()
+            .map(Self)
+            .map_err(|_| ParseFingerprintError)
     }
 }
 
@@ -137,14 +140,14 @@ fn point(reader: &mut WireReader<'_>, length: usize) -> Option<Vec<u8>> {
 
 impl OwnerKey {
     /// The key with this encoding.
-    pub(super) fn from_blob(blob: &[u8]) -> Result<Self, KeySyntax> {
-        let material = KeyMaterial::parse(blob).ok_or(KeySyntax)?;
+    pub(super) fn from_blob(blob: &[u8]) -> Result<Self, ParseOwnerKeyError> {
+        let material = KeyMaterial::parse(blob).ok_or(ParseOwnerKeyError)?;
         let blob = blob.to_vec();
         Ok(Self { blob, material })
     }
 
     /// An Ed25519 key.
-    pub(super) fn from_ed25519(point: &[u8]) -> Result<Self, KeySyntax> {
+    pub(super) fn from_ed25519(point: &[u8]) -> Result<Self, ParseOwnerKeyError> {
         let mut blob = Vec::new();
         put_string(&mut blob, ED25519_NAME.as_bytes());
         put_string(&mut blob, point);
@@ -251,20 +254,20 @@ impl fmt::Debug for OwnerKey {
 }
 
 impl FromStr for OwnerKey {
-    type Err = KeySyntax;
+    type Err = ParseOwnerKeyError;
 
     /// Parses a line of a `.pub` file. Drops its comment.
-    fn from_str(line: &str) -> Result<Self, KeySyntax> {
+    fn from_str(line: &str) -> Result<Self, ParseOwnerKeyError> {
         let mut words = line.split_whitespace();
         let (Some(name), Some(blob)) = (words.next(), words.next()) else {
-            return Err(KeySyntax);
+            return Err(ParseOwnerKeyError);
         };
-        let blob = STANDARD.decode(blob).map_err(|_| KeySyntax)?;
+        let blob = STANDARD.decode(blob).map_err(|_| ParseOwnerKeyError)?;
         let key = Self::from_blob(&blob)?;
         if key.algorithm() == name {
             Ok(key)
         } else {
-            Err(KeySyntax)
+            Err(ParseOwnerKeyError)
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct EntrySignature {
 /// The text is not a signature in canonical spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the signature of an entry")]
-pub struct SignatureSyntax;
+pub struct ParseSignatureError;
 
 impl EntrySignature {
     /// Signs the message of an entry.
@@ -69,9 +69,9 @@ impl fmt::Display for EntrySignature {
 }
 
 impl FromStr for EntrySignature {
-    type Err = SignatureSyntax;
+    type Err = ParseSignatureError;
 
-    fn from_str(text: &str) -> Result<Self, SignatureSyntax> {
+    fn from_str(text: &str) -> Result<Self, ParseSignatureError> {
         let read = || {
             let (key, bytes) = text.split_once(' ')?;
             Some(Self {
@@ -80,7 +80,7 @@ impl FromStr for EntrySignature {
             })
         };
         let signature = read().filter(|it| text.len() <= MAX_CHARS && it.to_string() == text);
-        signature.ok_or(SignatureSyntax)
+        signature.ok_or(ParseSignatureError)
     }
 }
 

@@ -28,13 +28,13 @@ pub enum SignError {
         source: io::Error,
     },
     /// The agent's answer cannot be read.
-    #[error("`ssh-agent` gives an answer that cannot be read")]
+    #[error("`ssh-agent` sent an invalid response")]
     Garbled,
     /// The agent declined, or its user did.
     #[error("`ssh-agent` declined to sign")]
     Declined,
     /// The signer does not hold the key.
-    #[error("the key is not there to sign with")]
+    #[error("the signer does not hold this key")]
     NoKey,
     /// The signature does not verify.
     #[error("the signature does not verify with its own key")]

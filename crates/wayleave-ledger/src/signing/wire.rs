@@ -45,8 +45,12 @@ impl<'a> WireReader<'a> {
 }
 
 /// Appends a string. None of ours exceeds the four-byte length.
+#[expect(
+    clippy::expect_used,
+    reason = "keys, signatures and signed messages are far below four gigabytes"
+)]
 pub(super) fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
-    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    let length = u32::try_from(bytes.len()).expect("a string is below four gigabytes");
     out.extend(length.to_be_bytes());
     out.extend(bytes);
 }

@@ -164,13 +164,13 @@ impl Authority {
         }
         let carries = !(new.grants.is_empty() && new.scopes.is_empty() && new.claims.is_empty());
         if new.kind != TokenKind::Client && carries {
-            return Err(Refusal::NotForClients { kind: new.kind });
+            return Err(Refusal::OnlyForClientTokens { kind: new.kind });
         }
         let mut connections: BTreeMap<&str, &str> = BTreeMap::new();
         for id in &new.grants {
             let terms = &self.unrevoked_grant(id)?.terms;
             if let Some(first) = connections.insert(&terms.connection, id) {
-                return Err(Refusal::OneGrantAConnection {
+                return Err(Refusal::DuplicateConnection {
                     connection: terms.connection.clone(),
                     first: first.to_owned(),
                     second: id.clone(),

@@ -85,7 +85,7 @@ pub enum Refusal {
     },
     /// Two grants of a package are for one connection, so it would be ambiguous which applies.
     #[error("grants `{first}` and `{second}` are both of connection `{connection}`")]
-    OneGrantAConnection {
+    DuplicateConnection {
         /// The connection.
         connection: String,
         /// One of the grants.
@@ -113,7 +113,7 @@ pub enum Refusal {
     },
     /// Only client tokens may have grants, scopes or claims.
     #[error("a token of kind `{kind}` carries no grants, scopes or claims")]
-    NotForClients {
+    OnlyForClientTokens {
         /// The kind.
         kind: TokenKind,
     },
@@ -147,13 +147,13 @@ pub enum Refusal {
     #[error("the project has owners, and none of them signed it")]
     Unsigned,
     /// The signing key was not an owner's at that entry.
-    #[error("the key {key} is not that of an owner at that point")]
+    #[error("key {key} did not belong to an owner when the entry was recorded")]
     NotAnOwner {
         /// The key.
         key: KeyFingerprint,
     },
     /// The signature is not over this entry, or not by that key.
-    #[error("the signature by the key {key} is not over this entry in this place")]
+    #[error("the signature by key {key} does not cover this entry at this position")]
     BadSignature {
         /// The key.
         key: KeyFingerprint,
@@ -167,6 +167,30 @@ pub enum Refusal {
     /// The creation of the ledger must be its first entry, and only that.
     #[error("a ledger is created once, by its first entry")]
     Misplaced,
+}
+
+impl Refusal {
+    /// What to do next, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Superseded { .. } => "review the new difference, then ratify again",
+            Self::SourceExists { .. } => {
+                "to change a source, remove it first; `wayleave source list` shows them"
+            }
+            Self::UnknownGrant { .. } | Self::GrantRevoked { .. } => {
+                "`wayleave grant list --all` shows them"
+            }
+            Self::NotNarrower { .. } => "make another grant for what it does not allow",
+            Self::UnknownToken { .. } | Self::TokenRevoked { .. } => {
+                "`wayleave token list --all` shows them"
+            }
+            Self::DuplicateConnection { .. } => {
+                "a token reads each connection under one grant: make one that allows both"
+            }
+            Self::OnlyForClientTokens { .. } => "leave out `--grant`, `--scope` and `--claim`",
+            _ => return None,
+        })
+    }
 }
 
 fn ratified(digest: Option<Digest>) -> String {

@@ -66,7 +66,7 @@ fn authority() -> impl Strategy<Value = Event> {
                 let kind = TokenKind::ALL[kind];
                 Event::TokenIssued(NewToken {
                     token, kind, grants,
-                    hash: TokenSecret::of_bits(kind, &[bits; 32]).hash(),
+                    hash: TokenSecret::from_bits(kind, &[bits; 32]).hash(),
                     scopes: Scopes::NONE, claims: Claims::new(), label: String::new(),
                     expires: None, who: "ana".into(),
                 })

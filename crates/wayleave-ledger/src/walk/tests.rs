@@ -65,7 +65,7 @@ fn small() -> Vec<SealedEntry> {
         Event::TokenIssued(NewToken {
             token: "t_abcd".into(),
             kind: TokenKind::Client,
-            hash: TokenSecret::of_bits(TokenKind::Client, &[1; 32]).hash(),
+            hash: TokenSecret::from_bits(TokenKind::Client, &[1; 32]).hash(),
             scopes: [Scope::Runtime, Scope::Dev].into_iter().collect(),
             grants: ["g_abcd".to_owned()].into(),
             claims: Claims::from([("email".to_owned(), Claim::Text("é@b".into()))]),

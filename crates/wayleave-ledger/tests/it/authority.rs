@@ -61,7 +61,7 @@ fn refusal<T: std::fmt::Debug>(result: Result<T, GovernanceError>) -> Refusal {
 async fn a_token_is_found_by_its_text_alone_also_after_a_restart() {
     let (dir, before, digest) = ratified().await;
     let grant = before.grant(granting(digest), "ana").await.unwrap();
-    let issued = before.issue(issuing(&[&grant]), "ana").await.unwrap();
+    let issued = before.issue_token(issuing(&[&grant]), "ana").await.unwrap();
     drop(before);
     let after = governance(dir.path());
     let state = after.ledger().state().await.unwrap();
@@ -82,7 +82,7 @@ async fn a_token_is_found_by_its_text_alone_also_after_a_restart() {
         rows.unwrap().as_str(),
         r#"{"id": {"gte": 0.30000000000000004}}"#
     );
-    let other = TokenSecret::of_bits(TokenKind::Client, &[9; 32]);
+    let other = TokenSecret::from_bits(TokenKind::Client, &[9; 32]);
     assert!(state.token(&other.hash()).is_none());
     let report = after.audit(None).await.unwrap();
     assert!(report.is_ok());
@@ -93,7 +93,7 @@ async fn what_was_revoked_is_revoked_once_and_for_all() {
     let (_dir, governance, digest) = ratified().await;
     let grant = governance.grant(granting(digest), "ana").await.unwrap();
     let token = governance
-        .issue(issuing(&[&grant]), "ana")
+        .issue_token(issuing(&[&grant]), "ana")
         .await
         .unwrap()
         .id;
@@ -109,7 +109,7 @@ async fn what_was_revoked_is_revoked_once_and_for_all() {
     assert!(matches!(again, Refusal::GrantRevoked { .. }), "{again}");
     let again = refusal(governance.revoke_token(&token, "ana", "").await);
     assert!(matches!(again, Refusal::TokenRevoked { .. }), "{again}");
-    let with = refusal(governance.issue(issuing(&[&grant]), "ana").await);
+    let with = refusal(governance.issue_token(issuing(&[&grant]), "ana").await);
     assert!(matches!(with, Refusal::GrantRevoked { .. }), "{with}");
     let state = governance.ledger().state().await.unwrap();
     let revoked = state.grant(&grant).unwrap().revoked.clone().unwrap();
@@ -137,7 +137,7 @@ async fn a_grant_is_of_what_is_ratified_now() {
 #[tokio::test]
 async fn no_credential_can_be_written_into_a_grant_or_a_token() {
     let (_dir, governance, digest) = ratified().await;
-    let secret = TokenSecret::of_bits(TokenKind::Client, &[3; 32]);
+    let secret = TokenSecret::from_bits(TokenKind::Client, &[3; 32]);
     for planted in [secret.expose(), "postgres://ana:hunter2@db/crm"] {
         let mut purpose = granting(digest);
         purpose.purpose = planted.to_owned();
@@ -154,7 +154,7 @@ async fn no_credential_can_be_written_into_a_grant_or_a_token() {
         let planted_claim = Claim::Text(planted.to_owned());
         claim.claims.insert("x".to_owned(), planted_claim);
         for wish in [label, claim] {
-            let refused = refusal(governance.issue(wish, "ana").await).to_string();
+            let refused = refusal(governance.issue_token(wish, "ana").await).to_string();
             assert!(!refused.contains(planted), "{refused}");
         }
     }
@@ -188,7 +188,10 @@ async fn a_ledger_of_the_time_before_grants_is_brought_up_to_date() {
 async fn a_narrower_grant_takes_the_place_of_another_in_one_act() {
     let (dir, governance, digest) = ratified().await;
     let wide = governance.grant(granting(digest), "ana").await.unwrap();
-    let token = governance.issue(issuing(&[&wide]), "ana").await.unwrap();
+    let token = governance
+        .issue_token(issuing(&[&wide]), "ana")
+        .await
+        .unwrap();
     let entries = governance.ledger().epoch().await.unwrap();
     let mut request = granting(digest);
     let people = request.terms.streams.get_mut("people").unwrap();

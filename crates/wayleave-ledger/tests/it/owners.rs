@@ -25,7 +25,7 @@ fn key(folder: &Path, name: &str) -> Arc<UnlockedKey> {
 /// Creates a project with one owner, and returns the owner's key.
 async fn owned(folder: &Path) -> (Governance, Arc<UnlockedKey>) {
     let ana = key(folder, "ana.key");
-    let governance = governance(folder).signed_by(ana.clone());
+    let governance = governance(folder).with_signer(ana.clone());
     let added = governance.add_owner("ana", ana.key().clone(), "ana");
     assert!(added.await.unwrap().signature.is_some());
     (governance, ana)
@@ -97,7 +97,7 @@ async fn the_first_owner_signs_with_the_key_that_is_added() {
     let governance = governance(dir.path());
     let unsigned = governance.add_owner("ana", ana.key().clone(), "ana").await;
     assert!(matches!(unsigned, Err(GovernanceError::Unsigned)));
-    let by_ben = governance.signed_by(ben.clone());
+    let by_ben = governance.with_signer(ben.clone());
     let foreign = by_ben.add_owner("ana", ana.key().clone(), "ana").await;
     assert!(matches!(foreign, Err(GovernanceError::NoOwnerKey)));
     by_ben
@@ -111,7 +111,7 @@ async fn a_removed_owner_signs_nothing_more_and_the_last_one_stays() {
     let dir = tempfile::tempdir().unwrap();
     let (by_ana, ana) = owned(dir.path()).await;
     let ben = key(dir.path(), "ben.key");
-    let by_ben = by_ana.signed_by(ben.clone());
+    let by_ben = by_ana.with_signer(ben.clone());
     let stranger = by_ben.add_source(source("crm"), "ben").await;
     assert!(matches!(stranger, Err(GovernanceError::NoOwnerKey)));
     by_ana
@@ -199,7 +199,7 @@ async fn a_version_that_is_set_back_is_no_ledger() {
 async fn two_who_decide_at_once_both_sign_over_the_head_they_follow() {
     let dir = tempfile::tempdir().unwrap();
     let (one, ana) = owned(dir.path()).await;
-    let other = governance(dir.path()).signed_by(ana);
+    let other = governance(dir.path()).with_signer(ana);
     let add = |governance: Governance, prefix: &'static str| async move {
         for number in 0..5 {
             let source = source(&format!("{prefix}{number}"));
@@ -218,8 +218,9 @@ async fn a_ledger_that_does_not_fit_what_is_trusted_is_neither_read_nor_added_to
     let (governance, ana) = owned(dir.path()).await;
     let ben = key(dir.path(), "ben.key");
     let head = governance.ledger().state().await.unwrap().head();
-    let open =
-        |anchor| Governance::open_trusting(dir.path(), Arc::new(FixedClock(NOW)), anchor).unwrap();
+    let open = |anchor| {
+        Governance::open_with_anchor(dir.path(), Arc::new(FixedClock(NOW)), anchor).unwrap()
+    };
     let trusted = |key: &UnlockedKey| TrustAnchor {
         owner: Some(key.key().fingerprint()),
         head,
@@ -265,12 +266,12 @@ async fn a_ledger_that_does_not_fit_what_is_trusted_is_neither_read_nor_added_to
     for untrusted in [foreign, cut, rewritten] {
         let read = untrusted.ledger().state().await;
         assert!(matches!(read, Err(LedgerError::Tampered { .. })));
-        let signed = untrusted.signed_by(ana.clone());
+        let signed = untrusted.with_signer(ana.clone());
         assert!(signed.add_source(source("crm"), "ana").await.is_err());
     }
     assert_eq!(governance.ledger().state().await.unwrap().head(), head);
     let unowned = tempfile::tempdir().unwrap();
-    let none = Governance::open_trusting(
+    let none = Governance::open_with_anchor(
         unowned.path(),
         Arc::new(FixedClock(NOW)),
         trusted_owner(&ana),

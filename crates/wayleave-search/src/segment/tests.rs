@@ -10,7 +10,7 @@
 )]
 
 use tempfile::TempDir;
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 
 use crate::fixture::{spec, watermark};
 use crate::impact::ImpactConfig;
@@ -21,9 +21,9 @@ use crate::{
 const QUERIES_A_CORPUS: usize = 200;
 
 /// Draws corpora and queries.
-struct CorpusDice(Dice);
+struct CorpusRng(SeededRng);
 
-impl CorpusDice {
+impl CorpusRng {
     fn below(&mut self, limit: usize) -> usize {
         self.0.below(limit)
     }
@@ -55,13 +55,13 @@ impl CorpusDice {
 
     fn query(&mut self) -> String {
         let parts = 1 + self.low(4);
-        let part = |dice: &mut Self| {
-            let sign = ["", "", "", "", "-"][dice.below(5)];
-            let field = ["", "", "title:", "body:"][dice.below(4)];
-            let what = match dice.below(8) {
-                0 => format!("\"{} {}\"", dice.word(), dice.word()),
-                1 => format!("{}*", ["ba", "kora", "mu"][dice.below(3)]),
-                _ => dice.word(),
+        let part = |rng: &mut Self| {
+            let sign = ["", "", "", "", "-"][rng.below(5)];
+            let field = ["", "", "title:", "body:"][rng.below(4)];
+            let what = match rng.below(8) {
+                0 => format!("\"{} {}\"", rng.word(), rng.word()),
+                1 => format!("{}*", ["ba", "kora", "mu"][rng.below(3)]),
+                _ => rng.word(),
             };
             format!("{sign}{field}{what}")
         };
@@ -86,24 +86,24 @@ struct Corpus {
 
 impl Corpus {
     /// One to three indexes of one or more segments, with records that were changed and deleted.
-    fn draw(dice: &mut CorpusDice) -> Self {
+    fn draw(rng: &mut CorpusRng) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let spec = spec(&["title", "body"]);
-        let indexes = (0..=dice.below(3)).map(|number| {
+        let indexes = (0..=rng.below(3)).map(|number| {
             let dir = IndexRoot::new(folder.path())
                 .dir(&format!("c{number}"), "notes")
                 .unwrap();
-            let records = 1 + dice.below(600);
-            let changes: Vec<Change> = (0..records).map(|key| dice.put(key)).collect();
+            let records = 1 + rng.below(600);
+            let changes: Vec<Change> = (0..records).map(|key| rng.put(key)).collect();
             let mut index = dir.build(&spec, watermark(), changes.into_iter()).unwrap();
-            for _ in 0..dice.below(3) {
-                let changes: Vec<Change> = (0..dice.below(200))
+            for _ in 0..rng.below(3) {
+                let changes: Vec<Change> = (0..rng.below(200))
                     .map(|_| {
-                        let key = dice.below(records + 50);
-                        if dice.below(3) == 0 {
-                            Change::Gone(key.to_string())
+                        let key = rng.below(records + 50);
+                        if rng.below(3) == 0 {
+                            Change::Delete(key.to_string())
                         } else {
-                            dice.put(key)
+                            rng.put(key)
                         }
                     })
                     .collect();
@@ -150,24 +150,24 @@ struct Ask {
 }
 
 impl Ask {
-    fn draw(dice: &mut CorpusDice) -> Self {
+    fn draw(rng: &mut CorpusRng) -> Self {
         Self {
-            q: dice.query(),
-            fields: [vec!["title", "body"], vec!["body"]][dice.below(2)].clone(),
-            counted: dice.below(4) > 0,
+            q: rng.query(),
+            fields: [vec!["title", "body"], vec!["body"]][rng.below(2)].clone(),
+            counted: rng.below(4) > 0,
             after: None,
-            most: [1, 2, 5, 11, 100, 1_000][dice.below(6)],
+            most: [1, 2, 5, 11, 100, 1_000][rng.below(6)],
         }
     }
 
     /// The same query, starting somewhere within the ranking.
-    fn after(mut self, dice: &mut CorpusDice, found: &[Candidate]) -> Self {
+    fn after(mut self, rng: &mut CorpusRng, found: &[Candidate]) -> Self {
         self.after = match found {
             [] => None,
-            found => Some(found[dice.below(found.len())].cursor()),
+            found => Some(found[rng.below(found.len())].cursor()),
         };
         // Also start where there is no record.
-        if let (0, Some(after)) = (dice.below(4), &mut self.after) {
+        if let (0, Some(after)) = (rng.below(4), &mut self.after) {
             after.score = Score::from_units(after.score.units() + 1);
         }
         self
@@ -177,22 +177,22 @@ impl Ask {
 #[test]
 fn leaving_windows_out_changes_no_hit_no_order_and_no_score() {
     let corpora = if wayleave_test::is_full() { 100 } else { 10 };
-    let mut dice = CorpusDice(Dice::new(7));
+    let mut rng = CorpusRng(SeededRng::new(7));
     let (mut asked, mut hits) = (0, 0);
     for _ in 0..corpora {
-        let mut corpus = Corpus::draw(&mut dice);
+        let mut corpus = Corpus::draw(&mut rng);
         corpus.count(ImpactConfig::OFF);
         let mut expected: Vec<(Ask, Vec<Candidate>)> = Vec::new();
         for number in 0..QUERIES_A_CORPUS {
             let ask = match expected.last() {
-                Some((ask, found)) if number % 2 == 1 => ask.clone().after(&mut dice, found),
-                _ => Ask::draw(&mut dice),
+                Some((ask, found)) if number % 2 == 1 => ask.clone().after(&mut rng, found),
+                _ => Ask::draw(&mut rng),
             };
             let found = corpus.ask(&ask);
             hits += found.len();
             expected.push((ask, found));
         }
-        let shape = dice.shape();
+        let shape = rng.shape();
         corpus.count(shape);
         for (ask, found) in expected {
             assert_eq!(corpus.ask(&ask), found, "{ask:?} {shape:?}");

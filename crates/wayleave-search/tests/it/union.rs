@@ -181,7 +181,7 @@ fn a_refresh_leaves_the_same_ranking_as_a_build_of_the_same_records() {
     let refreshed = Library::new().add("c", &["body"], changes(0, 60, "draft"));
     let dir = refreshed.root().dir("c", "notes").unwrap();
     let mut later = changes(20, 90, "final");
-    later.extend((0..10).map(|n| Change::Gone(n.to_string())));
+    later.extend((0..10).map(|n| Change::Delete(n.to_string())));
     let index = dir
         .refresh(&spec(&["body"]), watermark(), later.into_iter())
         .unwrap();

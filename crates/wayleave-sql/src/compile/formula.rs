@@ -8,7 +8,6 @@ use wayleave_model::expression::{Arithmetic, Comparison, Formula, Node};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::evaluate::literal_value;
 use wayleave_plan::plan::{Column, ColumnOrigin};
-use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
 use super::comparisons::operator;
@@ -58,9 +57,7 @@ fn unlimited<D: Dialect>(
     let one = |part: &Formula<Column>| value(dialect, tables, part);
     Ok(match &formula.node {
         Node::Leaf(column) => leaf(dialect, tables, column)?,
-        Node::Literal(_) => {
-            dialect.constant(datatype, &literal_value(formula).unwrap_or(Value::Null))
-        }
+        Node::Literal(literal) => dialect.constant(datatype, &literal_value(datatype, literal)),
         Node::Convert(part) => dialect.convert(part.datatype, datatype, one(part)?),
         Node::Arithmetic { op, left, right } => {
             dialect.arithmetic(datatype, *op, one(left)?, one(right)?)

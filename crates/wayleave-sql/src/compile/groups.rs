@@ -444,14 +444,14 @@ impl<D: Dialect> KeyPositions<'_, D> {
             let name = groups.name(self.dialect, &by.column)?;
             let compared =
                 |value: &Value| compare(self.dialect, groups, &by.column, comparison, value);
-            return placed(name, value, beyond, compared);
+            return after_or_equal(name, value, beyond, compared);
         };
         let condition = match key {
             GroupKey::Column(column) => {
                 let name = self.tables.name(self.dialect, column)?;
                 let compared =
                     |value: &Value| compare(self.dialect, self.tables, column, comparison, value);
-                placed(name, value, beyond, compared)?
+                after_or_equal(name, value, beyond, compared)?
             }
             GroupKey::Period { .. } => {
                 let period = period_of(self.dialect, self.tables, key)?;
@@ -461,7 +461,7 @@ impl<D: Dialect> KeyPositions<'_, D> {
                         .compare_period(period.clone(), comparison, value);
                     Ok(written(compared, &period))
                 };
-                placed(period.clone(), value, beyond, compared)?
+                after_or_equal(period.clone(), value, beyond, compared)?
             }
         };
         let name = format!("p{}", self.inner.len());
@@ -472,7 +472,7 @@ impl<D: Dialect> KeyPositions<'_, D> {
 }
 
 /// A condition for a value beyond another, with NULLs last, or for an equal one.
-fn placed(
+fn after_or_equal(
     name: Sql,
     value: &Value,
     beyond: bool,

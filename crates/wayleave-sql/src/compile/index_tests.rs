@@ -68,7 +68,7 @@ fn pages(text: bool) -> Vec<Read> {
             predicate: Predicate::True,
             order,
             after: Some(after),
-            each: None,
+            per_parent: None,
             limit: 26,
         })
     };
@@ -189,7 +189,7 @@ fn sqlite_finds_times_by_the_index() {
                     Value::Datetime(1_714_979_000_000_000),
                     Value::Integer(7),
                 ]),
-                each: None,
+                per_parent: None,
                 limit: 26,
             });
             let page = compile_read(&dialect, &shape, &read).unwrap();
@@ -204,9 +204,10 @@ fn sqlite_finds_times_by_the_index() {
             let Read::Rows(rows) = &read else {
                 unreachable!()
             };
-            let edge = probe::edge(&dialect, &Tables::new(Arc::new(shape.clone())), rows, &[])
-                .unwrap()
-                .unwrap();
+            let edge =
+                probe::page_edge_probe(&dialect, &Tables::new(Arc::new(shape.clone())), rows, &[])
+                    .unwrap()
+                    .unwrap();
             let plan = plan_of(&connection, &edge);
             assert!(plan.contains(search), "{}\n{plan}", edge.text);
             assert!(!plan.contains("TEMP B-TREE"), "{}\n{plan}", edge.text);
@@ -313,7 +314,7 @@ async fn postgres_reads_a_filtered_page_by_time_from_the_index() {
             predicate,
             order: vec![by("at", Datatype::Datetime), by("id", Datatype::Integer)],
             after: None,
-            each: None,
+            per_parent: None,
             limit: 26,
         });
         let Statement { text, binds, .. } =

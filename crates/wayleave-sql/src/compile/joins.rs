@@ -24,28 +24,34 @@ pub(crate) fn left_joins<D: Dialect>(
             None => tables.table(dialect, join.table)?,
         });
         sql.push(" ON ");
-        sql.add(Sql::joined(joining(dialect, tables, join)?, " AND "));
+        sql.add(Sql::joined(
+            join_conditions(dialect, tables, join)?,
+            " AND ",
+        ));
     }
     Ok(sql)
 }
 
 /// Conditions that together hold for the one row of a joined table that a row leads to.
-pub(super) fn joining<D: Dialect>(
+pub(super) fn join_conditions<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
     join: &JoinedTable,
 ) -> Result<Vec<Sql>, StoreError> {
     if tables.multiple(join.table).is_none() {
-        return meeting(dialect, tables, join);
+        return match_conditions(dialect, tables, join);
     }
     let mut conditions = equal_keys(dialect, tables, join)?;
-    let (alias, place) = (alias(join.table), place(tables.shape(join.table)?));
-    conditions.push(Sql::text(format!("{alias}.{place} = 1")));
+    let (alias, row_number) = (
+        alias(join.table),
+        row_number_column(tables.shape(join.table)?),
+    );
+    conditions.push(Sql::text(format!("{alias}.{row_number} = 1")));
     Ok(conditions)
 }
 
 /// Conditions that together hold for all rows of a table that a row leads to.
-pub(super) fn meeting<D: Dialect>(
+pub(super) fn match_conditions<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
     join: &JoinedTable,
@@ -102,12 +108,12 @@ fn equal_keys<D: Dialect>(
 }
 
 /// The name of the column that numbers the rows of equal key; no column of the table has it.
-fn place<K>(shape: &Shape<K>) -> String {
-    let mut place = "place".to_owned();
-    while shape.columns.contains_key(&place) {
-        place.push('_');
+fn row_number_column<K>(shape: &Shape<K>) -> String {
+    let mut name = "place".to_owned();
+    while shape.columns.contains_key(&name) {
+        name.push('_');
     }
-    place
+    name
 }
 
 /// A subquery for the rows of a table, numbered within each key.
@@ -121,7 +127,7 @@ fn numbered<D: Dialect>(
     columns: &[String],
 ) -> Result<Sql, StoreError> {
     let (shape, alias) = (tables.shape(join.table)?, alias(join.table));
-    let place = place(shape);
+    let row_number = row_number_column(shape);
     let (mut keys, mut conditions) = (Vec::new(), Vec::new());
     for (ours, theirs) in &join.on {
         let datatype = super::common_datatype(ours.datatype, theirs.datatype);
@@ -150,7 +156,7 @@ fn numbered<D: Dialect>(
     sql.push("ROW_NUMBER() OVER (PARTITION BY ");
     sql.add(Sql::joined(keys, ", "));
     sql.add(Sql::joined(order, ", ").within(" ORDER BY ", ""));
-    sql.push(&format!(") AS {place} FROM "));
+    sql.push(&format!(") AS {row_number} FROM "));
     sql.add(tables.table(dialect, join.table)?);
     sql.add(where_all(conditions));
     sql.push(&format!(") AS {alias}"));

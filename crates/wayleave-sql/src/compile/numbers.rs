@@ -27,7 +27,7 @@ pub(crate) fn beyond_all(comparison: Comparison, greater: bool) -> ComparisonSql
 /// Compares a column with an operand that it cannot hold, given the nearest value that it can
 /// (`right`) and the side of the operand on which that value lies. The column holds no value
 /// between the two.
-pub(crate) fn beside(
+pub(crate) fn compare_nearest(
     left: Sql,
     comparison: Comparison,
     right: Sql,

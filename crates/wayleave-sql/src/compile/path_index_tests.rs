@@ -188,7 +188,7 @@ impl Question {
             grants: Grants::Only(Arc::new(BTreeMap::from([("main".to_owned(), grant)]))),
         };
         let mapping = MAPPING.replace("KIND", &kind.to_string());
-        let served = ServedMapping::to(&mapping, &package).unwrap();
+        let served = ServedMapping::with_package(&mapping, &package).unwrap();
         let call = object(self.call.clone());
         if call.contains_key("metrics") {
             served.aggregate(&call).unwrap().groups().clone()

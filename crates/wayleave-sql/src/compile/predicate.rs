@@ -1,13 +1,14 @@
 //! Compiles predicates to conditions.
 //!
-//! No condition is negated with `NOT`: with NULL in play, that would not be the opposite.
+//! Negation is part of an operator (`<>`, `NOT IN`, `NOT EXISTS`). No condition is wrapped in
+//! `NOT (…)`: a condition may be NULL, and its negation would be NULL too.
 
 use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, JoinedTable, Predicate};
 use wayleave_store::StoreError;
 
 use super::comparisons::{compare, compare_columns, each, like, list};
 use super::dialect::Dialect;
-use super::joins::{joining, left_joins, meeting};
+use super::joins::{join_conditions, left_joins, match_conditions};
 use super::sql::Sql;
 use super::tables::Tables;
 
@@ -207,7 +208,7 @@ fn joined<D: Dialect>(
                 absent.push(null);
             }
         }
-        let met = every(joining(dialect, tables, join)?);
+        let met = every(join_conditions(dialect, tables, join)?);
         conditions.push(any(vec![met, every(absent)]));
     }
     Ok(conditions)
@@ -444,7 +445,7 @@ fn exists<D: Dialect>(
     found: Sql,
     negated: bool,
 ) -> Result<Sql, StoreError> {
-    let mut conditions = meeting(dialect, tables, related)?;
+    let mut conditions = match_conditions(dialect, tables, related)?;
     conditions.push(found);
     let mut sql = Sql::text(if negated { "NOT EXISTS (" } else { "EXISTS (" });
     sql.push("SELECT 1 FROM ");

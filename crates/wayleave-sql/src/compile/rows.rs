@@ -49,7 +49,7 @@ pub(super) fn compile<'a, D: Dialect>(
     // Of two bounds of a range, SQLite uses the first in the statement. So the bounds of this page
     // come before the plan's own conditions.
     let mut rows_in = vec![condition(dialect, tables, bound)?];
-    if plan.each.is_none() {
+    if plan.per_parent.is_none() {
         rows_in.extend(after.take());
     }
     rows_in.extend(conditions(
@@ -77,14 +77,14 @@ pub(super) fn compile<'a, D: Dialect>(
     rest.add(tables.from(dialect)?);
     rest.add(left_joins(dialect, tables, joins)?);
     rest.add(where_all(rows_in));
-    let mut sql = if let Some(each) = &plan.each {
+    let mut sql = if let Some(per_parent) = &plan.per_parent {
         let numbered = NumberedRows {
             selected: selection.selected,
             order,
             after,
             rest,
         };
-        first_of_each(dialect, tables, each, numbered)?
+        first_of_each(dialect, tables, per_parent, numbered)?
     } else {
         let mut sql = Sql::joined(selection.selected, ", ").within("SELECT ", "");
         sql.add(rest);
@@ -111,7 +111,7 @@ struct NumberedRows {
 fn first_of_each<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
-    each: &PartitionLimit,
+    per_parent: &PartitionLimit,
     numbered: NumberedRows,
 ) -> Result<Sql, StoreError> {
     let NumberedRows {
@@ -121,7 +121,7 @@ fn first_of_each<D: Dialect>(
         rest,
     } = numbered;
     let mut by = Vec::new();
-    for column in &each.by {
+    for column in &per_parent.by {
         let (name, native) = tables.named(dialect, column)?;
         by.push(dialect.key(column, &native.kind, name));
     }
@@ -140,7 +140,7 @@ fn first_of_each<D: Dialect>(
     sql.add(rest);
     sql.push(&format!(
         ") AS r WHERE place <= {} AND later = 1 ORDER BY position",
-        each.limit
+        per_parent.limit
     ));
     Ok(sql)
 }

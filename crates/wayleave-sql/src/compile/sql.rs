@@ -114,12 +114,12 @@ impl Sql {
         for (at, bind) in self.binds {
             #[expect(
                 clippy::expect_used,
-                reason = "elsewhere it would be another statement"
+                reason = "a misplaced placeholder would change the statement"
             )]
             let (before, after) = at
                 .checked_sub(written)
                 .and_then(|length| rest.split_at_checked(length))
-                .expect("each bind stands in the text, after the one before it");
+                .expect("bind offsets ascend and lie within the text");
             text.push_str(before);
             (rest, written) = (after, at);
             binds.push(bind);

@@ -13,7 +13,7 @@ use super::formula;
 use super::shape::{NativeColumn, NativeKind, Shape};
 use super::sql::Sql;
 use crate::compile::PlanParts;
-use crate::plan_columns::read_of;
+use crate::plan_columns::columns_read_from;
 
 /// The tables of a statement by their numbers, and the values of its groups.
 #[derive(Debug, Clone)]
@@ -51,7 +51,8 @@ impl<K: NativeKind> Tables<K> {
     /// Adds a table that a relation leads to.
     pub(crate) fn join(&mut self, plan: PlanParts<'_>, join: &JoinedTable, shape: Arc<Shape<K>>) {
         if join.is_to_one() && !shape.is_single(join) {
-            self.multiple.push((join.table, read_of(plan, join.table)));
+            self.multiple
+                .push((join.table, columns_read_from(plan, join.table)));
         }
         self.shapes.push((join.table, shape));
     }
@@ -188,11 +189,11 @@ impl<K: NativeKind> Tables<K> {
     /// The target's table, quoted and qualified.
     pub(crate) fn bare_table<D: Dialect<Kind = K>>(&self, dialect: &D) -> Result<Sql, StoreError> {
         let shape = self.target()?;
-        self.beside(dialect, &shape.table)
+        self.sibling_table(dialect, &shape.table)
     }
 
     /// A table of the target's schema, quoted and qualified.
-    pub(crate) fn beside<D: Dialect<Kind = K>>(
+    pub(crate) fn sibling_table<D: Dialect<Kind = K>>(
         &self,
         dialect: &D,
         table: &str,

@@ -94,7 +94,7 @@ fn rows(predicate: Predicate, order: Vec<OrderBy>, after: Option<Vec<Value>>) ->
         predicate,
         order,
         after,
-        each: None,
+        per_parent: None,
         limit: 26,
     })
 }
@@ -282,7 +282,7 @@ fn first_of_each() -> Read {
         predicate: Predicate::True,
         order: vec![id()],
         after: None,
-        each: Some(PartitionLimit {
+        per_parent: Some(PartitionLimit {
             by: vec![column("small", Datatype::Integer)],
             limit: 3,
         }),

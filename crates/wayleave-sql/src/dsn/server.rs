@@ -11,7 +11,7 @@ use wayleave_store::{Detail, StoreError};
 use super::{bad, decoded};
 
 /// Parameters allowed after the `?`.
-pub(super) const PARAMETERS: [&str; 6] = [
+pub(crate) const PARAMETERS: [&str; 6] = [
     "sslmode",
     "sslrootcert",
     "sslcert",
@@ -164,7 +164,7 @@ impl Server {
     /// A driver's message with every secret of this DSN removed.
     pub(crate) fn detail(&self, message: impl fmt::Display) -> Detail {
         let hidden = self.hidden.iter().chain(&self.password);
-        Detail::scrubbed(message, hidden.map(ExposeSecret::expose_secret))
+        Detail::new(message, hidden.map(ExposeSecret::expose_secret))
     }
 }
 

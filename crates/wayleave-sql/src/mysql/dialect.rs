@@ -11,7 +11,7 @@ use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 use super::repertoire::Encodable;
 use super::types::Kind;
 use crate::compile::dialect::{ComparisonSql, Dialect, is_within_a_day};
-use crate::compile::numbers::{beside, beyond_all, cut, nearest_single};
+use crate::compile::numbers::{beyond_all, compare_nearest, cut, nearest_single};
 use crate::compile::shape::NativeColumn;
 use crate::compile::sql::{Bind, Placeholder, Sql};
 
@@ -65,10 +65,7 @@ impl MysqlDialect {
         let offset = if is_utc(zone) {
             Sql::text("0")
         } else {
-            #[expect(
-                clippy::expect_used,
-                reason = "a time without its offset would be another"
-            )]
+            #[expect(clippy::expect_used, reason = "a default offset would shift the time")]
             let offsets = self
                 .zones
                 .get(&key)
@@ -237,7 +234,7 @@ impl Dialect for MysqlDialect {
             Value::Decimal(text) => return compare_decimal(left, comparison, text),
             Value::Number(number) if *kind == Kind::Single => {
                 let (nearest, side) = nearest_single(*number);
-                return beside(left, comparison, Sql::bind(Bind::Real(nearest)), side);
+                return compare_nearest(left, comparison, Sql::bind(Bind::Real(nearest)), side);
             }
             Value::Number(number) => Bind::Real(*number),
             Value::Boolean(boolean) => Bind::Integer(i64::from(*boolean)),
@@ -459,5 +456,5 @@ fn compare_decimal(left: Sql, comparison: Comparison, text: &str) -> ComparisonS
     let scale = kept.split_once('.').map_or(0, |(_, after)| after.len());
     let cast = format!(" AS DECIMAL({MAX_DECIMAL_DIGITS}, {scale}))");
     let right = Sql::bind(Bind::Text(kept)).within("CAST(", &cast);
-    beside(left, comparison, right, side)
+    compare_nearest(left, comparison, right, side)
 }

@@ -6,8 +6,8 @@
 //! from the declared types of its columns. Where they may be too many, the statement fails for rows
 //! whose values are too great.
 
-use wayleave_model::expression::{Arithmetic, Formula, Node, QUOTIENT_DIGITS};
-use wayleave_model::mapping::AggregateOp;
+use wayleave_model::expression::{Arithmetic, Formula, Literal, Node, QUOTIENT_DIGITS};
+use wayleave_model::mapping::{AggregateOp, Datatype};
 use wayleave_plan::evaluate::literal_value;
 use wayleave_plan::plan::Column;
 use wayleave_plan::value::Value;
@@ -24,11 +24,11 @@ pub(super) const MAX_SCALE: u16 = 30;
 pub(super) const QUOTIENT_SCALE: u16 = 24;
 
 /// Number of digits in a word.
-const WORD: u16 = 9;
+const WORD_DIGITS: u16 = 9;
 /// Maximum number of words in a result.
 const MAX_WORDS: u16 = 9;
 /// Number of digits of the greatest number of rows that a sum may add up.
-const ROWS: u16 = 12;
+const MAX_ROW_COUNT_DIGITS: u16 = 12;
 /// Maximum nesting of limits. Each limit writes its operand twice.
 const MAX_LIMITS: u8 = 6;
 /// Maximum number of digits of a quotient before the point.
@@ -93,7 +93,8 @@ impl Digits {
         match op {
             AggregateOp::Sum => Self {
                 // A greater sum is detected when it is decoded.
-                whole: (self.whole + ROWS).min(MAX_DIGITS - self.scale.min(MAX_SCALE)),
+                whole: (self.whole + MAX_ROW_COUNT_DIGITS)
+                    .min(MAX_DIGITS - self.scale.min(MAX_SCALE)),
                 ..self
             },
             AggregateOp::Avg => Self {
@@ -148,7 +149,7 @@ fn bounded(
 ) -> Result<DigitBound, StoreError> {
     match &formula.node {
         Node::Leaf(column) => Ok((Digits::of_kind(&kinds(column)?), None)),
-        Node::Literal(_) => literal(formula),
+        Node::Literal(it) => literal(formula.datatype, it),
         Node::Convert(part) => digits(part, kinds).map(|it| (it, None)),
         Node::Arithmetic { op, left, right } => {
             let (left, right) = (digits(left, kinds)?, digits(right, kinds)?);
@@ -185,10 +186,10 @@ fn bounded(
     }
 }
 
-fn literal(formula: &Formula<Column>) -> Result<DigitBound, StoreError> {
-    let text = match literal_value(formula) {
-        Some(Value::Integer(integer)) => integer.to_string(),
-        Some(Value::Decimal(text)) => text.to_string(),
+fn literal(datatype: Datatype, literal: &Literal) -> Result<DigitBound, StoreError> {
+    let text = match literal_value(datatype, literal) {
+        Value::Integer(integer) => integer.to_string(),
+        Value::Decimal(text) => text.to_string(),
         _ => return Ok((Digits::new(0, 0), None)),
     };
     let (whole, after) = text.split_once('.').unwrap_or((&text, ""));
@@ -224,11 +225,11 @@ fn product(left: Digits, right: Digits) -> Result<DigitBound, StoreError> {
         scale: left.scale + right.scale,
         limits: left.limits.max(right.limits),
     };
-    let after = left.scale.div_ceil(WORD) + right.scale.div_ceil(WORD);
-    let before = left.whole.div_ceil(WORD) + right.whole.div_ceil(WORD);
+    let after = left.scale.div_ceil(WORD_DIGITS) + right.scale.div_ceil(WORD_DIGITS);
+    let before = left.whole.div_ceil(WORD_DIGITS) + right.whole.div_ceil(WORD_DIGITS);
     let fits = before + after <= MAX_WORDS && digits.total() <= MAX_DIGITS;
     // Each factor may begin in the midst of a word, and has a digit more than its magnitude.
-    let words = (MAX_WORDS * WORD).saturating_sub((after + 2) * WORD);
+    let words = (MAX_WORDS * WORD_DIGITS).saturating_sub((after + 2) * WORD_DIGITS);
     let room = words.min(MAX_DIGITS.saturating_sub(digits.scale + 1));
     limited(digits, fits, Magnitude::Product, room)
 }
@@ -284,7 +285,7 @@ pub(super) fn is_greatest(text: &str) -> bool {
 /// The error for a value with more digits than the server keeps.
 pub(super) fn out_of_range() -> StoreError {
     StoreError::OutOfRange {
-        detail: Detail::fixed("a decimal has more digits than the server can store"),
+        detail: Detail::from_static("a decimal has more digits than the server can store"),
     }
 }
 

@@ -80,10 +80,7 @@ pub(super) fn bound(bind: &Bind) -> Value {
     }
 }
 
-#[expect(
-    clippy::expect_used,
-    reason = "a value bound as another would find other rows"
-)]
+#[expect(clippy::expect_used, reason = "a default would match other rows")]
 fn time(micros: i64) -> Value {
     let days = micros.div_euclid(MICROS_PER_DAY);
     let clock = micros.rem_euclid(MICROS_PER_DAY);

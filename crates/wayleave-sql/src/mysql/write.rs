@@ -18,7 +18,7 @@ use crate::compile::sql::Placeholder;
 use crate::compile::{Bind, Shape, Sql};
 use crate::values::{scalar, unexpected_answer};
 use crate::write::pooled_writer::WriteDriver;
-use crate::write::statements::WriteDialect;
+use crate::write::statements::{WriteDialect, assigned_text};
 use crate::write::{CommitFault, StatementOutcome, WriteFault};
 
 /// Bounds the wait for a row lock, which the time limit of a statement does not bound in every
@@ -32,7 +32,7 @@ const ENGINE: &str = "SELECT ENGINE FROM information_schema.TABLES \
 
 impl WriteDialect for MysqlDialect {
     fn assigned(&self, column: &Column, kind: &Kind, value: &Value) -> Sql {
-        let text = |value: &Value| Bind::Text(value.to_text().unwrap_or_default());
+        let text = |value: &Value| Bind::Text(assigned_text(value));
         Sql::bind(match value {
             Value::Json(json) => Bind::Text(json.to_string()),
             Value::List(_) => Bind::Text(value.to_json().to_string()),
@@ -192,7 +192,7 @@ impl WriteDriver for Database {
         match &error {
             StoreError::Failed {
                 code: Some(code), ..
-            } if matches!(code.as_str(), "1213" | "1020") => WriteFault::Overtaken,
+            } if matches!(code.as_str(), "1213" | "1020") => WriteFault::Conflict,
             _ => error.into(),
         }
     }
@@ -227,7 +227,7 @@ impl Database {
         };
         match said.code {
             // A deadlock; a row that changed since the snapshot; too long a wait for a row.
-            1213 | 1020 | 1205 => WriteFault::Overtaken,
+            1213 | 1020 | 1205 => WriteFault::Conflict,
             1062 | 1586 => WriteFault::Rule(StoreRule::Unique),
             1216 | 1217 | 1451 | 1452 => WriteFault::Rule(StoreRule::Reference),
             1048 | 1364 => WriteFault::Rule(StoreRule::Required),
@@ -235,7 +235,7 @@ impl Database {
             4025 | 3819 | 1644 | 1369 => WriteFault::Rule(StoreRule::Check),
             // Too long, out of range, of another type, cut off, no JSON.
             1406 | 1264 | 1366 | 1292 | 1265 | 3140 | 1690 => WriteFault::Rule(StoreRule::Value),
-            1146 => WriteFault::NoKeys,
+            1146 => WriteFault::NoIdempotencyTable,
             _ => self.failed(doing, error).into(),
         }
     }

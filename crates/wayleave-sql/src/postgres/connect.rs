@@ -124,7 +124,7 @@ async fn begin(client: &Client, server: &Server, limits: Limits) -> Result<(), S
         .await
         .map_err(failed)?;
     let row = client
-        .query_typed(&settings::question(), &[])
+        .query_typed(&settings::settings_query(), &[])
         .await
         .map_err(failed)?;
     let told: Vec<Option<String>> = row

@@ -9,7 +9,7 @@ use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
 use super::types::Kind;
 use crate::compile::dialect::{ComparisonSql, Dialect, is_within_a_day};
-use crate::compile::numbers::{beside, beyond_all, nearest_single};
+use crate::compile::numbers::{beyond_all, compare_nearest, nearest_single};
 use crate::compile::shape::NativeColumn;
 use crate::compile::sql::{Bind, Placeholder, Sql};
 
@@ -62,11 +62,11 @@ impl PostgresDialect {
         let equality = matches!(comparison, Comparison::Eq | Comparison::Ne);
         if self.encoded && !(equality && kept.is_ascii()) {
             let right = typed(Bind::Bytes(kept.as_bytes().to_vec()), "::bytea");
-            return beside(Self::bytes(name), comparison, right, side);
+            return compare_nearest(Self::bytes(name), comparison, right, side);
         }
         let right = typed(Bind::Text(kept.to_owned()), "::text");
         let left = self.key(column, &kind, name.clone());
-        let compared = beside(left, comparison, right.clone(), side);
+        let compared = compare_nearest(left, comparison, right.clone(), side);
         match compared {
             // The same text is equal in every collation, and an index has the column's own.
             ComparisonSql::With {
@@ -208,7 +208,7 @@ impl Dialect for PostgresDialect {
             Value::Number(number) if *kind == Kind::Single => {
                 let (nearest, side) = nearest_single(*number);
                 let right = typed(Bind::Real(nearest), "::float8::float4");
-                return beside(left, comparison, right, side);
+                return compare_nearest(left, comparison, right, side);
             }
             Value::Number(number) => typed(Bind::Real(*number), "::float8"),
             Value::Boolean(boolean) => typed(Bind::Boolean(*boolean), "::bool"),

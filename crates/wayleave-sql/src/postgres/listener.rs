@@ -18,12 +18,14 @@ use wayleave_store::Limits;
 
 use super::connect::TIMEOUT_GRACE;
 use super::pool::PgSession;
-use super::triggers::{self, CHANNEL, Coverage, TableName};
+use super::triggers::{self, CHANNEL, Coverage};
+use crate::adapter::TableName;
 use crate::dsn::Server;
 
 /// Time without requests after which the session is ended.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
-/// Half the first pause after a session was lost; the pause doubles with every failure.
+/// Half the first pause after a lost session. The pause doubles with each failure in a row, up to
+/// the check interval.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 /// Maximum number of tables that are listened for.
 const MAX_TABLES: usize = 10_000;
@@ -42,7 +44,7 @@ struct Shared {
     limits: Limits,
     /// Interval between lookups of the triggers.
     check_interval: Duration,
-    heard: Mutex<ListenerState>,
+    state: Mutex<ListenerState>,
     /// Notified when a table is requested whose triggers have not been looked up.
     wanted: Notify,
 }
@@ -56,7 +58,7 @@ struct ListenerState {
     counts: HashMap<u32, u64>,
     /// Number of sessions that have listened. Notifications sent between two of them are lost.
     sessions: u64,
-    asked: Option<Instant>,
+    last_request: Option<Instant>,
     is_running: bool,
 }
 
@@ -65,7 +67,7 @@ enum SessionEnd {
     /// There are no more requests.
     Unwanted,
     /// There is nothing to listen for, or no way to listen.
-    Useless,
+    NothingToListenFor,
     /// The connection was lost.
     Lost,
 }
@@ -78,7 +80,7 @@ impl ChangeListener {
                 server,
                 limits,
                 check_interval,
-                heard: Mutex::default(),
+                state: Mutex::default(),
                 wanted: Notify::new(),
             }),
             _stop_on_drop: stop.clone().drop_guard(),
@@ -90,21 +92,21 @@ impl ChangeListener {
     /// A number that changes when any of these tables may have changed; `None` while that is not
     /// known without reading them.
     pub(super) fn token(&self, tables: Vec<TableName>) -> Option<u64> {
-        let mut heard = self.shared.heard();
-        heard.asked = Some(Instant::now());
-        if !heard.is_running && !self.stop.is_cancelled() {
-            heard.is_running = true;
+        let mut state = self.shared.state();
+        state.last_request = Some(Instant::now());
+        if !state.is_running && !self.stop.is_cancelled() {
+            state.is_running = true;
             let listening = Arc::clone(&self.shared).run(self.stop.clone());
             let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
             *task = Some(tokio::spawn(listening));
         }
         let mut hasher = DefaultHasher::new();
-        heard.sessions.hash(&mut hasher);
+        state.sessions.hash(&mut hasher);
         let mut is_covered = true;
         for table in tables {
-            is_covered &= heard.hash(&table, &mut hasher);
-            if heard.tables.len() < MAX_TABLES && !heard.tables.contains_key(&table) {
-                heard.tables.insert(table, None);
+            is_covered &= state.hash(&table, &mut hasher);
+            if state.tables.len() < MAX_TABLES && !state.tables.contains_key(&table) {
+                state.tables.insert(table, None);
                 self.shared.wanted.notify_one();
             }
         }
@@ -149,8 +151,8 @@ impl ListenerState {
     }
 
     fn is_unwanted(&self) -> bool {
-        self.asked
-            .is_none_or(|asked| asked.elapsed() > IDLE_TIMEOUT)
+        self.last_request
+            .is_none_or(|it| it.elapsed() > IDLE_TIMEOUT)
     }
 }
 
@@ -159,17 +161,17 @@ struct RunningGuard<'a>(&'a Shared);
 
 impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
-        let mut heard = self.0.heard();
-        *heard = ListenerState {
-            sessions: heard.sessions,
+        let mut state = self.0.state();
+        *state = ListenerState {
+            sessions: state.sessions,
             ..ListenerState::default()
         };
     }
 }
 
 impl Shared {
-    fn heard(&self) -> MutexGuard<'_, ListenerState> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, ListenerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Listens until stopped or unwanted.
@@ -177,18 +179,18 @@ impl Shared {
         let _running = RunningGuard(&self);
         let mut retry = FIRST_RETRY;
         loop {
-            let sessions = self.heard().sessions;
+            let sessions = self.state().sessions;
             let end = tokio::select! {
                 () = stop.cancelled() => break,
                 end = self.listen() => end,
             };
-            self.heard().forget();
-            if self.heard().sessions > sessions {
+            self.state().forget();
+            if self.state().sessions > sessions {
                 retry = FIRST_RETRY;
             }
             let pause = match end {
                 SessionEnd::Unwanted => break,
-                SessionEnd::Useless => self.check_interval,
+                SessionEnd::NothingToListenFor => self.check_interval,
                 SessionEnd::Lost => {
                     retry = (retry * 2).min(self.check_interval);
                     retry
@@ -199,7 +201,7 @@ impl Shared {
                 () = self.wanted.notified() => {}
                 () = tokio::time::sleep(pause) => {}
             }
-            if self.heard().is_unwanted() {
+            if self.state().is_unwanted() {
                 break;
             }
         }
@@ -216,7 +218,7 @@ impl Shared {
         // A pooler would hand the session, and its notifications, to another client.
         if session.pooled {
             session.close().await;
-            return SessionEnd::Useless;
+            return SessionEnd::NothingToListenFor;
         }
         let end = self.listen_on(&mut session).await;
         session.close().await;
@@ -229,14 +231,14 @@ impl Shared {
             return if error.is_closed() {
                 SessionEnd::Lost
             } else {
-                SessionEnd::Useless
+                SessionEnd::NothingToListenFor
             };
         }
-        self.heard().sessions += 1;
+        self.state().sessions += 1;
         loop {
             match self.look_for_triggers(session).await {
                 Some(true) => {}
-                Some(false) => return SessionEnd::Useless,
+                Some(false) => return SessionEnd::NothingToListenFor,
                 None => return SessionEnd::Lost,
             }
             tokio::select! {
@@ -245,7 +247,7 @@ impl Shared {
                 // Also detects a connection that was lost silently.
                 () = tokio::time::sleep(self.check_interval) => {}
             }
-            if self.heard().is_unwanted() {
+            if self.state().is_unwanted() {
                 return SessionEnd::Unwanted;
             }
         }
@@ -254,22 +256,22 @@ impl Shared {
     /// Looks up the triggers of the requested tables. Returns whether there are any; `None` if the
     /// server does not answer.
     async fn look_for_triggers(&self, session: &PgSession) -> Option<bool> {
-        let tables: Vec<TableName> = self.heard().tables.keys().cloned().collect();
+        let tables: Vec<TableName> = self.state().tables.keys().cloned().collect();
         let looking = triggers::coverage(&session.client, &tables);
         let looked = timeout(self.limits.statement + TIMEOUT_GRACE, looking).await;
         let found = looked.ok()?.ok()?;
-        let mut heard = self.heard();
+        let mut state = self.state();
         let members: Vec<u32> = found
             .iter()
             .filter_map(|it| it.members.clone())
             .flatten()
             .collect();
-        heard.counts.retain(|oid, _| members.contains(oid));
+        state.counts.retain(|oid, _| members.contains(oid));
         for member in &members {
-            heard.counts.entry(*member).or_default();
+            state.counts.entry(*member).or_default();
         }
         for (table, coverage) in tables.into_iter().zip(found) {
-            heard.tables.insert(table, Some(coverage));
+            state.tables.insert(table, Some(coverage));
         }
         Some(!members.is_empty())
     }
@@ -277,7 +279,7 @@ impl Shared {
     fn count(&self, notification: &Notification) {
         // Any role may send a notification, so only covered tables are counted.
         if let Ok(oid) = notification.payload().parse::<u32>()
-            && let Some(count) = self.heard().counts.get_mut(&oid)
+            && let Some(count) = self.state().counts.get_mut(&oid)
         {
             *count += 1;
         }

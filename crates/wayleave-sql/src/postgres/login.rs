@@ -170,7 +170,7 @@ pub(super) async fn request_cancel(server: &Server, limits: Limits, handle: &Can
 /// Connects to an address.
 #[cfg_attr(
     not(target_os = "linux"),
-    expect(unused_variables, reason = "only Linux gives up on a silent peer")
+    expect(unused_variables, reason = "`TCP_USER_TIMEOUT` exists only on Linux")
 )]
 async fn socket(
     server: &Server,

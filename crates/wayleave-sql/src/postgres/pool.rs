@@ -113,9 +113,9 @@ impl PgSession {
         self.client.query_typed(text, &values).await
     }
 
-    /// The settings in force, in the order of [`settings::question`].
+    /// The settings in force, in the order of [`settings::settings_query`].
     async fn settings(&self) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        let rows = self.query(&settings::question(), &[]).await?;
+        let rows = self.query(&settings::settings_query(), &[]).await?;
         let values = rows.first().into_iter().flat_map(RawValue::all);
         Ok(values.map(|raw| raw.map(<[u8]>::to_vec)).collect())
     }

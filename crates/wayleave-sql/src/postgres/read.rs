@@ -20,9 +20,9 @@ use super::error::{io_error, store_error};
 use super::listener::ChangeListener;
 use super::login::CancelHandle;
 use super::pool::{PgSession, cancel};
-use super::triggers::TableName;
 use super::types::Kind;
 use super::values::RowDecoder;
+use crate::adapter::TableName;
 use crate::compile::PlanParts;
 use crate::compile::{Shape, Tables, compile};
 use crate::dsn::Server as Address;
@@ -155,19 +155,14 @@ impl ServerDriver for Database {
         while let Some(row) = rows.try_next().await.map_err(failed)? {
             let values = decoder.decode(&row)?;
             let full = match decoder.row_bytes(&row) {
-                Some(bytes) => sender.push_weighed(values, bytes),
+                Some(bytes) => sender.push_sized(values, bytes),
                 None => sender.push(values),
             };
             if full && !sender.flush().await {
                 return Err(StoreError::Cancelled);
             }
         }
-        // Without a CommandComplete after them, the rows may be incomplete.
-        if rows.rows_affected().is_none() {
-            let cut = io::Error::new(io::ErrorKind::InvalidData, "the answer is not complete");
-            return Err(io_error(&self.server, "the connection is lost", &cut));
-        }
-        Ok(())
+        self.check_complete(rows.rows_affected()).map(drop)
     }
 
     fn statement_limit(session: &PgSession) -> Duration {
@@ -270,6 +265,15 @@ impl Database {
     pub(super) fn failed(&self, doing: &'static str, error: &tokio_postgres::Error) -> StoreError {
         store_error(&self.server, self.limits, doing, error)
     }
+
+    /// The number of rows that a statement affected, which its `CommandComplete` says. Without one,
+    /// the answer may be incomplete.
+    pub(super) fn check_complete(&self, affected: Option<u64>) -> Result<u64, StoreError> {
+        affected.ok_or_else(|| {
+            let cut = io::Error::new(io::ErrorKind::InvalidData, "the answer is not complete");
+            io_error(&self.server, "the connection is lost", &cut)
+        })
+    }
 }
 
 /// The error for a row of the catalogue that cannot be decoded.
@@ -277,6 +281,6 @@ fn not_utf8(doing: &'static str) -> StoreError {
     StoreError::Failed {
         doing,
         code: None,
-        detail: Detail::fixed("a name in the database's catalogue is not valid UTF-8"),
+        detail: Detail::from_static("a name in the database's catalogue is not valid UTF-8"),
     }
 }

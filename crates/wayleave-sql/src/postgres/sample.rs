@@ -57,7 +57,7 @@ async fn one(
     let counted = rows.iter().map(decode).collect::<Result<Vec<_>, _>>();
     let counted = counted.map_err(|error| session.error(doing, &error))?;
     let counted = counted.into_iter();
-    let counted = counted.map(|(value, rows)| (value, u64::try_from(rows).unwrap_or_default()));
+    let counted = counted.map(|(value, rows)| (value, rows.unsigned_abs()));
     let counted = counted.collect();
     let (mut sample, is_partial) = first_rows(counted);
     if is_partial {

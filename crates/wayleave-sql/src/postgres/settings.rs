@@ -121,13 +121,13 @@ impl StartupOptions {
     }
 
     /// Whether this is the mark that the session should have.
-    pub(super) fn is_mark(&self, told: Option<&[u8]>) -> bool {
-        told == Some(self.mark.as_bytes())
+    pub(super) fn is_mark(&self, reported: Option<&[u8]>) -> bool {
+        reported == Some(self.mark.as_bytes())
     }
 }
 
 /// Queries the settings in force, and whether the startup options arrived.
-pub(super) fn question() -> String {
+pub(super) fn settings_query() -> String {
     format!(
         "SELECT pg_catalog.current_setting('server_encoding'), \
          pg_catalog.current_setting('{MARK}', true), {}",
@@ -160,11 +160,13 @@ pub(super) fn for_transaction() -> String {
     format!("SELECT {}", all.join(", "))
 }
 
-/// Refuses a session whose settings, in the order of [`question`], are not in force.
-pub(super) fn check<'a>(told: impl Iterator<Item = Option<&'a [u8]>>) -> Result<(), StoreError> {
-    let mut told = told.skip(2);
+/// Refuses a session whose settings, in the order of [`settings_query`], are not in force.
+pub(super) fn check<'a>(
+    reported: impl Iterator<Item = Option<&'a [u8]>>,
+) -> Result<(), StoreError> {
+    let mut reported = reported.skip(2);
     for (_, value, reason) in SETTINGS {
-        if told.next().flatten() != Some(value.as_bytes()) {
+        if reported.next().flatten() != Some(value.as_bytes()) {
             return Err(StoreError::SessionRefused { reason });
         }
     }

@@ -9,6 +9,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Row};
 
+use crate::adapter::TableName;
+
 /// The channel that the triggers notify.
 pub(super) const CHANNEL: &str = "wayleave_changes";
 /// The function that every trigger runs.
@@ -49,15 +51,6 @@ SELECT m.place, m.oid, c.relkind IN ('r', 'p') AND NOT pg_catalog.row_security_a
      FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid \
      WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)) \
 FROM member m JOIN pg_catalog.pg_class c ON c.oid = m.oid ORDER BY m.place, m.oid";
-
-/// A table as a mapping names it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TableName {
-    /// The schema; `None` where the search path finds it.
-    pub schema: Option<String>,
-    /// The table, exactly as the store has it.
-    pub table: String,
-}
 
 /// Whether every change of a table is announced.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -126,7 +119,7 @@ fn covered(members: &[Member], place: i64) -> Coverage {
 
 /// The statements for an operator to run, so that changes of these tables are announced; `None` for
 /// a name that no table can have. Running them again has no effect.
-pub(crate) fn install(tables: &[TableName]) -> Option<String> {
+pub(super) fn install(tables: &[TableName]) -> Option<String> {
     let mut sql = format!(
         "CREATE OR REPLACE FUNCTION {FUNCTION}() RETURNS trigger\n\
          LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $wayleave${BODY}$wayleave$;\n"

@@ -20,19 +20,16 @@ use crate::compile::sql::Placeholder;
 use crate::compile::{Bind, Shape, Sql};
 use crate::values::{Cell, scalar, unexpected_answer};
 use crate::write::pooled_writer::WriteDriver;
-use crate::write::statements::WriteDialect;
+use crate::write::statements::{WriteDialect, assigned_text};
 use crate::write::{CommitFault, StatementOutcome, WriteFault};
 
 impl WriteDialect for PostgresDialect {
     fn assigned(&self, _: &Column, _: &Kind, value: &Value) -> Sql {
         let text = match value {
             Value::List(items) => array(items),
-            other => other.to_text().unwrap_or_default(),
-        };
-        // A JSON text keeps its quotes.
-        let text = match value {
+            // A JSON text keeps its quotes.
             Value::Json(json) => json.to_string(),
-            _ => text,
+            other => assigned_text(other),
         };
         Sql::bind(Bind::Literal(text))
     }
@@ -91,15 +88,17 @@ impl WriteDriver for Database {
         let ended = async {
             let mut rows = pin!(rows.await?);
             while rows.try_next().await?.is_some() {}
-            Ok(())
+            Ok(rows.rows_affected())
         };
-        ended.await.map_err(|error: tokio_postgres::Error| {
+        let affected = ended.await.map_err(|error: tokio_postgres::Error| {
             // An error from the server means that nothing was committed.
             match error.as_db_error() {
                 Some(_) => CommitFault::RolledBack(self.fault("committing", &error)),
                 None => CommitFault::Unknown(self.failed("committing", &error)),
             }
-        })
+        })?;
+        let complete = self.check_complete(affected);
+        complete.map(drop).map_err(CommitFault::Unknown)
     }
 
     async fn rollback(&self, session: &mut PgSession) -> Result<(), StoreError> {
@@ -128,7 +127,7 @@ impl WriteDriver for Database {
                 ran.returned.push(value.ok_or_else(unexpected_answer)?);
             }
         }
-        ran.affected = rows.rows_affected().unwrap_or(0);
+        ran.affected = self.check_complete(rows.rows_affected())?;
         Ok(ran)
     }
 
@@ -148,6 +147,7 @@ impl WriteDriver for Database {
             let texts = (0..columns).map(|place| row.try_get(place));
             found = Some(texts.collect::<Result<Vec<String>, _>>().map_err(failed)?);
         }
+        self.check_complete(rows.rows_affected())?;
         Ok(found)
     }
 
@@ -159,7 +159,7 @@ impl WriteDriver for Database {
         match &error {
             StoreError::Failed {
                 code: Some(code), ..
-            } if serialization_conflict.iter().any(|it| it.code() == code) => WriteFault::Overtaken,
+            } if serialization_conflict.iter().any(|it| it.code() == code) => WriteFault::Conflict,
             _ => error.into(),
         }
     }
@@ -177,7 +177,7 @@ impl Database {
         };
         match code {
             &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED => {
-                WriteFault::Overtaken
+                WriteFault::Conflict
             }
             &SqlState::UNIQUE_VIOLATION | &SqlState::EXCLUSION_VIOLATION => {
                 WriteFault::Rule(StoreRule::Unique)
@@ -190,7 +190,7 @@ impl Database {
             | &SqlState::RAISE_EXCEPTION
             | &SqlState::INTEGRITY_CONSTRAINT_VIOLATION
             | &SqlState::WITH_CHECK_OPTION_VIOLATION => WriteFault::Rule(StoreRule::Check),
-            &SqlState::UNDEFINED_TABLE if doing == "writing" => WriteFault::NoKeys,
+            &SqlState::UNDEFINED_TABLE if doing == "writing" => WriteFault::NoIdempotencyTable,
             code if code.code().starts_with("22") => WriteFault::Rule(StoreRule::Value),
             _ => self.failed(doing, error).into(),
         }

@@ -41,12 +41,12 @@ impl Session {
             Ok(_) => return Err(not_a_file()),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 return Err(StoreError::Denied {
-                    detail: Detail::scrubbed(error, []),
+                    detail: Detail::new(error, []),
                 });
             }
             Err(error) => {
                 return Err(StoreError::Missing {
-                    detail: Detail::scrubbed(error, []),
+                    detail: Detail::new(error, []),
                 });
             }
         }
@@ -142,7 +142,7 @@ fn harden(connection: &Connection, limits: Limits) -> rusqlite::Result<()> {
 
 fn not_a_file() -> StoreError {
     StoreError::NotADatabase {
-        detail: Detail::fixed("the path is not a file"),
+        detail: Detail::from_static("the path is not a file"),
     }
 }
 

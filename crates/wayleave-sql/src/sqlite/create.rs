@@ -18,7 +18,7 @@ pub fn create_sqlite(path: &Path, script: &str) -> Result<(), StoreError> {
     std::fs::File::create_new(path).map_err(|cause| StoreError::Failed {
         doing: DOING,
         code: None,
-        detail: Detail::scrubbed(cause, []),
+        detail: Detail::new(cause, []),
     })?;
     let failed = |cause: rusqlite::Error| store_error(DOING, Duration::ZERO, &cause);
     let connection =

@@ -28,10 +28,10 @@ use self::form::Form;
 use self::raw_domain::{RawDomain, looks_numeric, near};
 use super::types::Affinity;
 use crate::compile::dialect::{ComparisonSql, Dialect};
-use crate::compile::numbers::{beside, beyond_all};
+use crate::compile::numbers::{beyond_all, compare_nearest};
 use crate::compile::shape::NativeColumn;
 use crate::compile::sql::{Bind, Placeholder, Sql};
-use crate::values::EXACT;
+use crate::values::MIN_INEXACT_INTEGER;
 
 /// The collation by code point, which every session has, for files whose texts are UTF-16: SQLite's
 /// own collations compare encoded bytes.
@@ -139,7 +139,7 @@ impl SqliteDialect {
         micros: i64,
     ) -> ComparisonSql {
         match form.write(micros) {
-            Some((text, side)) => beside(name, comparison, binary(text), side),
+            Some((text, side)) => compare_nearest(name, comparison, binary(text), side),
             None => beyond_all(comparison, micros > 0),
         }
     }
@@ -308,7 +308,7 @@ impl Dialect for SqliteDialect {
                 let left = call_or(functions::NUMBER, name, instead);
                 return ComparisonSql::with(left, comparison, right);
             }
-            Value::Number(number) if number.abs() < EXACT => {
+            Value::Number(number) if number.abs() < MIN_INEXACT_INTEGER => {
                 return ComparisonSql::with(name, comparison, Sql::bind(Bind::Real(*number)));
             }
             Value::Number(number) => Bind::Real(*number),
@@ -319,7 +319,7 @@ impl Dialect for SqliteDialect {
                 return ComparisonSql::with(left, comparison, right);
             }
             Value::Date(_) => {
-                #[expect(clippy::expect_used, reason = "another text would find other rows")]
+                #[expect(clippy::expect_used, reason = "a default would match other rows")]
                 let text = value.to_text().expect("a date has a text");
                 return ComparisonSql::with(left, comparison, binary(text));
             }

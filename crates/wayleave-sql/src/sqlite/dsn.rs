@@ -7,7 +7,7 @@ use wayleave_store::StoreError;
 use crate::dsn::{bad, decoded};
 
 /// Parameters allowed after the `?`.
-pub(crate) const PARAMETERS: [&str; 1] = ["immutable"];
+pub(super) const PARAMETERS: [&str; 1] = ["immutable"];
 
 /// A SQLite file.
 #[derive(Clone)]

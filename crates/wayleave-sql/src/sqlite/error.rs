@@ -13,7 +13,7 @@ pub(super) fn store_error(
     limit: Duration,
     error: &rusqlite::Error,
 ) -> StoreError {
-    let detail = Detail::scrubbed(error, []);
+    let detail = Detail::new(error, []);
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
             StoreError::NotADatabase { detail }
@@ -28,7 +28,7 @@ pub(super) fn store_error(
         },
         Some(ErrorCode::CannotOpen) => {
             // rusqlite includes the path in this message.
-            let detail = Detail::fixed("SQLite cannot open the file");
+            let detail = Detail::from_static("SQLite cannot open the file");
             StoreError::Unreachable { detail }
         }
         code => StoreError::Failed {
@@ -41,7 +41,7 @@ pub(super) fn store_error(
 
 /// The error for a working thread that ended without an answer.
 pub(super) fn ended(error: &tokio::task::JoinError) -> StoreError {
-    let detail = Detail::scrubbed(error, []);
+    let detail = Detail::new(error, []);
     StoreError::Failed {
         doing: "waiting for the reading thread",
         code: None,

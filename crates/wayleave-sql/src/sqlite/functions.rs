@@ -14,11 +14,11 @@ use wayleave_plan::calendar::{Calendar, UnknownZone};
 use wayleave_plan::plan::Granularity;
 use wayleave_plan::value::{Exact, ExactSum, PREVIEW_CHARACTERS, Value, average, fold, rounded};
 
-use super::decimal_key;
 use super::dialect::functions;
 use super::dialect::program::ExactProgram;
 use super::values::cell;
 use crate::compile::PREVIEW as BEGINNING;
+use crate::decimal_key;
 use crate::values::{Cell, datetime, decimal, scalar, text};
 
 const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8

@@ -25,7 +25,7 @@ pub(super) struct Indexes {
     /// The leading columns of each index that are plain columns compared by code point.
     paths: Vec<Vec<String>>,
     /// The partial indexes of values that do not match a form: index, column, form.
-    odd: Vec<(String, String, Form)>,
+    nonconforming: Vec<(String, String, Form)>,
 }
 
 impl Indexes {
@@ -50,7 +50,7 @@ impl Indexes {
         }
         let mut paths: Vec<Vec<String>> = paths.into_iter().map(|(_, path, _)| path).collect();
         paths.extend(row_number(connection, table)?.map(|column| vec![column]));
-        let mut odd = Vec::new();
+        let mut nonconforming = Vec::new();
         let mut statement = connection.prepare_cached(PARTIAL_INDEXES)?;
         let mut rows = statement.query([table])?;
         while let Some(row) = rows.next()? {
@@ -58,10 +58,13 @@ impl Indexes {
                 row.get::<_, Option<String>>(1)?,
                 Form::from_pattern(&row.get::<_, String>(2)?),
             ) {
-                odd.push((row.get(0)?, column, form));
+                nonconforming.push((row.get(0)?, column, form));
             }
         }
-        Ok(Self { paths, odd })
+        Ok(Self {
+            paths,
+            nonconforming,
+        })
     }
 
     /// The columns for which every index that begins with them ignores ASCII case.
@@ -85,7 +88,11 @@ impl Indexes {
 
     /// The equalities of the predicate that an index needs before it orders by a column; `None` if
     /// no index does.
-    pub(super) fn reach(&self, column: &str, predicate: &Predicate) -> Option<Vec<Predicate>> {
+    pub(super) fn leading_equalities(
+        &self,
+        column: &str,
+        predicate: &Predicate,
+    ) -> Option<Vec<Predicate>> {
         let path = |path: &Vec<String>| -> Option<Vec<Predicate>> {
             let place = path.iter().position(|it| it == column)?;
             let before = path.iter().take(place);
@@ -95,14 +102,14 @@ impl Indexes {
     }
 
     /// An equality of a predicate whose rows an index finds.
-    pub(super) fn narrowed<'a>(&self, predicate: &'a Predicate) -> Option<&'a Predicate> {
+    pub(super) fn indexed_equality<'a>(&self, predicate: &'a Predicate) -> Option<&'a Predicate> {
         let mut first = self.paths.iter().filter_map(|path| path.first());
         first.find_map(|column| equal(predicate, column))
     }
 
     /// A partial index of the values of a column that do not match a form.
-    pub(super) fn odd(&self, column: &str) -> Option<(String, Form)> {
-        let found = self.odd.iter().find(|(_, of, _)| of == column)?;
+    pub(super) fn nonconforming(&self, column: &str) -> Option<(String, Form)> {
+        let found = self.nonconforming.iter().find(|(_, of, _)| of == column)?;
         Some((found.0.clone(), found.2))
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn try_read(
     let Some(mut session) = slot.idle(|session| session.is_same_file(identity)) else {
         return false;
     };
-    let watchdog = Watchdog::inline(stop.clone(), sender.unwanted());
+    let watchdog = Watchdog::inline(stop.clone(), sender.receiver_gone());
     let work = ReadAttempt {
         inner,
         watchdog: &watchdog,
@@ -110,7 +110,7 @@ fn unlimit(connection: &mut Connection) -> rusqlite::Result<()> {
 /// Whether a plan reads one row of one table, or a few by key.
 fn is_short(plan: PlanParts<'_>) -> bool {
     plan.joined_tables().is_empty()
-        && matches!(plan.read, Read::Rows(rows) if rows.each.is_none()
+        && matches!(plan.read, Read::Rows(rows) if rows.per_parent.is_none()
         && (rows.limit == 1 || (rows.limit <= MAX_ROWS && names_few_rows(&rows.predicate))))
 }
 

@@ -98,11 +98,11 @@ pub(super) fn probes(indexes: &Indexes, columns: &[&Column], read: &Read) -> Vec
     let predicate = predicate(read);
     let ask = |column: &&Column| {
         let name = column.own_name()?;
-        let odd = indexes.odd(name);
+        let nonconforming = indexes.nonconforming(name);
         Some(Probe {
             column: (*column).clone(),
-            equal: indexes.reach(name, predicate)?,
-            odd: odd.filter(|_| column.datatype == Datatype::Datetime),
+            equal: indexes.leading_equalities(name, predicate)?,
+            nonconforming: nonconforming.filter(|_| column.datatype == Datatype::Datetime),
         })
     };
     columns.iter().filter_map(ask).collect()
@@ -126,8 +126,8 @@ pub(super) struct CountedPage {
     pub(super) values: Rows,
     /// The rows without one, if there may be any.
     nulls: Option<Rows>,
-    /// Whether the column is a time, which its index orders only roughly.
-    near: bool,
+    /// Whether the column is a datetime whose index order only approximates the order of times.
+    is_approximate: bool,
 }
 
 /// A read of some of a page's rows.
@@ -164,7 +164,7 @@ pub(super) fn strategy(
     let Some(native) = tables.own(&first.column) else {
         return PageStrategy::Direct;
     };
-    if plan.each.is_some() || plan.limit > MAX_PAGE_ROWS {
+    if plan.per_parent.is_some() || plan.limit > MAX_PAGE_ROWS {
         return PageStrategy::Direct;
     }
     let nullable = is_nullable(first, native);
@@ -174,12 +174,12 @@ pub(super) fn strategy(
     {
         return PageStrategy::Nulls(nulls(plan, first, rest, Some(later.to_vec())));
     }
-    let near = matches!(
+    let is_approximate = matches!(
         dialect.raw_domain(&first.column),
         RawDomain::Texts | RawDomain::Numbers
     ) && first.column.datatype == Datatype::Datetime;
     let hidden = nullable && after.is_some() && dialect.is_raw(&first.column, native.kind);
-    if !(near || hidden) || !is_reached(plan) {
+    if !(is_approximate || hidden) || !is_reached(plan) {
         return PageStrategy::Direct;
     }
     let mut values = plan.clone();
@@ -196,7 +196,7 @@ pub(super) fn strategy(
     PageStrategy::Counted(Box::new(CountedPage {
         values,
         nulls: nullable.then(|| nulls(plan, first, rest, None)),
-        near,
+        is_approximate,
     }))
 }
 
@@ -207,7 +207,7 @@ impl CountedPage {
         let Self {
             values,
             nulls,
-            near,
+            is_approximate,
         } = self;
         if count < values.limit {
             let left = values.limit - count;
@@ -221,7 +221,7 @@ impl CountedPage {
                 .collect();
         }
         let mut bound = Predicate::True;
-        if near
+        if is_approximate
             && last != Value::Null
             && let Some(first) = values.order.first()
         {
@@ -257,7 +257,7 @@ fn nulls(plan: &Rows, first: &OrderBy, rest: &[OrderBy], after: Option<Vec<Value
         predicate: both(&plan.predicate, is_null),
         order: rest.to_vec(),
         after,
-        each: None,
+        per_parent: None,
         limit: plan.limit,
         previews: plan.previews,
     }

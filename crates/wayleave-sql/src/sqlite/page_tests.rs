@@ -99,7 +99,7 @@ impl Table {
         let turns = Arc::new(AtomicUsize::new(0));
         let options = StoreOptions::default();
         let inner = Inner::new(self.file.clone(), options);
-        let context = ReadContext::within(Duration::from_mins(1));
+        let context = ReadContext::with_timeout(Duration::from_mins(1));
         let tasks = ReadTasks::default();
         let (file, counted) = (self.file.clone(), Arc::clone(&turns));
         let request = plan.clone();
@@ -121,7 +121,7 @@ impl Table {
                     false
                 };
                 session.connection.progress_handler(1, Some(count)).unwrap();
-                let watchdog = Watchdog::inline(stop.clone(), sender.unwanted());
+                let watchdog = Watchdog::inline(stop.clone(), sender.receiver_gone());
                 let work = ReadAttempt {
                     inner: &inner,
                     watchdog: &watchdog,

@@ -154,7 +154,8 @@ fn prepare(connection: &mut Connection, lenient: &Arc<AtomicBool>) -> rusqlite::
     Ok(encoding != "UTF-8")
 }
 
-/// Allows SELECT, reads, and the functions we know; inside a view, anything harmless.
+/// Allows SELECT, reads, [`ALLOWED_PRAGMAS`], [`ALLOWED_FUNCTIONS`] and our own functions; inside a
+/// view, every function but [`FORBIDDEN_FUNCTIONS`].
 fn allow(asked: AuthContext<'_>) -> Authorization {
     let allowed = match asked.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,

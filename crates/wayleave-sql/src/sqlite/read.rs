@@ -134,11 +134,11 @@ async fn perform(
     mut sender: RowSender,
     stop: StopCondition,
 ) {
-    let unwanted = sender.unwanted();
+    let receiver_gone = sender.receiver_gone();
     if inner.writer_waits() {
         tokio::select! {
-            () = inner.writer_is_done() => {}
-            reason = stop.wait(&unwanted) => return stop.finish(sender, Err(reason)).await,
+            () = inner.wait_for_writer() => {}
+            reason = stop.wait(&receiver_gone) => return stop.finish(sender, Err(reason)).await,
         }
     }
     let slot = if let Some(slot) = pool.slot_now(stop.caller()) {
@@ -146,7 +146,7 @@ async fn perform(
     } else {
         tokio::select! {
             slot = pool.slot(stop.caller()) => slot,
-            reason = stop.wait(&unwanted) => Err(reason),
+            reason = stop.wait(&receiver_gone) => Err(reason),
         }
     };
     let slot = match slot {
@@ -184,15 +184,15 @@ impl Inner {
         writers.and_then(WriterWatch::waiting).is_some()
     }
 
-    /// Lets a program that waits to write go first, for a bounded time: reads that are under way
-    /// end in half of it.
-    async fn writer_is_done(&self) {
+    /// Waits until no program waits to write to the file, for at most twice [`MAX_WRITER_WAIT`];
+    /// reads in progress end within half of that.
+    async fn wait_for_writer(&self) {
         let waiting = async {
             while self.writer_waits() {
                 tokio::time::sleep(WRITER_POLL_INTERVAL).await;
             }
         };
-        // A journal that is still there belongs to a writer that does not wait for our reads alone.
+        // If this times out, the writer waits for something besides our reads.
         let _ = timeout(2 * MAX_WRITER_WAIT, waiting).await;
     }
 
@@ -210,7 +210,7 @@ impl Inner {
             Some(session) => session,
             None => SqliteSession::open(&self.file, self.options.limits)?,
         };
-        let watchdog = Watchdog::new(stop.clone(), sender.unwanted(), self.writers.clone());
+        let watchdog = Watchdog::new(stop.clone(), sender.receiver_gone(), self.writers.clone());
         let watchdog = Arc::new(watchdog);
         let watch = {
             let watchdog = Arc::clone(&watchdog);

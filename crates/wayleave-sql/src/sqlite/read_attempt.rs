@@ -22,7 +22,7 @@ use super::values::cell;
 use super::watchdog::Watchdog;
 use crate::compile::PlanParts;
 use crate::compile::{Bind, Shape, Statement, Tables, compile, compile_rows};
-use crate::plan_columns::{column_of, undecided};
+use crate::plan_columns::{first_operand_column, undecided};
 use crate::values;
 
 /// Reads the counter of schema changes of the file.
@@ -84,24 +84,28 @@ impl ReadAttempt<'_> {
         }
         let failed = |error| self.failed("reading the table's indexes", read, &error);
         let indexes = session.indexes(&target.table, version).map_err(failed)?;
-        if let Some(narrowed) = indexes.narrowed(page::predicate(read))
-            && self.matches_few_rows(session, tables, read, narrowed)?
+        if let Some(equality) = indexes.indexed_equality(page::predicate(read))
+            && self.matches_few_rows(session, tables, read, equality)?
         {
             let strategy = page::strategy(&unprobed(), tables, read, |_| false);
             return self.send_page(session, unprobed(), tables, plan, strategy, sender);
         }
         let mut probes = page::probes(&indexes, &columns, read);
-        let mut facts = probe::facts(tables, &probes, page::predicate(read))?;
-        if session.connection.prepare_cached(&facts.text).is_err() {
+        let mut domain_probe = probe::domain_probe(tables, &probes, page::predicate(read))?;
+        if session
+            .connection
+            .prepare_cached(&domain_probe.text)
+            .is_err()
+        {
             // SQLite refuses a partial index whose condition is not the one its pattern suggests.
             for it in &mut probes {
-                it.odd = None;
+                it.nonconforming = None;
             }
-            facts = probe::facts(tables, &probes, page::predicate(read))?;
+            domain_probe = probe::domain_probe(tables, &probes, page::predicate(read))?;
         }
-        let mut prepared = self.prepare(session, &facts.text, read)?;
-        self.bind(&mut prepared, &facts.binds, read)?;
-        // An unfinished statement holds the snapshot: the facts are true for all reads until it is
+        let mut prepared = self.prepare(session, &domain_probe.text, read)?;
+        self.bind(&mut prepared, &domain_probe.binds, read)?;
+        // An unfinished statement holds the snapshot: the domains hold for all reads until it is
         // dropped.
         let mut snapshot_guard = prepared.raw_query();
         let told = snapshot_guard.next();
@@ -109,13 +113,13 @@ impl ReadAttempt<'_> {
         let is_false = |place: usize| {
             told.is_some_and(|row| matches!(row.get_ref(place), Ok(ValueRef::Integer(0))))
         };
-        let dialect = SqliteDialect::with_domains(facts.domains(is_false))
+        let dialect = SqliteDialect::with_domains(domain_probe.domains(is_false))
             .wide(session.is_wide())
             .marking(marks);
         let is_reached = |plan: &Rows| {
             let first = plan.order.first();
             let name = first.and_then(|it| it.column.own_name());
-            name.is_some_and(|name| indexes.reach(name, &plan.predicate).is_some())
+            name.is_some_and(|name| indexes.leading_equalities(name, &plan.predicate).is_some())
         };
         let strategy = page::strategy(&dialect, tables, read, is_reached);
         self.send_page(session, dialect, tables, plan, strategy, sender)
@@ -185,14 +189,14 @@ impl ReadAttempt<'_> {
         plan: PlanParts<'_>,
     ) -> Result<(), StoreError> {
         let read = plan.read;
-        let doubtful = probe::doubtful(dialect, tables, read);
+        let ambiguous = probe::ambiguous_cursor_values(dialect, tables, read);
         let Read::Rows(rows) = read else {
             return Ok(());
         };
-        if doubtful.is_empty() {
+        if ambiguous.is_empty() {
             return Ok(());
         }
-        let statement = probe::cursor_probe(dialect, tables, rows, plan.joins, &doubtful)?;
+        let statement = probe::cursor_probe(dialect, tables, rows, plan.joins, &ambiguous)?;
         let mut prepared = self.prepare(session, &statement.text, read)?;
         self.bind(&mut prepared, &statement.binds, read)?;
         let mut rows = prepared.raw_query();
@@ -200,7 +204,7 @@ impl ReadAttempt<'_> {
         let Some(row) = row.map_err(|error| self.failed("reading", read, &error))? else {
             return Ok(());
         };
-        for (place, (column, text)) in doubtful.into_iter().enumerate() {
+        for (place, (column, text)) in ambiguous.into_iter().enumerate() {
             let odd = match row.get_ref(place) {
                 Ok(ValueRef::Blob(bytes)) => NonTextValue::Bytes(bytes.to_vec()),
                 Ok(ValueRef::Text(bytes)) if std::str::from_utf8(bytes).is_err() => {
@@ -247,7 +251,7 @@ impl ReadAttempt<'_> {
         page: &Rows,
     ) -> Result<(u32, Value), StoreError> {
         let read = plan.read;
-        let Some(statement) = probe::edge(dialect, tables, page, plan.joins)? else {
+        let Some(statement) = probe::page_edge_probe(dialect, tables, page, plan.joins)? else {
             return Ok((0, Value::Null));
         };
         let failed = |error| self.failed("reading", read, &error);
@@ -349,7 +353,7 @@ impl ReadAttempt<'_> {
         if let rusqlite::Error::SqliteFailure(_, Some(said)) = error
             && let Some(word) = said.strip_prefix(UNFIT)
             && let Some(datatype) = Datatype::from_word(word)
-            && let Some(column) = column_of(read, datatype)
+            && let Some(column) = first_operand_column(read, datatype)
         {
             return values::unfit(column, column.datatype);
         }

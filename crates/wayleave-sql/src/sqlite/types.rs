@@ -1,6 +1,6 @@
 //! The declared types of SQLite: the affinity of each, and the datatype that people mean by it.
 //!
-//! A declared type is a wish: any column may hold any value.
+//! SQLite does not enforce declared types: any column may hold any value.
 
 use wayleave_model::mapping::{Datatype, SourceKind};
 
@@ -27,7 +27,7 @@ impl NativeKind for Affinity {
     const STORE: SourceKind = SourceKind::Sqlite;
 
     fn reads_as(_: Datatype, _: Datatype) -> bool {
-        // A declared type is no promise, so each value is checked.
+        // Declared types are not enforced, so each value is checked when it is decoded.
         true
     }
 

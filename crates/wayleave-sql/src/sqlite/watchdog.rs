@@ -25,7 +25,7 @@ pub(super) const MAX_TEMP_BYTES: u64 = 256 * 1024 * 1024;
 /// Watches one read, on the thread that reads.
 pub(super) struct Watchdog {
     stop: StopCondition,
-    unwanted: ReceiverGone,
+    receiver_gone: ReceiverGone,
     writers: Option<WriterWatch>,
     /// Bytes this thread had written when the read began; `None` where the system does not report
     /// them.
@@ -50,21 +50,21 @@ impl Watchdog {
     /// Watches a read on this thread.
     pub(super) fn new(
         stop: StopCondition,
-        unwanted: ReceiverGone,
+        receiver_gone: ReceiverGone,
         writers: Option<WriterWatch>,
     ) -> Self {
         Self {
             writers,
             written_before: written_by_this_thread(),
-            ..Self::inline(stop, unwanted)
+            ..Self::inline(stop, receiver_gone)
         }
     }
 
     /// Watches an inline read, which ends before any file would be inspected.
-    pub(super) fn inline(stop: StopCondition, unwanted: ReceiverGone) -> Self {
+    pub(super) fn inline(stop: StopCondition, receiver_gone: ReceiverGone) -> Self {
         Self {
             stop,
-            unwanted,
+            receiver_gone,
             writers: None,
             written_before: None,
             polled: Mutex::new(PollState {
@@ -77,7 +77,9 @@ impl Watchdog {
 
     /// Whether the read must end now.
     pub(super) fn must_end(&self) -> bool {
-        self.unwanted.now() || self.stop.now().is_some() || self.must_end_for_files()
+        self.receiver_gone.is_gone()
+            || self.stop.stop_reason().is_some()
+            || self.must_end_for_files()
     }
 
     /// Waits until the read must end, and returns the reason.
@@ -88,7 +90,7 @@ impl Watchdog {
             }
         };
         tokio::select! {
-            reason = self.stop.wait(&self.unwanted) => reason,
+            reason = self.stop.wait(&self.receiver_gone) => reason,
             () = looking => self.reason(),
         }
     }
@@ -107,7 +109,7 @@ impl Watchdog {
             Some(EndReason::ForSpace) => StoreError::Unsupported {
                 what: "a sort or grouping that needs more than 256 MiB of temporary files",
             },
-            None => self.stop.now().unwrap_or(StoreError::Cancelled),
+            None => self.stop.stop_reason().unwrap_or(StoreError::Cancelled),
         }
     }
 

@@ -1,13 +1,12 @@
 //! Writes to SQLite: one writer at a time, on a blocking thread.
 
+mod authorizer;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use rusqlite::config::DbConfig;
-use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
-use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
 use wayleave_plan::plan::{AuthorizedPlan, Column, Target};
 use wayleave_plan::value::Value;
@@ -17,11 +16,11 @@ use wayleave_store::{
     check_suspended_write,
 };
 
+use self::authorizer::prepare;
 use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn};
-use super::dialect::{BY_CODE_POINT, SqliteDialect};
+use super::dialect::SqliteDialect;
 use super::dsn::File;
 use super::error::{ended, store_error};
-use super::functions;
 use super::pool::FileIdentity;
 use super::rules::table_rules;
 use super::types::Affinity;
@@ -31,29 +30,17 @@ use crate::compile::sql::Placeholder;
 use crate::compile::{Bind, Shape, Sql, Tables, compile};
 use crate::read_task::{StoreOptions, no_table};
 use crate::values::{self, scalar, unexpected_answer};
-use crate::write::statements::WriteDialect;
+use crate::write::statements::{WriteDialect, assigned_text};
 use crate::write::{CommitFault, StatementOutcome, WriteFault, WriteSession, steps};
 
 /// Virtual machine steps between two checks of the clock.
 const STEPS_PER_CHECK: i32 = 1_000;
-/// Maximum time of a single wait for another writer.
-const LOCK_TIMEOUT: Duration = Duration::from_millis(250);
-/// Maximum number of prepared statements in a session.
-const MAX_STATEMENTS: usize = 64;
-/// Pragmas that describe a table.
-const ALLOWED_PRAGMAS: [&str; 6] = [
-    "table_list",
-    "table_xinfo",
-    "index_list",
-    "index_xinfo",
-    "foreign_key_list",
-    "schema_version",
-];
-const FORBIDDEN_FUNCTIONS: [&str; 2] = ["load_extension", "fts3_tokenizer"];
+/// The activity of a write whose turn has not come.
+const WAITING: &str = "waiting for other writes";
 
 impl WriteDialect for SqliteDialect {
     fn assigned(&self, _: &Column, affinity: &Affinity, value: &Value) -> Sql {
-        let text = |value: &Value| Bind::Text(value.to_text().unwrap_or_default());
+        let text = |value: &Value| Bind::Text(assigned_text(value));
         Sql::bind(match value {
             Value::Json(json) => Bind::Text(json.to_string()),
             Value::List(_) => Bind::Text(value.to_json().to_string()),
@@ -105,16 +92,14 @@ impl Writer for SqliteWriter {
     ) -> Result<WriteOutcome, WriteError> {
         check_suspended_write(write)?;
         let (file, options, session) = (self.file.clone(), self.options, self.session.clone());
-        let (write, context) = (write.clone(), context.clone());
-        let limit = context.deadline.saturating_duration_since(Instant::now());
+        let write = write.clone();
+        let time = TimeLimit {
+            context: context.clone(),
+            limit: context.deadline.saturating_duration_since(Instant::now()),
+        };
         let work = tokio::task::spawn_blocking(move || {
             let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
-            // The writes before it may have taken all its time.
-            if Instant::now() >= context.deadline {
-                let doing = "waiting for other writes";
-                return Err(StoreError::Timeout { doing, limit }.into());
-            }
-            perform(&mut session, &file, options, &write, &context)
+            perform(&mut session, &file, options, &write, &time)
         });
         match work.await {
             Ok(outcome) => outcome,
@@ -134,32 +119,55 @@ impl Writer for SqliteWriter {
     }
 }
 
+/// When to stop a write, and the time that it was given.
+struct TimeLimit {
+    context: WriteContext,
+    limit: Duration,
+}
+
+impl TimeLimit {
+    /// Refuses to go on after the deadline, or when the caller has cancelled.
+    fn check(&self, doing: &'static str) -> Result<(), StoreError> {
+        if self.context.cancel.is_cancelled() {
+            return Err(StoreError::Cancelled);
+        }
+        if self.is_over() {
+            let limit = self.limit;
+            return Err(StoreError::Timeout { doing, limit });
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.context.deadline
+    }
+}
+
 /// Writes on a thread that may block; waits for other writers until the deadline.
 fn perform(
     kept: &mut Option<Session>,
     file: &File,
     options: StoreOptions,
     write: &AuthorizedWrite,
-    context: &WriteContext,
+    time: &TimeLimit,
 ) -> Result<WriteOutcome, WriteError> {
     loop {
-        if context.cancel.is_cancelled() {
-            return Err(StoreError::Cancelled.into());
-        }
+        // The writes before it may have taken all its time.
+        time.check(WAITING)?;
         let identity = FileIdentity::read(file);
         let idle = kept.take().filter(|it| it.identity == identity);
         let mut session = match idle {
             Some(session) => session,
             None => Session::open(file, options)?,
         };
-        session.watch(context)?;
-        let outcome = attempt(&mut session, write);
+        session.watch(&time.context)?;
+        let outcome = attempt(&mut session, write, time);
         session.unwatch();
         let rules = match &outcome {
             Err(CommitFault::RolledBack(WriteFault::Rule(_))) => {
-                session.table_rules(write.target()).unwrap_or_default()
+                session.table_rules(write.target())
             }
-            _ => Arc::default(),
+            _ => Ok(Arc::default()),
         };
         let is_usable = session.connection.is_autocommit();
         *kept = Some(session).filter(|_| is_usable);
@@ -170,34 +178,50 @@ fn perform(
         };
         return Err(match fault {
             WriteFault::Refused(refusal) => refusal.into(),
-            WriteFault::Rule(rule) => write.refused_by(rule, &rules).into(),
+            WriteFault::Rule(rule) => match rules {
+                Ok(rules) => write.refused_by(rule, &rules).into(),
+                Err(error) => error.into(),
+            },
             // A table that a trigger names is missing.
-            WriteFault::NoKeys if write.idempotency().is_none() => {
-                write.refused_by(StoreRule::Check, &rules).into()
-            }
-            WriteFault::NoKeys => AuthorizedWrite::no_idempotency_table().into(),
-            WriteFault::Overtaken | WriteFault::Store(StoreError::Locked { .. })
-                if Instant::now() < context.deadline =>
+            WriteFault::NoIdempotencyTable if write.idempotency().is_none() => write
+                .refused_by(StoreRule::Check, &TableRules::default())
+                .into(),
+            WriteFault::NoIdempotencyTable => AuthorizedWrite::no_idempotency_table().into(),
+            WriteFault::Conflict | WriteFault::Store(StoreError::Locked { .. })
+                if !time.is_over() =>
             {
                 continue;
             }
-            WriteFault::Overtaken => AuthorizedWrite::serialization_conflict().into(),
+            WriteFault::Conflict => AuthorizedWrite::serialization_conflict().into(),
+            // An interrupted statement does not say why it was.
+            WriteFault::Store(error @ StoreError::Timeout { doing, .. }) => {
+                time.check(doing).err().unwrap_or(error).into()
+            }
             WriteFault::Store(error) => error.into(),
         });
     }
 }
 
-fn attempt(session: &mut Session, write: &AuthorizedWrite) -> Result<WriteOutcome, CommitFault> {
+fn attempt(
+    session: &mut Session,
+    write: &AuthorizedWrite,
+    time: &TimeLimit,
+) -> Result<WriteOutcome, CommitFault> {
+    let commits = |outcome: &WriteOutcome| !write.is_dry_run() && !outcome.replayed;
     // The futures of this session never wait: each is ready when first polled.
     futures::executor::block_on(async {
         let done = async {
             session.begin().await?;
-            steps(session, write).await
+            // The transaction of another program may have taken all the time.
+            time.check(WAITING)?;
+            let outcome = steps(session, write).await?;
+            if commits(&outcome) {
+                time.check("writing")?;
+            }
+            Ok::<_, WriteFault>(outcome)
         };
         match done.await {
-            Ok(outcome) if !write.is_dry_run() && !outcome.replayed => {
-                session.commit().await.map(|()| outcome)
-            }
+            Ok(outcome) if commits(&outcome) => session.commit().await.map(|()| outcome),
             done => {
                 let ended = session.rollback().await;
                 let done = done.map_err(CommitFault::RolledBack)?;
@@ -232,7 +256,7 @@ impl Session {
         let identity = FileIdentity::read(file);
         if identity.is_none() {
             return Err(StoreError::Missing {
-                detail: Detail::fixed("there is no such file"),
+                detail: Detail::from_static("there is no such file"),
             });
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -346,60 +370,10 @@ impl Session {
                 .to_string()
                 .contains(&format!("no such table: {}", crate::write::keys::TABLE)) =>
             {
-                WriteFault::NoKeys
+                WriteFault::NoIdempotencyTable
             }
             None => store_error("writing", self.limit, error).into(),
         }
-    }
-}
-
-/// Prepares a session for our statements and nothing else, and tells whether texts are UTF-16.
-fn prepare(connection: &mut Connection) -> rusqlite::Result<bool> {
-    connection.busy_timeout(LOCK_TIMEOUT)?;
-    connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
-    functions::register(connection, &Arc::new(true.into()))?;
-    connection.create_collation(BY_CODE_POINT, str::cmp)?;
-    let encoding: String = connection.query_row("PRAGMA encoding", [], |row| row.get(0))?;
-    connection.authorizer(Some(allow))?;
-    Ok(encoding != "UTF-8")
-}
-
-/// Allows reading and writing rows, but no change of the schema.
-fn allow(asked: AuthContext<'_>) -> Authorization {
-    let allowed = match asked.action {
-        AuthAction::Select
-        | AuthAction::Read { .. }
-        | AuthAction::Recursive
-        | AuthAction::Transaction { .. } => true,
-        AuthAction::Insert { table_name }
-        | AuthAction::Delete { table_name }
-        | AuthAction::Update { table_name, .. } => {
-            // SQLite itself writes the counter of generated keys.
-            !table_name.starts_with("sqlite_") || table_name == "sqlite_sequence"
-        }
-        AuthAction::Pragma {
-            pragma_name,
-            pragma_value,
-        } => {
-            ALLOWED_PRAGMAS.contains(&pragma_name)
-                && (pragma_name != "schema_version" || pragma_value.is_none())
-        }
-        AuthAction::Function { function_name } => {
-            let is = |name: &&str| name.eq_ignore_ascii_case(function_name);
-            !FORBIDDEN_FUNCTIONS.iter().any(is)
-        }
-        _ => false,
-    };
-    if allowed {
-        Authorization::Allow
-    } else {
-        Authorization::Deny
     }
 }
 

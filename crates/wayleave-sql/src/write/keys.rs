@@ -1,43 +1,49 @@
 //! Idempotency keys, stored in the source itself, in the transaction of their write.
 
+use serde_json::Value as Json;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
 use wayleave_plan::write::AuthorizedWrite;
 use wayleave_store::{StoreError, WriteOutcome};
 
 use super::{StatementOutcome, WriteFault, WriteSession};
+use crate::adapter::Adapter;
 use crate::compile::{Bind, Sql};
+use crate::sample::quoted;
+use crate::values::unexpected_answer;
 
 /// The table of idempotency keys, in the schema of the tables that are written.
 pub(crate) const TABLE: &str = "wayleave_writes";
 
-/// The statement that creates the table, for an operator to run.
+/// The parts of the table that differ between stores.
+pub(crate) struct KeyTableDialect {
+    /// The quote around a name; doubled inside it.
+    pub(crate) quote: char,
+    /// The type of a text of any length.
+    pub(crate) text: &'static str,
+    /// The type of the time of a write, whose default is the current time.
+    pub(crate) time: &'static str,
+    /// The end of the statement.
+    pub(crate) options: &'static str,
+}
+
+/// The statement that creates the table, for an operator to run; `None` for a kind of store that
+/// takes no writes, or for a schema that no store can have.
 pub fn idempotency_table(kind: SourceKind, schema: Option<&str>) -> Option<String> {
-    let quote = match kind {
-        SourceKind::Sqlite | SourceKind::Postgres => '"',
-        SourceKind::Mysql => '`',
-        _ => return None,
-    };
-    let quoted = |name: &str| {
-        let doubled = name.replace(quote, &format!("{quote}{quote}"));
-        format!("{quote}{doubled}{quote}")
-    };
-    let table = match schema {
-        Some(schema) => format!("{}.{}", quoted(schema), quoted(TABLE)),
-        None => quoted(TABLE),
-    };
-    let (text, time, end) = match kind {
-        SourceKind::Postgres => ("text", "timestamptz NOT NULL DEFAULT now()", ""),
-        SourceKind::Mysql => (
-            "text CHARACTER SET utf8mb4",
-            "datetime(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)",
-            " ENGINE = InnoDB",
-        ),
-        _ => ("text", "text NOT NULL DEFAULT CURRENT_TIMESTAMP", ""),
-    };
+    let dialect = &Adapter::for_kind(kind).ok()?.key_table;
+    let mut table = quoted(dialect.quote, TABLE)?;
+    if let Some(schema) = schema {
+        table = format!("{}.{table}", quoted(dialect.quote, schema)?);
+    }
+    let KeyTableDialect {
+        text,
+        time,
+        options,
+        ..
+    } = dialect;
     Some(format!(
         "CREATE TABLE {table} (\n  id char(64) NOT NULL PRIMARY KEY,\n  request char(64) NOT NULL,\n  \
-         record {text} NOT NULL,\n  written_at {time}\n){end};\n"
+         record {text} NOT NULL,\n  written_at {time}\n){options};\n"
     ))
 }
 
@@ -71,7 +77,7 @@ pub(super) async fn replay<S: WriteSession>(
     if values.len() != columns.len() {
         return Err(not_ours().into());
     }
-    let after = session.rows(&write.after(&values)).await?;
+    let after = session.rows(&write.read_after(&values)).await?;
     Ok(Some(WriteOutcome {
         after: after.into_iter().next().map(|row| write.image(row)),
         key: values,
@@ -89,11 +95,10 @@ pub(super) async fn remember<S: WriteSession>(
     let Some(key) = write.idempotency() else {
         return Ok(());
     };
-    let texts: Vec<String> = record
-        .iter()
-        .map(|it| it.to_text().unwrap_or_default())
-        .collect();
-    let record = serde_json::to_string(&texts).unwrap_or_default();
+    let texts = record.iter().map(Value::to_text);
+    let texts: Option<Vec<String>> = texts.collect();
+    // A key without a value would be replayed as that of another record.
+    let record = Json::from(texts.ok_or_else(unexpected_answer)?).to_string();
     let mut statement = Sql::text("INSERT INTO ");
     statement.add(table(session, write).await?);
     statement.push(" (id, request, record) VALUES (");
@@ -104,7 +109,7 @@ pub(super) async fn remember<S: WriteSession>(
     match session.run(statement, &[]).await {
         Ok(StatementOutcome { .. }) => Ok(()),
         // A concurrent call with the same key was quicker: the next attempt finds its outcome.
-        Err(WriteFault::Rule(_)) => Err(WriteFault::Overtaken),
+        Err(WriteFault::Rule(_)) => Err(WriteFault::Conflict),
         Err(other) => Err(no_table(write, other)),
     }
 }
@@ -118,12 +123,12 @@ async fn table<S: WriteSession>(
     session
         .tables(write.target())
         .await?
-        .beside(&dialect, TABLE)
+        .sibling_table(&dialect, TABLE)
 }
 
 fn no_table(_: &AuthorizedWrite, fault: WriteFault) -> WriteFault {
     match fault {
-        WriteFault::NoKeys => AuthorizedWrite::no_idempotency_table().into(),
+        WriteFault::NoIdempotencyTable => AuthorizedWrite::no_idempotency_table().into(),
         other => other,
     }
 }

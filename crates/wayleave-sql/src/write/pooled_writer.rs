@@ -127,17 +127,18 @@ impl<S: WriteDriver> PooledWriter<S> {
     }
 
     /// Makes one attempt. Returns the session with the outcome if its transaction has ended.
+    /// `limit` is the time that all attempts have together.
     async fn attempt(
         &self,
         session: S::Session,
         write: &AuthorizedWrite,
         context: &WriteContext,
+        limit: Duration,
     ) -> (Option<S::Session>, Result<WriteOutcome, CommitFault>) {
         let mut session = ServerSession {
             writer: self,
             session,
         };
-        let limit = context.deadline.saturating_duration_since(Instant::now());
         let work = async {
             session.begin().await?;
             steps(&mut session, write).await
@@ -186,11 +187,12 @@ impl<S: WriteDriver> PooledWriter<S> {
         write: &AuthorizedWrite,
         context: &WriteContext,
     ) -> Result<WriteOutcome, WriteError> {
+        let limit = context.deadline.saturating_duration_since(Instant::now());
         let slot = self.pool.slot(context.caller).await?;
-        let (mut pause, mut may_reopen, mut may_relook) = (FIRST_PAUSE, true, true);
+        let (mut pause, mut may_reopen, mut may_reread_shape) = (FIRST_PAUSE, true, true);
         for attempt in 1..=MAX_ATTEMPTS {
             let (session, was_idle) = self.session(&slot).await?;
-            let (session, outcome) = self.attempt(session, write, context).await;
+            let (session, outcome) = self.attempt(session, write, context, limit).await;
             if let Some(session) = session {
                 slot.keep(session);
             }
@@ -200,7 +202,7 @@ impl<S: WriteDriver> PooledWriter<S> {
                 Err(CommitFault::RolledBack(fault)) => fault,
             };
             match fault {
-                WriteFault::Overtaken if attempt < MAX_ATTEMPTS => {
+                WriteFault::Conflict if attempt < MAX_ATTEMPTS => {
                     tokio::time::sleep(jittered(pause)).await;
                     pause = (pause * 2).min(MAX_PAUSE);
                 }
@@ -209,20 +211,20 @@ impl<S: WriteDriver> PooledWriter<S> {
                     drop(self.pool.take_idle());
                     may_reopen = false;
                 }
-                WriteFault::Store(error) if may_have_changed(&error) && may_relook => {
+                WriteFault::Store(error) if may_have_changed(&error) && may_reread_shape => {
                     self.shapes.forget(write.target());
-                    may_relook = false;
+                    may_reread_shape = false;
                 }
                 fault => {
                     self.shapes.forget(write.target());
-                    return Err(self.told(&slot, write, fault).await);
+                    return Err(self.write_error(&slot, write, fault).await);
                 }
             }
         }
         Err(AuthorizedWrite::serialization_conflict().into())
     }
 
-    async fn told(
+    async fn write_error(
         &self,
         slot: &Slot<S::Session>,
         write: &AuthorizedWrite,
@@ -233,15 +235,17 @@ impl<S: WriteDriver> PooledWriter<S> {
             WriteFault::Rule(rule) => {
                 // The violated rule may be newer than the cached ones.
                 self.rules.forget(write.target());
-                let rules = self.rules_after(slot, write).await.unwrap_or_default();
-                write.refused_by(rule, &rules).into()
+                match self.rules_after(slot, write).await {
+                    Ok(rules) => write.refused_by(rule, &rules).into(),
+                    Err(error) => error.into(),
+                }
             }
-            WriteFault::Overtaken => AuthorizedWrite::serialization_conflict().into(),
+            WriteFault::Conflict => AuthorizedWrite::serialization_conflict().into(),
             // A table that a trigger names is missing.
-            WriteFault::NoKeys if write.idempotency().is_none() => write
+            WriteFault::NoIdempotencyTable if write.idempotency().is_none() => write
                 .refused_by(StoreRule::Check, &TableRules::default())
                 .into(),
-            WriteFault::NoKeys => AuthorizedWrite::no_idempotency_table().into(),
+            WriteFault::NoIdempotencyTable => AuthorizedWrite::no_idempotency_table().into(),
             WriteFault::Store(error) => error.into(),
         }
     }

@@ -37,7 +37,7 @@ pub(crate) fn insert<D: WriteDialect>(
 ) -> Result<Sql, StoreError> {
     let assignments = write.assignments().iter();
     let set = assignments.map(|it| (it.column.clone(), it.value.clone()));
-    let set: Vec<(Column, Value)> = set.chain(write.stamp(None)).collect();
+    let set: Vec<(Column, Value)> = set.chain(write.updated_value(None)).collect();
     let (mut names, mut values) = (Vec::new(), Vec::new());
     for (column, value) in &set {
         names.push(tables.bare_name(dialect, column)?);
@@ -72,7 +72,7 @@ pub(crate) fn update<D: WriteDialect>(
 ) -> Result<Sql, StoreError> {
     let assignments = write.assignments().iter();
     let set = assignments.map(|it| (it.column.clone(), it.value.clone()));
-    let set: Vec<(Column, Value)> = set.chain(write.stamp(Some(before))).collect();
+    let set: Vec<(Column, Value)> = set.chain(write.updated_value(Some(before))).collect();
     let mut changes = Vec::new();
     for (column, value) in &set {
         let mut change = tables.bare_name(dialect, column)?;
@@ -115,6 +115,17 @@ fn record<D: WriteDialect>(
     });
     let predicate = Predicate::And(parts.collect());
     filter(dialect, tables, &[], &predicate)
+}
+
+/// The text of an assigned value, which has one: NULL is written without it.
+#[expect(
+    clippy::expect_used,
+    reason = "an empty text in its place would be stored"
+)]
+pub(crate) fn assigned_text(value: &Value) -> String {
+    value
+        .to_text()
+        .expect("an argument is neither NULL, malformed nor an infinite number")
 }
 
 fn value_sql<D: WriteDialect>(dialect: &D, column: &Column, kind: &D::Kind, value: &Value) -> Sql {

@@ -3,7 +3,7 @@
 use crate::fixtures::{catalogue, every_fixture};
 use wayleave_model::mapping::SourceKind;
 use wayleave_sql::{Dsn, open};
-use wayleave_store::{IntrospectOptions, Limits, Step, StoreError, silent};
+use wayleave_store::{IntrospectOptions, Limits, Step, StoreError, ignore_progress};
 use wayleave_test::fixture::{Dialect, Fixture};
 use wayleave_test::{assert_golden, mariadb, postgres, sqlite_file};
 
@@ -117,13 +117,13 @@ async fn another_schema_is_read_when_asked_for_and_a_missing_one_names_the_rest(
         schema: Some(schema.to_owned()),
     };
     let catalogue = source()
-        .introspect(&options("elsewhere"), &silent)
+        .introspect(&options("elsewhere"), &ignore_progress)
         .await
         .unwrap();
     assert_eq!(catalogue.schema.as_deref(), Some("elsewhere"));
     assert_eq!(catalogue.tables.len(), 1);
     match source()
-        .introspect(&options("elsewere"), &silent)
+        .introspect(&options("elsewere"), &ignore_progress)
         .await
         .unwrap_err()
     {

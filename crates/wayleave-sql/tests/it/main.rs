@@ -34,3 +34,4 @@ mod times;
 mod tpch;
 mod trouble;
 mod walks;
+mod writes;

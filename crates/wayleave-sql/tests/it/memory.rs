@@ -128,7 +128,7 @@ async fn read_long_texts() {
             let plan = served.query(&arguments(query)).unwrap().with_previews();
             plan.rows().clone()
         };
-        let context = || ReadContext::within(READ_TIMEOUT);
+        let context = || ReadContext::with_timeout(READ_TIMEOUT);
         let short = page(json!({"id": {"gte": 16}}));
         let found = all(store.as_ref(), &short, &context()).await.unwrap();
         let words = found.iter().map(|row| row[1].clone());
@@ -182,7 +182,7 @@ async fn read_everything() {
         all(
             store.as_ref(),
             &page("id"),
-            &ReadContext::within(READ_TIMEOUT),
+            &ReadContext::with_timeout(READ_TIMEOUT),
         )
         .await
         .unwrap();
@@ -192,7 +192,7 @@ async fn read_everything() {
             let found = all(
                 store.as_ref(),
                 &page(sort),
-                &ReadContext::within(READ_TIMEOUT),
+                &ReadContext::with_timeout(READ_TIMEOUT),
             )
             .await
             .unwrap();
@@ -203,7 +203,7 @@ async fn read_everything() {
         let counted = all(
             store.as_ref(),
             count.groups(),
-            &ReadContext::within(READ_TIMEOUT),
+            &ReadContext::with_timeout(READ_TIMEOUT),
         )
         .await
         .unwrap();

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use wayleave_model::mapping::SourceKind;
 use wayleave_sql::{Dsn, open};
-use wayleave_store::{IntrospectOptions, Limits, StoreError, silent};
+use wayleave_store::{IntrospectOptions, Limits, StoreError, ignore_progress};
 use wayleave_test::fixture::{Dialect, many_tables};
 use wayleave_test::{mariadb, postgres, sqlite_file};
 
@@ -105,7 +105,7 @@ async fn a_host_that_says_nothing_is_given_up() {
         let error = open(dsn, limits).ping().await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the source gave no answer in 200 ms while connecting"
+            "the source did not answer in 200 ms while connecting"
         );
     }
     held.abort();
@@ -139,7 +139,7 @@ async fn a_statement_past_its_time_is_a_timeout_on_every_store() {
         // if this process gets no time within it.
         while errors.len() < 20 && !matches!(errors.last(), Some(StoreError::Timeout { .. })) {
             let found = source
-                .introspect(&IntrospectOptions::default(), &silent)
+                .introspect(&IntrospectOptions::default(), &ignore_progress)
                 .await;
             errors.push(found.unwrap_err());
         }
@@ -188,7 +188,7 @@ async fn reading_a_file_leaves_its_folder_as_it_was() {
         Limits::default(),
     );
     source
-        .introspect(&IntrospectOptions::default(), &silent)
+        .introspect(&IntrospectOptions::default(), &ignore_progress)
         .await
         .unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), before);

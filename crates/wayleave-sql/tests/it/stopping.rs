@@ -94,7 +94,7 @@ impl Slow {
 }
 
 /// Number of open sessions of a SQLite file in this process, which has it open for nothing else.
-fn sessions_of_file(path: &str) -> i64 {
+pub(crate) fn sessions_of_file(path: &str) -> i64 {
     let path = std::fs::canonicalize(path).unwrap();
     let open = std::fs::read_dir("/proc/self/fd").unwrap();
     let open = open.filter_map(|it| std::fs::read_link(it.ok()?.path()).ok());
@@ -107,7 +107,7 @@ async fn a_read_of_minutes_ends_at_its_deadline() {
         let slow = Slow::new(kind).await;
         let store = slow.loaded.store();
         let start = Instant::now();
-        let context = ReadContext::within(Duration::from_millis(700));
+        let context = ReadContext::with_timeout(Duration::from_millis(700));
         let error = all(store.as_ref(), &slow.endless(), &context)
             .await
             .unwrap_err();
@@ -313,7 +313,7 @@ async fn a_database_ends_a_calls_statement_soon_after_its_deadline_though_nobody
         let plan = plan.unwrap().rows().clone();
         let store = loaded.store();
         for (deadline, expected) in [(10, of_a_call), (60, of_an_index), (3, of_a_call)] {
-            let context = ReadContext::within(Duration::from_secs(deadline));
+            let context = ReadContext::with_timeout(Duration::from_secs(deadline));
             let rows = all(store.as_ref(), &plan, &context).await.unwrap();
             let told = Value::Text(expected.into());
             assert!(rows[0].contains(&told), "{kind}, {deadline} s: {rows:?}");

@@ -201,7 +201,7 @@ pub(crate) async fn all(
 
 /// A deadline longer than any read that works.
 pub(crate) fn patient() -> ReadContext {
-    ReadContext::within(Duration::from_secs(30))
+    ReadContext::with_timeout(Duration::from_secs(30))
 }
 
 /// The statements that create and fill the suite's tables.

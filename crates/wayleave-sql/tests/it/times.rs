@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
 use wayleave_store::Store;
-use wayleave_store::conformance::{Dice, ServedMapping};
+use wayleave_store::conformance::{SeededRng, ServedMapping};
 
 const ROWS: usize = 200;
 
@@ -18,39 +18,39 @@ fn requests() -> usize {
 
 /// Generates times in the forms that programs write, within a few days of each other, so that
 /// offsets matter.
-fn text(dice: &mut Dice) -> String {
-    let day = 1 + dice.below(6);
-    let (hour, minute, second) = (dice.below(24), dice.below(3) * 20, dice.below(2) * 30);
+fn text(rng: &mut SeededRng) -> String {
+    let day = 1 + rng.below(6);
+    let (hour, minute, second) = (rng.below(24), rng.below(3) * 20, rng.below(2) * 30);
     let mut text = format!("2024-03-{day:02}");
-    match dice.below(12) {
+    match rng.below(12) {
         0 => return text,
         1 => return format!("{text} {hour:02}:{minute:02}"),
         2..5 => text += &format!("T{hour:02}:{minute:02}:{second:02}"),
         5 => text += &format!("t{hour:02}:{minute:02}:{second:02}"),
-        6 => text += &format!("T{hour:02}:{minute:02}:{second:02}.{:03}", dice.below(3)),
-        7 => text += &format!(" {hour:02}:{minute:02}:{second:02}.{:09}", dice.below(3)),
+        6 => text += &format!("T{hour:02}:{minute:02}:{second:02}.{:03}", rng.below(3)),
+        7 => text += &format!(" {hour:02}:{minute:02}:{second:02}.{:09}", rng.below(3)),
         _ => text += &format!(" {hour:02}:{minute:02}:{second:02}"),
     }
-    text + dice.word(&[
+    text + rng.word(&[
         "", "", "", "Z", "z", "+00:00", "+02:00", "-11:30", "+0530", "+23:59", "-23:59", " UTC",
         " ",
     ])
 }
 
 /// Generates times in one form, as `toISOString` writes it.
-fn canonical(dice: &mut Dice) -> String {
-    let (day, hour) = (1 + dice.below(6), dice.below(24));
+fn canonical(rng: &mut SeededRng) -> String {
+    let (day, hour) = (1 + rng.below(6), rng.below(24));
     format!(
         "2024-03-{day:02}T{hour:02}:00:{:02}.{:03}Z",
-        dice.below(60),
-        dice.below(2) * 500
+        rng.below(60),
+        rng.below(2) * 500
     )
 }
 
-fn number(dice: &mut Dice) -> String {
-    let second = 1_709_251_200 + dice.below(300);
-    match dice.below(4) {
-        0 => format!("{second}.{:07}", dice.below(30)),
+fn number(rng: &mut SeededRng) -> String {
+    let second = 1_709_251_200 + rng.below(300);
+    match rng.below(4) {
+        0 => format!("{second}.{:07}", rng.below(30)),
         1 => format!("{second}.5"),
         _ => second.to_string(),
     }
@@ -66,19 +66,19 @@ enum Holds {
     Nothing,
 }
 
-fn literal(dice: &mut Dice, holds: Holds) -> String {
+fn literal(rng: &mut SeededRng, holds: Holds) -> String {
     match holds {
-        Holds::Canonical => format!("'{}'", canonical(dice)),
-        Holds::Numbers => number(dice),
-        Holds::Both if dice.percent(50) => number(dice),
-        Holds::Texts | Holds::Both => format!("'{}'", text(dice)),
+        Holds::Canonical => format!("'{}'", canonical(rng)),
+        Holds::Numbers => number(rng),
+        Holds::Both if rng.percent(50) => number(rng),
+        Holds::Texts | Holds::Both => format!("'{}'", text(rng)),
         Holds::Nothing => "NULL".to_owned(),
     }
 }
 
 const ODD: &str = "CREATE INDEX odd ON indexed (at) WHERE at NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-5][0-9]:[0-5][0-9].[0-9][0-9][0-9]Z';";
 
-fn tables(dice: &mut Dice, declared: &str, holds: Holds, not_null: bool) -> String {
+fn tables(rng: &mut SeededRng, declared: &str, holds: Holds, not_null: bool) -> String {
     let constraint = if not_null { "NOT NULL" } else { "" };
     let columns = format!(
         "(id integer PRIMARY KEY, at {declared} {constraint}, who text, code UUID, small integer)"
@@ -86,14 +86,14 @@ fn tables(dice: &mut Dice, declared: &str, holds: Holds, not_null: bool) -> Stri
     let mut sql = format!("CREATE TABLE plain {columns}; CREATE TABLE indexed {columns};");
     let mut values = Vec::new();
     for id in 0..ROWS {
-        let at = if not_null || dice.percent(85) {
-            literal(dice, holds)
+        let at = if not_null || rng.percent(85) {
+            literal(rng, holds)
         } else {
             "NULL".to_owned()
         };
-        let who = dice.word(&["'a'", "'b'", "NULL"]);
-        let code = dice.word(&["'x1'", "'0e'", "'ff-1'", "''", "'7-7'"]);
-        let small = dice.word(&["1", "2", "3", "NULL"]);
+        let who = rng.word(&["'a'", "'b'", "NULL"]);
+        let code = rng.word(&["'x1'", "'0e'", "'ff-1'", "''", "'7-7'"]);
+        let small = rng.word(&["1", "2", "3", "NULL"]);
         values.push(format!("({id}, {at}, {who}, {code}, {small})"));
     }
     sql += &format!("INSERT INTO plain VALUES {};", values.join(", "));
@@ -103,47 +103,43 @@ fn tables(dice: &mut Dice, declared: &str, holds: Holds, not_null: bool) -> Stri
     sql
 }
 
-fn operand(dice: &mut Dice, holds: Holds) -> Json {
+fn operand(rng: &mut SeededRng, holds: Holds) -> Json {
     let text = match holds {
         Holds::Numbers => format!(
             "2024-03-01T00:0{}:{:02}{}Z",
-            dice.below(5),
-            dice.below(60),
-            dice.word(&["", ".5", ".000001", ".000002"])
+            rng.below(5),
+            rng.below(60),
+            rng.word(&["", ".5", ".000001", ".000002"])
         ),
         Holds::Canonical => format!(
             "2024-03-0{}T{:02}:00:{:02}{}Z",
-            1 + dice.below(6),
-            dice.below(24),
-            dice.below(60),
-            dice.word(&["", ".5", ".500001"])
+            1 + rng.below(6),
+            rng.below(24),
+            rng.below(60),
+            rng.word(&["", ".5", ".500001"])
         ),
-        _ => format!(
-            "2024-03-0{}T{:02}:20:00Z",
-            1 + dice.below(6),
-            dice.below(24)
-        ),
+        _ => format!("2024-03-0{}T{:02}:20:00Z", 1 + rng.below(6), rng.below(24)),
     };
-    match dice.below(30) {
+    match rng.below(30) {
         0 => json!("0001-01-01T00:00:00Z"),
         1 => json!("9999-12-31T23:59:59.999999Z"),
         _ => json!(text),
     }
 }
 
-fn filter(dice: &mut Dice, holds: Holds) -> Json {
+fn filter(rng: &mut SeededRng, holds: Holds) -> Json {
     let mut filter = serde_json::Map::new();
-    if dice.percent(60) {
+    if rng.percent(60) {
         let mut tests = serde_json::Map::new();
-        let first = dice.word(&["gte", "gt", "eq", "ne", "lt", "lte"]);
-        tests.insert(first.to_owned(), operand(dice, holds));
+        let first = rng.word(&["gte", "gt", "eq", "ne", "lt", "lte"]);
+        tests.insert(first.to_owned(), operand(rng, holds));
         if first.starts_with('g') {
-            let second = dice.word(&["lt", "lte"]);
-            tests.insert(second.to_owned(), operand(dice, holds));
+            let second = rng.word(&["lt", "lte"]);
+            tests.insert(second.to_owned(), operand(rng, holds));
         }
         filter.insert("at".to_owned(), Json::Object(tests));
     }
-    match dice.below(4) {
+    match rng.below(4) {
         0 => drop(filter.insert("who".to_owned(), json!("a"))),
         1 => drop(filter.insert("code".to_owned(), json!({"gte": "7", "lt": "y"}))),
         _ => {}
@@ -219,13 +215,13 @@ fn served() -> ServedMapping {
 }
 
 async fn check(declared: &str, holds: Holds, not_null: bool, more: &str) {
-    let mut dice = Dice::new(11);
-    let sql = tables(&mut dice, declared, holds, not_null) + more;
+    let mut rng = SeededRng::new(11);
+    let sql = tables(&mut rng, declared, holds, not_null) + more;
     let loaded = Loaded::new(SourceKind::Sqlite, &sql).await;
     let (store, served) = (loaded.store(), served());
     for _ in 0..requests() {
-        let mut request = json!({"limit": 3 + dice.below(60), "filter": filter(&mut dice, holds)});
-        let sort = match dice.below(8) {
+        let mut request = json!({"limit": 3 + rng.below(60), "filter": filter(&mut rng, holds)});
+        let sort = match rng.below(8) {
             0 => json!(["at", "-small"]),
             1 => json!(["-at", "-id"]),
             2 => json!(["code"]),
@@ -284,8 +280,8 @@ async fn texts_of_one_form_are_in_the_order_of_their_times() {
 
 #[tokio::test]
 async fn a_text_of_another_form_that_comes_later_is_in_its_place() {
-    let mut dice = Dice::new(3);
-    let sql = tables(&mut dice, "text", Holds::Canonical, true) + ODD;
+    let mut rng = SeededRng::new(3);
+    let sql = tables(&mut rng, "text", Holds::Canonical, true) + ODD;
     let loaded = Loaded::new(SourceKind::Sqlite, &sql).await;
     let (store, served) = (loaded.store(), served());
     for at in [
@@ -320,8 +316,8 @@ async fn no_walk_passes_over_what_is_no_time() {
     ];
     for (declared, more) in [("text", ""), ("datetime", ""), ("datetime", ODD)] {
         for value in values {
-            let mut dice = Dice::new(4);
-            let sql = tables(&mut dice, declared, Holds::Canonical, false) + more;
+            let mut rng = SeededRng::new(4);
+            let sql = tables(&mut rng, declared, Holds::Canonical, false) + more;
             let odd = format!("UPDATE indexed SET at = {value} WHERE id = 9;");
             let loaded = Loaded::new(SourceKind::Sqlite, &(sql + &odd)).await;
             let (store, served) = (loaded.store(), served());

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
 use wayleave_store::Store;
-use wayleave_store::conformance::{Dice, ServedMapping};
+use wayleave_store::conformance::{SeededRng, ServedMapping};
 
 /// Number of rows that stay. They have even ids; rows with odd ids come and go.
 const STAY: usize = 120;
@@ -64,14 +64,14 @@ fn at(n: usize) -> String {
 
 /// Inserts and deletes rows with odd ids until `stop` is set, and counts the changes.
 async fn disturb(loaded: &Loaded, stop: &AtomicBool, times: &AtomicUsize) {
-    let mut dice = Dice::new(9);
+    let mut rng = SeededRng::new(9);
     while !stop.load(Ordering::Relaxed) {
         let mut sql = String::new();
         for _ in 0..8 {
-            let id = dice.below(STAY) * 2 + 1;
+            let id = rng.below(STAY) * 2 + 1;
             sql += &format!("DELETE FROM things WHERE id = {id};");
-            if dice.percent(60) {
-                let (word, small, at) = (dice.below(9), dice.below(5), at(dice.below(8)));
+            if rng.percent(60) {
+                let (word, small, at) = (rng.below(9), rng.below(5), at(rng.below(8)));
                 sql += &format!("INSERT INTO things VALUES ({id}, 'w{word}', {small}, {at});");
             }
         }
@@ -132,14 +132,14 @@ async fn rows_that_stay_are_met_exactly_once_while_others_come_and_go() {
             let times = Arc::clone(&times);
             tokio::spawn(async move { disturb(&loaded, &stop, &times).await })
         };
-        let mut dice = Dice::new(5);
+        let mut rng = SeededRng::new(5);
         let mut others = 0;
         let is_disturbed = |others| times.load(Ordering::Relaxed) > 10 && others > 0;
         let mut number = 0;
         // On a loaded machine the writer may make few changes during that many walks.
         while number < walks() || (!is_disturbed(others) && number < 50 * walks()) {
             let sort = &sorts[number % sorts.len()];
-            let limit = 3 + dice.below(30);
+            let limit = 3 + rng.below(30);
             let met = walk(store.as_ref(), &served, sort, limit).await;
             let staying: Vec<i128> = (0..STAY).map(|n| i128::try_from(n * 2).unwrap()).collect();
             for id in &staying {

@@ -6,7 +6,7 @@ use super::super::types::Affinity;
 use super::functions;
 use super::raw_domain::near_text;
 use crate::compile::dialect::ComparisonSql;
-use crate::compile::numbers::{beside, beyond_all, nearest_float};
+use crate::compile::numbers::{beyond_all, compare_nearest, nearest_float};
 use crate::compile::sql::{Bind, Sql};
 
 pub(super) fn call(function: &str, argument: Sql) -> Sql {
@@ -34,8 +34,8 @@ pub(super) fn satisfying(
     }
 }
 
-/// Like [`satisfying`] for numbers, but equal to none: columns that hold numbers natively behave
-/// the same.
+/// Like [`satisfying`], but NULL for `=`: in a column that stores numbers as such, a malformed
+/// value equals no number either.
 pub(super) fn differing(comparison: Comparison, operand: &Sql, least: &str, greatest: &str) -> Sql {
     match comparison {
         Comparison::Eq => Sql::text("NULL"),
@@ -118,7 +118,9 @@ pub(super) fn compare_decimal(
         return ComparisonSql::with(left, comparison, Sql::bind(Bind::Integer(integer)));
     }
     match nearest_float(text) {
-        Some((float, side)) => beside(left, comparison, Sql::bind(Bind::Real(float)), side),
+        Some((float, side)) => {
+            compare_nearest(left, comparison, Sql::bind(Bind::Real(float)), side)
+        }
         None => beyond_all(comparison, !text.starts_with('-')),
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Probe {
     /// The equalities an index needs before it orders by the column; all hold for every row read.
     pub(crate) equal: Vec<Predicate>,
     /// A partial index of the values that do not match a form.
-    pub(crate) odd: Option<(String, Form)>,
+    pub(crate) nonconforming: Option<(String, Form)>,
 }
 
 /// The statement that decides the raw domains of columns, and how to read its answer.
@@ -38,15 +38,16 @@ pub(crate) struct DomainProbe {
     pub(crate) text: String,
     /// Its bound values.
     pub(crate) binds: Vec<crate::compile::Bind>,
-    /// The domain of a column when the booleans at these places are all false; the narrowest first.
-    told: Vec<(String, RawDomain, Vec<usize>)>,
+    /// For each candidate domain of a column, the indexes of the booleans that must all be false
+    /// for it to apply; the narrowest domain first.
+    candidates: Vec<(String, RawDomain, Vec<usize>)>,
 }
 
 impl DomainProbe {
     /// The domains of columns, given which booleans are false.
     pub(crate) fn domains(self, is_false: impl Fn(usize) -> bool) -> HashMap<String, RawDomain> {
         let mut domains = HashMap::new();
-        for (column, what, outside) in self.told {
+        for (column, what, outside) in self.candidates {
             if outside.into_iter().all(&is_false) {
                 domains.entry(column).or_insert(what);
             }
@@ -59,7 +60,7 @@ impl DomainProbe {
 /// rows do not change how a read runs; for a column that the grant itself filters by, it looks at
 /// all rows. The statement reads the table even without a probe, since it also holds the snapshot
 /// for what follows.
-pub(crate) fn facts(
+pub(crate) fn domain_probe(
     tables: &Tables<Affinity>,
     probes: &[Probe],
     predicate: &Predicate,
@@ -72,24 +73,24 @@ pub(crate) fn facts(
     };
     let from = tables.from(&dialect)?;
     let mut truths = vec![from.clone().within("EXISTS (SELECT 1 FROM ", ")")];
-    let mut told = Vec::new();
+    let mut candidates = Vec::new();
     for it in probes {
         let name = tables.name(&dialect, &it.column)?;
-        if let Some((index, form)) = &it.odd {
-            let mut odd = from
+        if let Some((index, form)) = &it.nonconforming {
+            let mut nonconforming = from
                 .clone()
                 .within("EXISTS (SELECT 1 FROM ", " INDEXED BY ");
-            odd.push(&format!("\"{}\" WHERE ", index.replace('"', "\"\"")));
+            nonconforming.push(&format!("\"{}\" WHERE ", index.replace('"', "\"\"")));
             let pattern = format!(" NOT GLOB '{}'", form.pattern());
             let mut rows_in = vec![name.clone().within("", &pattern)];
             rows_in.extend(seen_by(&it.column));
-            odd.add(Sql::joined(rows_in, " AND ").within("", ")"));
-            told.push((
+            nonconforming.add(Sql::joined(rows_in, " AND ").within("", ")"));
+            candidates.push((
                 it.column.label().to_owned(),
                 RawDomain::Written(*form),
                 vec![truths.len()],
             ));
-            truths.push(odd);
+            truths.push(nonconforming);
         }
         for (domain, outside) in
             possible(&it.column, tables.column(&dialect, &it.column)?.kind, &name)
@@ -105,12 +106,16 @@ pub(crate) fn facts(
                 truth.add(where_all(rows_in));
                 truths.push(truth.within("EXISTS (SELECT 1 FROM ", ")"));
             }
-            told.push((it.column.label().to_owned(), domain, vec![first, first + 1]));
+            candidates.push((it.column.label().to_owned(), domain, vec![first, first + 1]));
         }
     }
     let sql = Sql::joined(truths, ", ").within("SELECT ", "");
     let (text, binds) = sql.render(dialect.placeholder());
-    Ok(DomainProbe { text, binds, told })
+    Ok(DomainProbe {
+        text,
+        binds,
+        candidates,
+    })
 }
 
 /// The condition of the grant in a plan's predicate.
@@ -134,7 +139,7 @@ fn granted(
 
 /// The columns of a page's order whose cursor value is a text that may stand for other bytes, each
 /// with the text.
-pub(crate) fn doubtful<'a>(
+pub(crate) fn ambiguous_cursor_values<'a>(
     dialect: &SqliteDialect,
     tables: &Tables<Affinity>,
     read: &'a Read,
@@ -143,7 +148,7 @@ pub(crate) fn doubtful<'a>(
         return Vec::new();
     };
     let values = plan.after.iter().flatten();
-    let doubtful = |(by, value): (&'a OrderBy, &'a Value)| match value {
+    let ambiguous = |(by, value): (&'a OrderBy, &'a Value)| match value {
         Value::Text(text) if spelled(text).is_some() => {
             let kind = tables.own(&by.column)?.kind;
             let raw = dialect.is_raw(&by.column, kind);
@@ -151,7 +156,11 @@ pub(crate) fn doubtful<'a>(
         }
         _ => None,
     };
-    plan.order.iter().zip(values).filter_map(doubtful).collect()
+    plan.order
+        .iter()
+        .zip(values)
+        .filter_map(ambiguous)
+        .collect()
 }
 
 /// Reads these columns in the cursor's row.
@@ -206,7 +215,7 @@ pub(crate) fn count(
 
 /// Counts the rows of a page, up to its limit, and finds the last time among those that come first
 /// by the raw values of the order's first column: a row with a later time is not on the page.
-pub(crate) fn edge<'a>(
+pub(crate) fn page_edge_probe<'a>(
     dialect: &SqliteDialect,
     tables: &Tables<Affinity>,
     plan: &'a Rows,

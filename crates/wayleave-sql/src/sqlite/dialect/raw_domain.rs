@@ -13,7 +13,7 @@ use super::super::types::Affinity;
 use super::binary;
 use super::form::Form;
 use crate::compile::sql::{Bind, Sql};
-use crate::values::EXACT;
+use crate::values::MIN_INEXACT_INTEGER;
 
 /// The domain of all raw values of a column except NULL. Read from an index, valid for one
 /// snapshot.
@@ -31,8 +31,8 @@ pub(crate) enum RawDomain {
     Written(Form),
 }
 
-const DAY: i64 = 86_400_000_000;
-const SECOND: i64 = 1_000_000;
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+const MICROS_PER_SECOND: i64 = 1_000_000;
 /// Bounds before and after every text that is a time. Neither looks like a number, so SQLite does
 /// not convert them.
 const BEFORE_ALL: &str = "0000-";
@@ -61,7 +61,7 @@ pub(crate) fn possible(
             }
         }
         Datatype::Number if affinity != Affinity::Real => {
-            let most = |sign: &str| Sql::text(format!("{sign}{EXACT}"));
+            let most = |sign: &str| Sql::text(format!("{sign}{MIN_INEXACT_INTEGER}"));
             possible.push((
                 RawDomain::Numbers,
                 [is(" < ", most("-")), is(" > ", most(""))],
@@ -87,11 +87,14 @@ pub(super) fn near(
     let bound = |operator: &str, right: Sql| Sql::joined([name.clone(), right], operator);
     let (from, until) = match domain {
         RawDomain::Texts => (
-            bound(" >= ", binary(day(micros.saturating_sub(DAY)))),
-            bound(" < ", binary(day(micros.saturating_add(2 * DAY)))),
+            bound(" >= ", binary(day(micros.saturating_sub(MICROS_PER_DAY)))),
+            bound(
+                " < ",
+                binary(day(micros.saturating_add(2 * MICROS_PER_DAY))),
+            ),
         ),
         RawDomain::Numbers => {
-            let second = micros.div_euclid(SECOND);
+            let second = micros.div_euclid(MICROS_PER_SECOND);
             (
                 bound(" >= ", Sql::bind(Bind::Integer(second - 1))),
                 bound(" <= ", Sql::bind(Bind::Integer(second + 2))),
@@ -112,7 +115,7 @@ fn day(micros: i64) -> String {
     // 0001-01-01 and the day after 9999-12-31, in days since 1970-01-01.
     const FIRST: i64 = -719_162;
     const END: i64 = 2_932_897;
-    let days = micros.div_euclid(DAY);
+    let days = micros.div_euclid(MICROS_PER_DAY);
     let text = match i32::try_from(days) {
         Ok(day) if (FIRST..END).contains(&days) => Value::Date(day).to_text(),
         _ => None,

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
-use wayleave_plan::interpret::{Answerability, Row, Tables, fit, interpret};
+use wayleave_plan::interpret::{Answerability, Row, Tables, answerability, interpret};
 use wayleave_plan::value::{Value, date_from_text};
-use wayleave_store::conformance::{Dice, ServedMapping};
+use wayleave_store::conformance::{SeededRng, ServedMapping};
 use wayleave_store::{Store, StoreError};
 
 use crate::stores::{Loaded, all, arguments, granted, mapping, patient};
@@ -155,7 +155,7 @@ fn types(kind: SourceKind) -> Types {
 }
 
 /// Generates a grant's row filter, or a caller's filter.
-fn filter(dice: &mut Dice) -> Json {
+fn filter(rng: &mut SeededRng) -> Json {
     let filters = [
         json!({"tenant": "acme"}),
         json!({"tenant": ["acme", "1"]}),
@@ -171,7 +171,7 @@ fn filter(dice: &mut Dice) -> Json {
         json!({"dd": "2024-06-01"}),
         json!({"dd": {"is_null": false}}),
     ];
-    dice.pick(&filters).cloned().unwrap()
+    rng.pick(&filters).cloned().unwrap()
 }
 
 /// A table of these columns and its contents, in a store that stays open.
@@ -179,7 +179,7 @@ struct Changing {
     loaded: Loaded,
     model: Vec<Row>,
     columns: [Altered; 3],
-    dice: Dice,
+    rng: SeededRng,
     /// The server's code-point collation, where it is MySQL or MariaDB.
     by_code_point: &'static str,
 }
@@ -192,7 +192,7 @@ impl Changing {
         let mut this = Self {
             model: model.collect(),
             columns,
-            dice: Dice::new(0xA17E),
+            rng: SeededRng::new(0xA17E),
             by_code_point,
             loaded,
         };
@@ -213,9 +213,9 @@ impl Changing {
 
     /// Changes a column's type and refills it.
     async fn alter(&mut self, place: usize, drop: bool) {
-        let (columns, dice) = (&self.columns, &mut self.dice);
+        let (columns, rng) = (&self.columns, &mut self.rng);
         let name = columns[place].name;
-        let (declared, held) = dice.pick(&columns[place].forms).unwrap();
+        let (declared, held) = rng.pick(&columns[place].forms).unwrap();
         // Servers that alter a table in place limit the number of such changes.
         let copied = match self.loaded.kind {
             SourceKind::Mysql => ", ALGORITHM = COPY",
@@ -231,12 +231,12 @@ impl Changing {
         let null = ("NULL", Some(Value::Null));
         let mut has_null = false;
         for (id, row) in self.model.iter_mut().enumerate() {
-            let is_null = dice.percent(15);
+            let is_null = rng.percent(15);
             has_null |= is_null;
             let (literal, value) = if is_null {
                 &null
             } else {
-                dice.pick(held).unwrap()
+                rng.pick(held).unwrap()
             };
             sql.push_str(&format!(
                 "UPDATE things SET {name} = {literal} WHERE id = {id};"
@@ -245,7 +245,7 @@ impl Changing {
             let value = value.clone().unwrap_or(Value::List(Vec::new()));
             row.insert(name.to_owned(), value);
         }
-        if !has_null && dice.percent(40) && self.loaded.kind == SourceKind::Postgres {
+        if !has_null && rng.percent(40) && self.loaded.kind == SourceKind::Postgres {
             sql.push_str(&format!(
                 "ALTER TABLE things ALTER COLUMN {name} SET NOT NULL;"
             ));
@@ -262,16 +262,16 @@ impl Changing {
 
     /// Reads once under a generated grant; returns whether there was an answer.
     async fn read(&mut self, store: &dyn Store, mapping: &str, gone: Option<&str>) -> bool {
-        let dice = &mut self.dice;
-        let rows = filter(dice);
-        let served = ServedMapping::to(mapping, &granted("things", &rows)).unwrap();
-        let sort = *dice.pick(&["id", "-id", "tenant", "-lvl"]).unwrap();
+        let rng = &mut self.rng;
+        let rows = filter(rng);
+        let served = ServedMapping::with_package(mapping, &granted("things", &rows)).unwrap();
+        let sort = *rng.pick(&["id", "-id", "tenant", "-lvl"]).unwrap();
         let mut asked = json!({"stream": "things", "sort": [sort], "limit": 20});
-        if dice.percent(50) {
+        if rng.percent(50) {
             asked["fields"] = json!(["id"]);
         }
-        if dice.percent(40) {
-            asked["filter"] = filter(dice);
+        if rng.percent(40) {
+            asked["filter"] = filter(rng);
         }
         let plan = served.query(&arguments(asked.clone())).unwrap();
         let tables = Tables::from([("things".to_owned(), self.model.clone())]);
@@ -280,10 +280,14 @@ impl Changing {
             Ok(answered) => {
                 assert!(gone.is_none_or(|it| !names(plan.rows(), it)), "{context}");
                 assert_eq!(answered, interpret(plan.rows(), &tables), "{context}");
-                assert_ne!(fit(plan.rows(), &tables), Answerability::Unfit, "{context}");
+                assert_ne!(
+                    answerability(plan.rows(), &tables),
+                    Answerability::Unfit,
+                    "{context}"
+                );
                 true
             }
-            Err(StoreError::SchemaDrift { .. } | StoreError::Unfit { .. }) => false,
+            Err(StoreError::SchemaDrift { .. } | StoreError::MalformedValue { .. }) => false,
             Err(other) => panic!("{context}: {other:?}"),
         }
     }
@@ -296,9 +300,9 @@ async fn stays_right(loaded: Loaded, by_code_point: &'static str) {
     let store = changing.loaded.store();
     let (mut right, mut drifted) = (0, 0);
     for _ in 0..changes() {
-        let place = changing.dice.below(3);
+        let place = changing.rng.below(3);
         let name = changing.columns[place].name;
-        let gone = changing.dice.percent(15).then_some(name);
+        let gone = changing.rng.percent(15).then_some(name);
         let old = format!("{name}_old");
         if gone.is_some() {
             changing.rename(name, &old).await;

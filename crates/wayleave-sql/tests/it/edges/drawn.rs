@@ -10,7 +10,7 @@ use wayleave_plan::filter::operators;
 use wayleave_plan::interpret::{Row, Tables, interpret};
 use wayleave_plan::value::Value;
 use wayleave_store::Store;
-use wayleave_store::conformance::{Dice, ServedMapping};
+use wayleave_store::conformance::{SeededRng, ServedMapping};
 
 use crate::stores::{Loaded, all, arguments, patient, quoted};
 
@@ -73,7 +73,7 @@ pub(crate) struct Drawn {
     served: ServedMapping,
     tables: Tables,
     edges: Vec<Edge>,
-    dice: Dice,
+    rng: SeededRng,
     loaded: Loaded,
 }
 
@@ -83,17 +83,17 @@ const TABLE: &str = "things";
 impl Drawn {
     /// Creates the table and fills it with values drawn from each column's list, and with NULLs.
     pub(crate) async fn new(kind: SourceKind, before: &str, edges: Vec<Edge>) -> Self {
-        let (sql, rows, dice) = filled(kind, before, &edges);
-        Self::over(Loaded::new(kind, &sql).await, edges, rows, dice)
+        let (sql, rows, rng) = filled(kind, before, &edges);
+        Self::over(Loaded::new(kind, &sql).await, edges, rows, rng)
     }
 
     /// Like [`new`](Self::new), in a PostgreSQL database with that encoding.
     pub(crate) async fn encoded(encoding: &str, edges: Vec<Edge>) -> Self {
-        let (sql, rows, dice) = filled(SourceKind::Postgres, "", &edges);
-        Self::over(Loaded::encoded(encoding, &sql).await, edges, rows, dice)
+        let (sql, rows, rng) = filled(SourceKind::Postgres, "", &edges);
+        Self::over(Loaded::encoded(encoding, &sql).await, edges, rows, rng)
     }
 
-    fn over(loaded: Loaded, edges: Vec<Edge>, rows: Vec<Row>, dice: Dice) -> Self {
+    fn over(loaded: Loaded, edges: Vec<Edge>, rows: Vec<Row>, rng: SeededRng) -> Self {
         let kind = loaded.kind;
         Self {
             kind,
@@ -101,7 +101,7 @@ impl Drawn {
             served: ServedMapping::new(&mapping(kind, &edges)).unwrap(),
             tables: BTreeMap::from([(TABLE.to_owned(), rows)]),
             edges,
-            dice,
+            rng,
             loaded,
         }
     }
@@ -163,15 +163,15 @@ impl Drawn {
     }
 
     fn draw(&mut self) -> Json {
-        let edges = self.dice.some(&self.edges, 2);
+        let edges = self.rng.some(&self.edges, 2);
         let mut filter = Map::new();
         for edge in &edges {
-            if self.dice.percent(50) {
-                let op = self.dice.pick(ops(edge.datatype)).copied().unwrap();
+            if self.rng.percent(50) {
+                let op = self.rng.pick(ops(edge.datatype)).copied().unwrap();
                 let operands = operands(edge);
                 let operand = match op {
-                    "in" | "not_in" => json!(self.dice.some(&operands, 3)),
-                    _ => self.dice.pick(&operands).cloned().unwrap_or_default(),
+                    "in" | "not_in" => json!(self.rng.some(&operands, 3)),
+                    _ => self.rng.pick(&operands).cloned().unwrap_or_default(),
                 };
                 // The filter language refuses to search for an empty text.
                 if operand != json!("") {
@@ -182,11 +182,11 @@ impl Drawn {
         let sort: Vec<String> = edges
             .iter()
             .map(|edge| {
-                let sign = if self.dice.percent(50) { "-" } else { "" };
+                let sign = if self.rng.percent(50) { "-" } else { "" };
                 format!("{sign}{}", edge.field)
             })
             .collect();
-        let limit = 1 + self.dice.below(20);
+        let limit = 1 + self.rng.below(20);
         let mut asked = json!({"sort": sort, "limit": limit});
         if !filter.is_empty() {
             asked["filter"] = Json::Object(filter);
@@ -241,9 +241,9 @@ impl Drawn {
     }
 }
 
-/// The statements that create and fill the table, its rows, and the dice in their final state.
-fn filled(kind: SourceKind, before: &str, edges: &[Edge]) -> (String, Vec<Row>, Dice) {
-    let mut dice = Dice::new(0xED6E);
+/// The statements that create and fill the table, its rows, and the generator in its final state.
+fn filled(kind: SourceKind, before: &str, edges: &[Edge]) -> (String, Vec<Row>, SeededRng) {
+    let mut rng = SeededRng::new(0xED6E);
     let declared = edges
         .iter()
         .map(|it| format!("{} {}", quoted(kind, it.column), it.declared));
@@ -258,17 +258,17 @@ fn filled(kind: SourceKind, before: &str, edges: &[Edge]) -> (String, Vec<Row>, 
         let mut row = BTreeMap::from([("id".to_owned(), Value::Integer(id.into()))]);
         let mut literals = vec![id.to_string()];
         for it in edges {
-            let drawn = dice.pick(&it.held).filter(|_| !dice.clone().percent(15));
+            let drawn = rng.pick(&it.held).filter(|_| !rng.clone().percent(15));
             let null = ("NULL".to_owned(), Value::Null);
             let (literal, value) = drawn.cloned().unwrap_or(null);
-            dice.roll();
+            rng.next_u64();
             literals.push(literal);
             row.insert(it.column.to_owned(), value);
         }
         write!(sql, "INSERT INTO {TABLE} VALUES ({});", literals.join(", ")).unwrap();
         rows.push(row);
     }
-    (sql, rows, dice)
+    (sql, rows, rng)
 }
 
 fn operands(edge: &Edge) -> Vec<Json> {

@@ -34,7 +34,7 @@ impl Filtered {
     }
 
     async fn by_grant(&self, rows: &Json) -> Vec<i128> {
-        let served = ServedMapping::to(&self.mapping, &granted("things", rows)).unwrap();
+        let served = ServedMapping::with_package(&self.mapping, &granted("things", rows)).unwrap();
         let asked = json!({"stream": "things", "fields": ["id"], "sort": ["id"]});
         self.read(&served, asked).await.unwrap()
     }
@@ -54,7 +54,9 @@ impl Filtered {
                 assert!(!meets, "{filter} guessed");
                 assert_eq!(found, ids, "{filter}");
             }
-            Err(StoreError::Unfit { .. }) => assert!(meets, "{filter} met nothing malformed"),
+            Err(StoreError::MalformedValue { .. }) => {
+                assert!(meets, "{filter} met nothing malformed");
+            }
             Err(other) => panic!("{filter}: {other:?}"),
         }
     }

@@ -239,7 +239,7 @@ async fn check(loaded: &Loaded) {
         found.len()
     };
     for narrowed in [false, true] {
-        let served = ServedMapping::to(&mapping, &package(narrowed)).unwrap();
+        let served = ServedMapping::with_package(&mapping, &package(narrowed)).unwrap();
         let mut asked_of = 0;
         for (tool, asked) in questions() {
             let call = arguments(asked.clone());

@@ -112,7 +112,7 @@ async fn a_statement_that_nobody_waits_for_is_killed_on_both_engines() {
         options.limits.statement = Duration::from_mins(10);
         let dsn = Dsn::parse(SourceKind::Mysql, &database.dsn).unwrap();
         let reader = store(dsn, options);
-        let context = ReadContext::within(Duration::from_mins(10));
+        let context = ReadContext::with_timeout(Duration::from_mins(10));
         let (asked, plan) = (context.clone(), plan.groups().clone());
         let reading = Arc::clone(&reader);
         let read = tokio::spawn(async move { all(reading.as_ref(), &plan, &asked).await });

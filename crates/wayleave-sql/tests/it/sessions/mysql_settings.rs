@@ -7,7 +7,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_sql::{Dsn, StoreOptions, open, store};
 use wayleave_store::conformance::ServedMapping;
-use wayleave_store::{IntrospectOptions, Limits, Store, silent};
+use wayleave_store::{IntrospectOptions, Limits, Store, ignore_progress};
 use wayleave_test::{MysqlServer, own_mariadb, own_mysql};
 
 use crate::stores::{all, arguments, mapping, patient};
@@ -156,7 +156,7 @@ impl Setup<'_> {
     async fn tables(&self) -> usize {
         let source = open(self.dsn(), Limits::default());
         let catalogue = source
-            .introspect(&IntrospectOptions::default(), &silent)
+            .introspect(&IntrospectOptions::default(), &ignore_progress)
             .await;
         catalogue.unwrap().tables.len()
     }

@@ -10,7 +10,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_sql::{Dsn, StoreOptions, open, store};
 use wayleave_store::conformance::ServedMapping;
-use wayleave_store::{IntrospectOptions, Limits, Store, StoreError, silent};
+use wayleave_store::{IntrospectOptions, Limits, Store, StoreError, ignore_progress};
 use wayleave_test::{PgBouncer, PoolMode, postgres};
 
 use crate::stores::{all, arguments, mapping, patient};
@@ -132,7 +132,7 @@ async fn through(mode: PoolMode, settings: &'static str) {
     let told = (one.0 + other.0, one.1 + other.1);
     let source = open(parsed(), Limits::default());
     let catalogue = source
-        .introspect(&IntrospectOptions::default(), &silent)
+        .introspect(&IntrospectOptions::default(), &ignore_progress)
         .await;
     let pinged = source.ping().await;
     if mode == PoolMode::Statement {

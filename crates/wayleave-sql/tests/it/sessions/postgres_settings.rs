@@ -4,7 +4,7 @@ use serde_json::json;
 use wayleave_model::mapping::SourceKind;
 use wayleave_sql::{Dsn, StoreOptions, open, store};
 use wayleave_store::conformance::ServedMapping;
-use wayleave_store::{Answer, IntrospectOptions, Limits, silent};
+use wayleave_store::{Answer, IntrospectOptions, Limits, ignore_progress};
 use wayleave_test::postgres;
 
 use crate::stores::{Loaded, all, arguments, mapping, patient};
@@ -97,7 +97,7 @@ async fn every_answer_is_the_same_whatever_the_role_is_set_to() {
         }
         let source = open(parsed(), Limits::default());
         let catalogue = source
-            .introspect(&IntrospectOptions::default(), &silent)
+            .introspect(&IntrospectOptions::default(), &ignore_progress)
             .await;
         let catalogue = catalogue.unwrap_or_else(|error| panic!("{setting}: {error:?}"));
         answers.push((setting, format!("{rows:?}"), catalogue));

@@ -195,7 +195,7 @@ async fn servers_behind_one_address_answer_whole_and_stopping_a_read_stops_nothi
                     Err(error) => assert!(error.is_retryable(), "{error:?}"),
                 }
             }
-            let context = ReadContext::within(Duration::from_millis(100));
+            let context = ReadContext::with_timeout(Duration::from_millis(100));
             let stopped = all(behind.store.as_ref(), &behind.endless, &context).await;
             let error = stopped.unwrap_err();
             assert!(

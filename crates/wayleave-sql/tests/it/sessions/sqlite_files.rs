@@ -80,7 +80,7 @@ async fn a_program_that_has_only_begun_to_write_ends_no_read() {
     let (store, served) = (loaded.store(), served());
     let sum = json!({"stream": "slow", "metrics": [{"op": "sum", "field": "id"}]});
     // Longer than a waiting writer may be delayed by a read.
-    let context = ReadContext::within(Duration::from_secs(3));
+    let context = ReadContext::with_timeout(Duration::from_secs(3));
     let end = all(store.as_ref(), &aggregate(&served, sum), &context).await;
     assert!(matches!(end, Err(StoreError::Timeout { .. })), "{end:?}");
     drop(writer.stdin.take());
@@ -99,7 +99,7 @@ async fn reading_a_file_without_a_write_ahead_log_never_starves_its_writers() {
             let (store, slow) = (Arc::clone(&store), slow.clone());
             tokio::spawn(async move {
                 loop {
-                    let context = ReadContext::within(Duration::from_secs(10));
+                    let context = ReadContext::with_timeout(Duration::from_secs(10));
                     let end = all(store.as_ref(), &slow, &context).await;
                     let end: StoreError = end.unwrap_err();
                     // A read that gave way to the writer is retryable.

@@ -20,7 +20,7 @@ use tokio::{
 use crate::{RpcError, ToolResult};
 
 /// Maximum time that a request waits for its caller's other requests to finish.
-const TURN_TIMEOUT: Duration = Duration::from_secs(1);
+const SLOT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Number of requests that may wait, for each one that may run.
 const MAX_WAITING_PER_RUNNING: usize = 4;
 /// Delay suggested to a request that was refused because the queue was full.
@@ -33,7 +33,7 @@ pub struct Allowance {
     pub per_minute: u32,
     /// Maximum number of requests at once after a pause.
     pub burst: u32,
-    /// Maximum number of concurrent requests. A few more wait briefly for their turn.
+    /// Maximum number of concurrent requests. A few more wait briefly for a slot.
     pub concurrent: usize,
     /// Maximum number of open streams.
     pub streams: usize,
@@ -81,25 +81,25 @@ impl Budget {
         }
     }
 
-    /// Spends one request, and waits for its turn.
-    pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, BudgetExceeded> {
+    /// Spends one request, and waits for a slot.
+    pub(crate) async fn acquire(&self) -> Result<OwnedSemaphorePermit, BudgetExceeded> {
         self.spend()?;
-        self.room().await
+        self.acquire_slot().await
     }
 
     /// Waits until one of the caller's slots is free. The permit is held while the request runs.
-    pub(crate) async fn room(&self) -> Result<OwnedSemaphorePermit, BudgetExceeded> {
+    pub(crate) async fn acquire_slot(&self) -> Result<OwnedSemaphorePermit, BudgetExceeded> {
         let running = Arc::clone(&self.running);
-        if let Ok(room) = running.clone().try_acquire_owned() {
-            return Ok(room);
+        if let Ok(slot) = running.clone().try_acquire_owned() {
+            return Ok(slot);
         }
         let full = BudgetExceeded {
             what: "too many concurrent requests",
             retry_after: QUEUE_RETRY_DELAY,
         };
         let _place = self.waiting.try_acquire().map_err(|_| full)?;
-        match timeout(TURN_TIMEOUT, running.acquire_owned()).await {
-            Ok(Ok(room)) => Ok(room),
+        match timeout(SLOT_TIMEOUT, running.acquire_owned()).await {
+            Ok(Ok(slot)) => Ok(slot),
             Ok(Err(_)) | Err(_) => Err(full),
         }
     }
@@ -117,8 +117,8 @@ impl Budget {
 
     /// Takes a permit for one stream.
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, BudgetExceeded> {
-        let room = Arc::clone(&self.streams).try_acquire_owned();
-        room.map_err(|_| BudgetExceeded {
+        let permit = Arc::clone(&self.streams).try_acquire_owned();
+        permit.map_err(|_| BudgetExceeded {
             what: "too many open streams",
             retry_after: QUEUE_RETRY_DELAY,
         })
@@ -232,13 +232,13 @@ mod tests {
     #[tokio::test]
     async fn no_more_run_at_once_than_allowed_the_next_ones_wait_and_the_rest_are_refused() {
         let budget = budget(60_000, 1000, 2);
-        let first = budget.turn().await.unwrap();
-        let second = budget.turn().await.unwrap();
-        let mut waiting: Vec<_> = (0..8).map(|_| Box::pin(budget.turn())).collect();
+        let first = budget.acquire().await.unwrap();
+        let second = budget.acquire().await.unwrap();
+        let mut waiting: Vec<_> = (0..8).map(|_| Box::pin(budget.acquire())).collect();
         for one in &mut waiting {
             assert!(futures::poll!(one.as_mut()).is_pending());
         }
-        let refused = budget.turn().await.unwrap_err();
+        let refused = budget.acquire().await.unwrap_err();
         assert_eq!(refused.what, "too many concurrent requests");
         drop(first);
         let next = waiting.remove(0).await.unwrap();

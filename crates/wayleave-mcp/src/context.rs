@@ -171,13 +171,11 @@ impl Context {
 
     /// The request's `_meta`.
     pub fn meta(&self) -> Map<String, Value> {
-        match serde_json::to_value(self.request_meta()) {
-            Ok(Value::Object(map)) => map,
-            _ => Map::new(),
-        }
+        self.request_meta().0.0.clone()
     }
 
     /// The capabilities the client declared, as JSON; an empty object when it declared none.
+    #[expect(clippy::expect_used, reason = "they were read from JSON")]
     pub fn client_capabilities(&self) -> Value {
         let declared: Option<ClientCapabilities> = match &*self.origin {
             Origin::Sdk(request) => request.client_capabilities(),
@@ -186,9 +184,10 @@ impl Context {
                 Some(client.capabilities.clone())
             }),
         };
-        declared
-            .and_then(|capabilities| serde_json::to_value(capabilities).ok())
-            .unwrap_or_else(|| json!({}))
+        match declared {
+            Some(declared) => serde_json::to_value(declared).expect("capabilities are JSON"),
+            None => json!({}),
+        }
     }
 
     /// Refuses the request with `-32021` unless the client declared `capability`: `elicitation`,

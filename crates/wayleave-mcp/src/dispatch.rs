@@ -2,9 +2,9 @@
 //!
 //! HTTP without a session, HTTP in a session and the pipe call [`ServerState::dispatch`] with a
 //! request and its context. For requests the SDK handles, it calls the method of their kind. A
-//! request that runs a handler first waits for its turn. Every request is observed, and its result
-//! is signed if the era requires it. This module knows nothing of headers, lines or session
-//! streams.
+//! request that runs a handler first waits for one of its caller's slots. Every request is
+//! observed, and its result names the server if the era requires it. This module knows nothing of
+//! headers, lines or session streams.
 
 use std::future::ready;
 
@@ -14,6 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::{
     Caller, Context, Era, RefusalReason, RpcError, ToolReply,
     budget::BudgetExceeded,
+    envelope::Envelope,
     list_page::page,
     logging::{self, LevelParams},
     observation::{self, EmptyReply, Observation},
@@ -55,7 +56,7 @@ macro_rules! list {
                     // from a cache.
                     result.ttl_ms = Some(0);
                     result.cache_scope = Some(CacheScope::Private);
-                    self.sign(era, &mut result.meta);
+                    self.add_server_identity(era, &mut result.meta);
                 }
                 Ok(result)
             })
@@ -70,24 +71,24 @@ impl ServerState {
         &self,
         request: Request,
         context: Context,
-        turns: TurnPolicy,
+        concurrency: ConcurrencyPolicy,
     ) -> Result<WireAnswer, ErrorData> {
         let era = context.era();
         let done = match request {
             Request::CallTool(params) => self
-                .call_tool(params, context, turns)
+                .call_tool(params, context, concurrency)
                 .await
                 .and_then(|reply| Ok(WireAnswer::from_reply(reply)?)),
             Request::ReadResource(params) => self
-                .read_resource(params, context, turns)
+                .read_resource(params, context, concurrency)
                 .await
                 .map(WireAnswer::new),
             Request::GetPrompt(params) => self
-                .get_prompt(params, context, turns)
+                .get_prompt(params, context, concurrency)
                 .await
                 .map(WireAnswer::new),
             Request::Complete(params) => self
-                .complete(params, context, turns)
+                .complete(params, context, concurrency)
                 .await
                 .map(WireAnswer::new),
             Request::ListTools(page) => self
@@ -130,15 +131,15 @@ impl ServerState {
         &self,
         request: CallToolRequestParams,
         context: Context,
-        turns: TurnPolicy,
+        concurrency: ConcurrencyPolicy,
     ) -> Result<ToolReply, ErrorData> {
         let era = context.era();
         let fails = request.name.clone();
-        let mut reply = match turns.turn(&context).await {
-            Ok(_turn) => {
+        let mut reply = match concurrency.acquire_slot(&context).await {
+            Ok(_slot) => {
                 observation::run(context.observation(), self.run_tool(request, context)).await?
             }
-            Err(TurnRefusal::BudgetExceeded { exceeded, added })
+            Err(ConcurrencyRefusal::BudgetExceeded { exceeded, added })
                 if !self.fails_with_errors(&fails) =>
             {
                 let mut result = exceeded.result();
@@ -147,15 +148,21 @@ impl ServerState {
                 }
                 result.into()
             }
-            Err(no_turn) => return Err(no_turn.into()),
+            Err(refusal) => return Err(refusal.into()),
         };
         if let ToolReply::Done(result) = &mut reply
             && era == Era::Stateless
         {
             let meta = result.meta.get_or_insert_default();
-            meta.extend(self.signature.0.clone());
+            meta.extend(self.identity_meta.0.clone());
         }
         Ok(reply)
+    }
+
+    /// Whether a failure is answered with a tool's result. Other messages get a JSON-RPC error.
+    pub(crate) fn fails_with_result(&self, envelope: &Envelope<'_>) -> bool {
+        let tool = envelope.name();
+        envelope.is_tool_call() && !tool.is_some_and(|it| self.fails_with_errors(it))
     }
 
     /// Whether a tool answers failures with JSON-RPC errors.
@@ -171,14 +178,14 @@ impl ServerState {
         &self,
         request: ReadResourceRequestParams,
         context: Context,
-        turns: TurnPolicy,
+        concurrency: ConcurrencyPolicy,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let era = context.era();
-        let _turn = turns.turn(&context).await?;
+        let _slot = concurrency.acquire_slot(&context).await?;
         let read = self.run_read(request, context.clone());
         let mut response = observation::run(context.observation(), read).await?;
         if let ReadResourceResponse::Complete(result) = &mut response {
-            self.sign(era, &mut result.meta);
+            self.add_server_identity(era, &mut result.meta);
         }
         Ok(response)
     }
@@ -187,14 +194,14 @@ impl ServerState {
         &self,
         request: GetPromptRequestParams,
         context: Context,
-        turns: TurnPolicy,
+        concurrency: ConcurrencyPolicy,
     ) -> Result<GetPromptResponse, ErrorData> {
         let era = context.era();
-        let _turn = turns.turn(&context).await?;
+        let _slot = concurrency.acquire_slot(&context).await?;
         let got = self.run_prompt(request, context.clone());
         let mut response = observation::run(context.observation(), got).await?;
         if let GetPromptResponse::Complete(result) = &mut response {
-            self.sign(era, &mut result.meta);
+            self.add_server_identity(era, &mut result.meta);
         }
         Ok(response)
     }
@@ -203,13 +210,13 @@ impl ServerState {
         &self,
         request: CompleteRequestParams,
         context: Context,
-        turns: TurnPolicy,
+        concurrency: ConcurrencyPolicy,
     ) -> Result<CompleteResult, ErrorData> {
         let era = context.era();
-        let _turn = turns.turn(&context).await?;
+        let _slot = concurrency.acquire_slot(&context).await?;
         let completed = self.run_completion(request, context.clone());
         let mut result = observation::run(context.observation(), completed).await?;
-        self.sign(era, &mut result.meta);
+        self.add_server_identity(era, &mut result.meta);
         Ok(result)
     }
 
@@ -288,11 +295,11 @@ impl ServerState {
     }
 
     /// Adds the server's identity to `_meta`, in the era that requires it.
-    fn sign(&self, era: Era, meta: &mut Option<MetaObject>) {
+    fn add_server_identity(&self, era: Era, meta: &mut Option<MetaObject>) {
         if era == Era::Stateless {
             match meta {
-                Some(meta) => meta.0.extend(self.signature.0.clone()),
-                None => *meta = Some(self.signature.clone()),
+                Some(meta) => meta.0.extend(self.identity_meta.0.clone()),
+                None => *meta = Some(self.identity_meta.clone()),
             }
         }
     }
@@ -304,7 +311,7 @@ fn no_session() -> RpcError {
 
 /// Where a caller's limit on concurrent requests is enforced.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TurnPolicy {
+pub(crate) enum ConcurrencyPolicy {
     /// By the layer that handed the request over.
     Given,
     /// By the handler. On a pipe messages come in order, and one that waits must not delay the
@@ -312,8 +319,8 @@ pub(crate) enum TurnPolicy {
     Acquire,
 }
 
-/// The reason a request did not get its turn. The observer has been told.
-pub(crate) enum TurnRefusal {
+/// The reason a request got no slot. The observer has been told.
+pub(crate) enum ConcurrencyRefusal {
     BudgetExceeded {
         exceeded: BudgetExceeded,
         /// The observer's additions to the refusal.
@@ -324,7 +331,7 @@ pub(crate) enum TurnRefusal {
     Unrecorded(RpcError),
 }
 
-impl TurnRefusal {
+impl ConcurrencyRefusal {
     async fn over_budget(observation: Option<&Observation>, exceeded: BudgetExceeded) -> Self {
         match observation::refuse_recorded(observation, RefusalReason::Budget).await {
             Ok(added) => Self::BudgetExceeded { exceeded, added },
@@ -333,24 +340,24 @@ impl TurnRefusal {
     }
 }
 
-impl From<TurnRefusal> for ErrorData {
-    fn from(no_turn: TurnRefusal) -> Self {
-        match no_turn {
-            TurnRefusal::BudgetExceeded { exceeded, added } => {
+impl From<ConcurrencyRefusal> for ErrorData {
+    fn from(refusal: ConcurrencyRefusal) -> Self {
+        match refusal {
+            ConcurrencyRefusal::BudgetExceeded { exceeded, added } => {
                 exceeded.error().with_meta(added).into()
             }
-            TurnRefusal::Cancelled => RpcError::cancelled().into(),
-            TurnRefusal::Unrecorded(error) => error.into(),
+            ConcurrencyRefusal::Cancelled => RpcError::cancelled().into(),
+            ConcurrencyRefusal::Unrecorded(error) => error.into(),
         }
     }
 }
 
-impl TurnPolicy {
-    /// Waits for the request's turn. The permit is held until the request is answered.
-    pub(crate) async fn turn(
+impl ConcurrencyPolicy {
+    /// Waits for one of the caller's slots. The permit is held until the request is answered.
+    pub(crate) async fn acquire_slot(
         self,
         context: &Context,
-    ) -> Result<Option<OwnedSemaphorePermit>, TurnRefusal> {
+    ) -> Result<Option<OwnedSemaphorePermit>, ConcurrencyRefusal> {
         let caller = context.caller();
         let Some(budget) = caller.budget().filter(|_| self == Self::Acquire) else {
             return Ok(None);
@@ -358,15 +365,18 @@ impl TurnPolicy {
         let observation = context.observation();
         tokio::select! {
             biased;
-            room = budget.room() => match room {
-                Ok(room) => Ok(Some(room)),
-                Err(exceeded) => Err(TurnRefusal::over_budget(observation.as_deref(), exceeded).await),
+            slot = budget.acquire_slot() => match slot {
+                Ok(slot) => Ok(Some(slot)),
+                Err(exceeded) => {
+                    let observation = observation.as_deref();
+                    Err(ConcurrencyRefusal::over_budget(observation, exceeded).await)
+                }
             },
             () = async { context.cancelled().cancelled_owned().await } => {
                 if let Some(observation) = observation {
                     observation.cancel();
                 }
-                Err(TurnRefusal::Cancelled)
+                Err(ConcurrencyRefusal::Cancelled)
             }
         }
     }
@@ -376,11 +386,11 @@ impl TurnPolicy {
         self,
         caller: &Caller,
         observation: Option<&Observation>,
-    ) -> Result<Option<OwnedSemaphorePermit>, TurnRefusal> {
+    ) -> Result<Option<OwnedSemaphorePermit>, ConcurrencyRefusal> {
         let budget = caller.budget().filter(|_| self == Self::Acquire);
         match budget.map(|budget| budget.stream()).transpose() {
-            Ok(room) => Ok(room),
-            Err(exceeded) => Err(TurnRefusal::over_budget(observation, exceeded).await),
+            Ok(permit) => Ok(permit),
+            Err(exceeded) => Err(ConcurrencyRefusal::over_budget(observation, exceeded).await),
         }
     }
 }

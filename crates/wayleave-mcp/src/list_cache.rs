@@ -79,13 +79,13 @@ fn refuse_cursor(envelope: &Envelope<'_>, added: Map<String, Value>) -> Vec<u8> 
 /// The page's `_meta` as JSON: the server's identity in the era that requires it, and an observer's
 /// additions.
 fn page_meta(shared: &ServerState, era: Era, added: Map<String, Value>) -> Option<Cow<'_, str>> {
-    let signed = era == Era::Stateless;
+    let names_server = era == Era::Stateless;
     if added.is_empty() {
-        return signed.then(|| Cow::Borrowed(&*shared.signature_json));
+        return names_server.then(|| Cow::Borrowed(&*shared.identity_json));
     }
     let mut meta = added;
-    if signed {
-        meta.extend(shared.signature.0.clone());
+    if names_server {
+        meta.extend(shared.identity_meta.0.clone());
     }
     Some(Cow::Owned(Value::Object(meta).to_string()))
 }

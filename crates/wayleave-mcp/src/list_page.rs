@@ -25,11 +25,13 @@ pub(crate) fn page<T: Primitive>(
     cursor: Option<&str>,
     size: usize,
 ) -> Result<Page<T::Listing>, RpcError> {
-    let after = cursor.map(|cursor| open(list, cursor)).transpose()?;
+    let after = cursor
+        .map(|cursor| decode_cursor(list, cursor))
+        .transpose()?;
     let mut visible = set.visible(caller, after.as_deref());
     let items: Vec<_> = visible.by_ref().take(size).collect();
     let next_cursor = match (visible.next(), items.last()) {
-        (Some(_), Some(shown)) => Some(seal(list, shown.key())),
+        (Some(_), Some(shown)) => Some(encode_cursor(list, shown.key())),
         _ => None,
     };
     let entries = items
@@ -42,11 +44,11 @@ pub(crate) fn page<T: Primitive>(
     })
 }
 
-fn seal(list: &str, key: &str) -> String {
+fn encode_cursor(list: &str, key: &str) -> String {
     URL_SAFE_NO_PAD.encode(format!("{list}\n{key}"))
 }
 
-fn open(list: &str, cursor: &str) -> Result<String, RpcError> {
+fn decode_cursor(list: &str, cursor: &str) -> Result<String, RpcError> {
     let malformed = || RpcError::invalid_params(format!("malformed cursor for `{list}`"));
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| malformed())?;
     let text = String::from_utf8(bytes).map_err(|_| malformed())?;

@@ -36,29 +36,30 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    const ALL: [(Self, LoggingLevel); 8] = [
-        (Self::Debug, LoggingLevel::Debug),
-        (Self::Info, LoggingLevel::Info),
-        (Self::Notice, LoggingLevel::Notice),
-        (Self::Warning, LoggingLevel::Warning),
-        (Self::Error, LoggingLevel::Error),
-        (Self::Critical, LoggingLevel::Critical),
-        (Self::Alert, LoggingLevel::Alert),
-        (Self::Emergency, LoggingLevel::Emergency),
-    ];
-
     pub(crate) fn wire(self) -> LoggingLevel {
-        Self::ALL
-            .iter()
-            .find(|(ours, _)| *ours == self)
-            .map_or(LoggingLevel::Info, |(_, wire)| *wire)
+        match self {
+            Self::Debug => LoggingLevel::Debug,
+            Self::Info => LoggingLevel::Info,
+            Self::Notice => LoggingLevel::Notice,
+            Self::Warning => LoggingLevel::Warning,
+            Self::Error => LoggingLevel::Error,
+            Self::Critical => LoggingLevel::Critical,
+            Self::Alert => LoggingLevel::Alert,
+            Self::Emergency => LoggingLevel::Emergency,
+        }
     }
 
     pub(crate) fn from_wire(wire: LoggingLevel) -> Self {
-        Self::ALL
-            .iter()
-            .find(|(_, theirs)| *theirs == wire)
-            .map_or(Self::Info, |(ours, _)| *ours)
+        match wire {
+            LoggingLevel::Debug => Self::Debug,
+            LoggingLevel::Info => Self::Info,
+            LoggingLevel::Notice => Self::Notice,
+            LoggingLevel::Warning => Self::Warning,
+            LoggingLevel::Error => Self::Error,
+            LoggingLevel::Critical => Self::Critical,
+            LoggingLevel::Alert => Self::Alert,
+            LoggingLevel::Emergency => Self::Emergency,
+        }
     }
 }
 

@@ -385,12 +385,14 @@ impl io::Write for ByteCount {
     }
 }
 
+#[expect(
+    clippy::expect_used,
+    reason = "counting cannot fail, and keys are texts"
+)]
 fn json_bytes(value: &impl serde::Serialize) -> usize {
     let mut count = ByteCount(0);
-    match serde_json::to_writer(&mut count, value) {
-        Ok(()) => count.0,
-        Err(_) => 0,
-    }
+    serde_json::to_writer(&mut count, value).expect("contents are JSON");
+    count.0
 }
 
 fn content_bytes(content: &Content) -> usize {

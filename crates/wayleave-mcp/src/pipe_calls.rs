@@ -5,7 +5,7 @@
 //! This module knows nothing of lines, of budgets, or of callers.
 
 use std::{
-    io,
+    io, mem,
     sync::{Arc, OnceLock, PoisonError},
     time::Duration,
 };
@@ -144,7 +144,7 @@ impl BatchAnswers {
         batch.answers.extend(answer);
         batch.remaining = batch.remaining.saturating_sub(1);
         let is_whole = batch.remaining == 0 && !batch.answers.is_empty();
-        is_whole.then(|| batch::joined(&batch.answers))
+        is_whole.then(|| batch::joined(&mem::take(&mut batch.answers)))
     }
 }
 

@@ -50,9 +50,9 @@ pub(crate) struct ServerState {
     pub(crate) registry: Registry,
     pub(crate) config: ServerConfig,
     /// `_meta` of results in the stateless era: the server's identity.
-    pub(crate) signature: MetaObject,
-    /// The signature as JSON.
-    pub(crate) signature_json: String,
+    pub(crate) identity_meta: MetaObject,
+    /// The same as JSON.
+    pub(crate) identity_json: String,
     pub(crate) logging: bool,
     pub(crate) page_size: usize,
     pub(crate) tool_page_size: usize,
@@ -75,7 +75,7 @@ pub(crate) struct Shutdown {
 ///
 /// let registry = Registry::new();
 /// let server = Server::new(registry.clone(), Identity::new("example", "1.0.0"));
-/// // server.serve_stdio(...) or wayleave_mcp::http::serve(...)
+/// // server.serve_stdio(…), or http::HttpServer::bind(&server, …) and serve(…)
 /// # let _ = server;
 /// ```
 #[derive(Clone)]
@@ -87,7 +87,7 @@ impl Server {
         let capabilities = capabilities(&identity);
         let mut implementation = Implementation::new(identity.name, identity.version);
         implementation.title = identity.title;
-        let signature = MetaObject(Map::from_iter([(
+        let identity_meta = MetaObject(Map::from_iter([(
             "io.modelcontextprotocol/serverInfo".to_owned(),
             json!({ "name": implementation.name, "version": implementation.version }),
         )]));
@@ -96,8 +96,8 @@ impl Server {
         Self(Arc::new(ServerState {
             registry,
             config,
-            signature_json: Value::Object(signature.0.clone()).to_string(),
-            signature,
+            identity_json: Value::Object(identity_meta.0.clone()).to_string(),
+            identity_meta,
             logging: identity.logging,
             page_size: Self::MAX_PAGE_ENTRIES,
             tool_page_size: Self::MAX_PAGE_ENTRIES,

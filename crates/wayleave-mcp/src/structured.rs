@@ -95,7 +95,7 @@ pub(crate) fn value_of(json: &str) -> serde_json::Result<Value> {
 
 #[expect(
     clippy::expect_used,
-    reason = "whoever wrote it promised one value of JSON, and a debug build has looked"
+    reason = "`Structured::written` requires one JSON value, and debug builds check it"
 )]
 fn one_value(json: &str) -> Value {
     value_of(json).expect("written content is one value of JSON")

@@ -1,7 +1,7 @@
 //! The settings in force: one immutable snapshot, replaced as a whole while serving.
 //!
 //! The file is read again when it changes, or on the operator's request. A file with an error
-//! changes nothing, and the log says where and how to mend it. Settings that need a restart keep
+//! changes nothing, and the log says where and how to fix it. Settings that need a restart keep
 //! their value from the start, and are reported. A call takes the snapshot once, when it is
 //! admitted.
 
@@ -160,7 +160,7 @@ impl ActiveSettings {
                 return;
             }
         };
-        let next = running.taking(&written);
+        let next = running.with_immediate_changes_of(&written);
         let taken = running.changes(&next);
         let left = next.changes(&written);
         for it in &taken {

@@ -24,7 +24,7 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wayleave_ledger::{
-    Clock, ForwardClock, LedgerError, Millis, SystemClock, TokenEntry, Validity,
+    Clock, LedgerError, Millis, MonotonicClock, SystemClock, TokenEntry, Validity,
 };
 use wayleave_mcp::Caller;
 use wayleave_model::grant::{Scopes, TokenKind, TokenSecret};
@@ -84,19 +84,19 @@ impl Credentials {
     /// The same, with a given clock.
     pub fn with_clock(watch: LedgerWatch, settings: &Settings, clock: Arc<dyn Clock>) -> Self {
         let settings = Arc::new(ActiveSettings::fixed(settings.clone()));
-        Self::following(watch, settings, clock)
+        Self::with_active_settings(watch, settings, clock)
     }
 
     /// The same, with settings that may change meanwhile. Each request is admitted under one
     /// snapshot of them.
-    pub fn following(
+    pub fn with_active_settings(
         watch: LedgerWatch,
         settings: Arc<ActiveSettings>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         // A credential that has expired stays so while this process runs, even if the clock is set
         // back.
-        let clock: Arc<dyn Clock> = Arc::new(ForwardClock::new(clock));
+        let clock: Arc<dyn Clock> = Arc::new(MonotonicClock::new(clock));
         let jwt = settings.now().jwt.clone();
         let edited = settings.changes();
         let stop = CancellationToken::new();

@@ -36,8 +36,8 @@ use wayleave_project::{
     index_status::{self, IndexStatus},
     keys::{self, KeyError},
     meta::{MetaOperation, MetaOperationError, OperationId},
-    settings::{FILE, LiveSettings},
-    source::Environment,
+    settings::{ChangeFeedSettings, FILE},
+    source::EnvironmentVariables,
     source_probe::SourceProbe,
     suspension::Suspension,
 };
@@ -45,9 +45,9 @@ use wayleave_search::{IndexError, IndexRoot};
 use wayleave_surface::{
     Extent, IndexableStream, ReadLimits, ReadService, WriteService,
     access::{self, Access},
-    datasets::{Datasets, Offer},
-    live::{ChangeFeed, LiveOptions},
-    operation::{Operation, OperationRefused},
+    datasets::{DatasetPrimitives, Datasets},
+    live::{ChangeFeed, ChangeFeedOptions},
+    operation::{Operation, OperationNotRegistered},
     resources::{doctor, prov},
     workup,
 };
@@ -151,7 +151,10 @@ impl Deployment {
     /// Loads the active datasets, verifying every digest, and follows the ledger from then on: a
     /// change by any process is served within a second. A dataset that cannot be loaded is withheld
     /// and the others are served.
-    pub async fn open(project: &Project, environment: Environment) -> Result<Self, DeployError> {
+    pub async fn open(
+        project: &Project,
+        environment: EnvironmentVariables,
+    ) -> Result<Self, DeployError> {
         let stop = CancellationToken::new();
         let governance = project.governance().clone();
         let watch = LedgerWatch::start(governance, watch::POLL_INTERVAL, stop.clone()).await?;
@@ -165,7 +168,7 @@ impl Deployment {
         let service = ReadService::new(nothing, stores.clone(), ring, ReadLimits::default());
         let index_root = index_status::index_root(project.folder());
         let indexes = Arc::new(ServedIndexes::new(index_root, Arc::clone(&settings)));
-        service.search_in(indexes.clone());
+        service.set_indexes(indexes.clone());
         let live = live_options(project.settings().live);
         let writes = WriteService::new(service.clone(), stores.clone());
         let serving = Arc::new(ServingContext {
@@ -183,7 +186,7 @@ impl Deployment {
             settings: Arc::clone(&settings),
             drafts: DraftCache::default(),
             change_limit: change_limit::ChangeLimit::default(),
-            offer: tokio::sync::Mutex::new(offer(project, &service, live, writes)),
+            primitives: tokio::sync::Mutex::new(primitives(project, &service, live, writes)),
             meta: Mutex::default(),
         });
         let feed = live.map(|options| ChangeFeed::new(service.clone(), options));
@@ -252,7 +255,10 @@ impl Deployment {
             self.feed.clone(),
             stop.clone(),
         ));
-        tasks.spawn(status::tell(Arc::clone(&self.serving), stop.clone()));
+        tasks.spawn(status::publish_status(
+            Arc::clone(&self.serving),
+            stop.clone(),
+        ));
         drift::start(Arc::clone(&self.serving), tasks, stop).await;
     }
 
@@ -273,7 +279,7 @@ impl Deployment {
 
     /// The status of each full-text index, determined by reading all of them.
     pub async fn index_status(&self) -> Result<Vec<IndexStatus>, IndexError> {
-        let active = self.serving.live().world();
+        let active = self.serving.live().active_datasets();
         let searchable = active.map(|active| search::searchable(&active));
         let searchable = searchable.map_err(|cause| IndexError::Feed {
             cause: Box::new(cause),
@@ -305,11 +311,11 @@ impl Deployment {
     }
 
     /// Adds an operation of the embedding program to the tools.
-    pub fn register(&self, operation: Operation) -> Result<(), OperationRefused> {
+    pub fn register(&self, operation: Operation) -> Result<(), OperationNotRegistered> {
         let registry = &self.serving.registry;
         if registry.has_tool(operation.name()) {
             let name = operation.name().to_owned();
-            return Err(OperationRefused::Taken { name });
+            return Err(OperationNotRegistered::Taken { name });
         }
         registry.add_tool(operation.into_tool(&self.service)?);
         Ok(())
@@ -412,24 +418,26 @@ fn identity(settings: &Settings, subscriptions: bool) -> Identity {
     }
 }
 
-fn offer(
+fn primitives(
     project: &Project,
     service: &ReadService,
-    live: Option<LiveOptions>,
+    live: Option<ChangeFeedOptions>,
     writes: WriteService,
-) -> Offer {
+) -> DatasetPrimitives {
     let most = project.settings().dataset_tools;
-    let offer = Offer::new(service).with_live(live).with_writes(writes);
-    offer.with_own_tools(most)
+    DatasetPrimitives::new(service)
+        .with_live(live)
+        .with_writes(writes)
+        .with_own_tools(most)
 }
 
 /// The options of the change feed; `None` if the settings turn it off.
-fn live_options(live: LiveSettings) -> Option<LiveOptions> {
-    live.enabled.then(|| LiveOptions {
+fn live_options(live: ChangeFeedSettings) -> Option<ChangeFeedOptions> {
+    live.enabled.then(|| ChangeFeedOptions {
         interval: live.interval,
         max_records: live.max_records,
         max_subscriptions: live.subscriptions,
-        ..LiveOptions::default()
+        ..ChangeFeedOptions::default()
     })
 }
 
@@ -458,7 +466,7 @@ async fn apply_settings(
 /// Measures calls if metrics or an exporter are configured, and exports them until `stop`.
 fn call_metrics(
     project: &Project,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
     tasks: &TaskTracker,
     stop: &CancellationToken,
 ) -> Arc<CallMetrics> {

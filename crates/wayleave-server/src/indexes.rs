@@ -50,7 +50,7 @@ pub(crate) struct ServedIndexes {
 
 /// The signals that make indexes stale.
 struct Signals {
-    worlds: watch::Receiver<u64>,
+    dataset_changes: watch::Receiver<u64>,
     writes: broadcast::Receiver<WrittenStream>,
     /// The changes that the change feed sees, if there is one.
     seen: Option<watch::Receiver<SeenCounts>>,
@@ -150,14 +150,14 @@ impl ServedIndexes {
             .send_modify(|opening| opening.extend(searchable.iter().map(name)));
         tokio::spawn(async move {
             let mut signals = Signals {
-                worlds: service.worlds(),
+                dataset_changes: service.dataset_changes(),
                 writes: service.writes(),
                 seen,
                 settings: self.settings.changes(),
             };
             let mut scheduled = Vec::new();
             while !stop.is_cancelled() {
-                signals.worlds.mark_unchanged();
+                signals.dataset_changes.mark_unchanged();
                 self.follow(&service, &mut scheduled).await;
                 self.update_due(&service, &mut scheduled, &mut signals, &stop)
                     .await;
@@ -209,10 +209,10 @@ impl ServedIndexes {
         loop {
             for one in &mut *scheduled {
                 if one.due <= Instant::now() {
-                    self.update_while_served(service, one, signals.worlds.clone(), stop)
+                    self.update_while_served(service, one, signals.dataset_changes.clone(), stop)
                         .await;
                 }
-                if stop.is_cancelled() || signals.worlds.has_changed().unwrap_or(true) {
+                if stop.is_cancelled() || signals.dataset_changes.has_changed().unwrap_or(true) {
                     return;
                 }
             }
@@ -220,9 +220,9 @@ impl ServedIndexes {
             let next = next.unwrap_or_else(|| Instant::now() + FAILURE_RETRY_DELAY);
             tokio::select! {
                 () = stop.cancelled() => return,
-                _ = signals.worlds.changed() => {
-                    // Leave the change marked for the next reader of `worlds`.
-                    signals.worlds.mark_changed();
+                _ = signals.dataset_changes.changed() => {
+                    // Leave the change marked for the next reader of `dataset_changes`.
+                    signals.dataset_changes.mark_changed();
                     return;
                 }
                 seen = next_seen(signals.seen.as_mut()) => {
@@ -257,7 +257,7 @@ impl ServedIndexes {
         &self,
         service: &ReadService,
         one: &mut ScheduledIndex,
-        mut worlds: watch::Receiver<u64>,
+        mut dataset_changes: watch::Receiver<u64>,
         stop: &CancellationToken,
     ) {
         let what = one.what.clone();
@@ -267,7 +267,7 @@ impl ServedIndexes {
         loop {
             tokio::select! {
                 () = &mut updating => return,
-                Ok(()) = worlds.changed() => {
+                Ok(()) = dataset_changes.changed() => {
                     if !service.searchable().contains(&what) {
                         stop.cancel();
                     }

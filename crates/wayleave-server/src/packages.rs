@@ -65,7 +65,7 @@ fn assemble<'a>(
         }
         epoch.grant(grant);
         ends = [ends, grant.expires].into_iter().flatten().min();
-        let (terms, left_out) = Grant::on(&grant.id, &grant.terms, claims);
+        let (terms, left_out) = Grant::from_terms(&grant.id, &grant.terms, claims);
         for stream in left_out {
             tracing::warn!(
                 subject,

@@ -14,13 +14,13 @@ use crate::deployment::SuspectSources;
 
 use wayleave_project::{
     settings::Limits,
-    source::{self, Environment},
+    source::{self, EnvironmentVariables},
 };
 
 /// The stores of one project.
 pub(crate) struct SourceStores {
-    environment: Environment,
-    doubts: SuspectSources,
+    environment: EnvironmentVariables,
+    suspect_sources: SuspectSources,
     stores: Mutex<OpenStores>,
 }
 
@@ -36,13 +36,13 @@ struct OpenStores {
 impl SourceStores {
     pub(crate) fn new(
         sources: BTreeMap<String, Source>,
-        environment: Environment,
+        environment: EnvironmentVariables,
         limits: &Limits,
     ) -> Self {
         let (open, writing) = (HashMap::new(), HashMap::new());
         Self {
             environment,
-            doubts: SuspectSources::default(),
+            suspect_sources: SuspectSources::default(),
             stores: Mutex::new(OpenStores {
                 options: options(limits),
                 sources,
@@ -54,7 +54,7 @@ impl SourceStores {
 
     /// Applies the sources declared now. Drops the store of a source that was withdrawn or
     /// redeclared: running reads finish in it, later ones do not find it.
-    pub(crate) fn follow(&self, sources: &BTreeMap<String, Source>) {
+    pub(crate) fn set_sources(&self, sources: &BTreeMap<String, Source>) {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         if stores.sources != *sources {
             let OpenStores {
@@ -82,8 +82,8 @@ impl SourceStores {
     }
 
     /// The sources that may have changed, by the errors of their reads.
-    pub(crate) fn doubts(&self) -> &SuspectSources {
-        &self.doubts
+    pub(crate) fn suspect_sources(&self) -> &SuspectSources {
+        &self.suspect_sources
     }
 
     /// Closes every session.
@@ -113,13 +113,18 @@ fn options(limits: &Limits) -> StoreOptions {
 
 impl OpenStores {
     /// The DSN of a declared source.
-    fn dsn(&self, name: &str, environment: &Environment) -> Result<Dsn, StoreError> {
+    fn dsn(&self, name: &str, environment: &EnvironmentVariables) -> Result<Dsn, StoreError> {
         let source = self.sources.get(name).ok_or(StoreError::BadDsn {
             reason: "no such source is declared",
         })?;
         source::dsn(name, source, environment).map_err(|error| {
-            // For the operator; the caller learns only that there is no such source.
-            tracing::warn!(source = name, %error, hint = error.hint(), "a source has no DSN");
+            // Logged for the operator; the caller learns only that the source has no usable DSN.
+            tracing::warn!(
+                source = name,
+                %error,
+                hint = error.hint(),
+                "the DSN of a source cannot be used"
+            );
             StoreError::BadDsn {
                 reason: "there is none that can be used",
             }
@@ -141,7 +146,7 @@ impl Stores for SourceStores {
 
     fn report(&self, source: &str, error: &StoreError) {
         if error.suggests_drift() {
-            self.doubts.insert(source);
+            self.suspect_sources.insert(source);
         }
     }
 }

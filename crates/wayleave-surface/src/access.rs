@@ -30,7 +30,7 @@ pub struct Access {
 }
 
 /// The access of a caller that nobody authenticated.
-static NOTHING: LazyLock<Access> = LazyLock::new(|| Access {
+static NO_ACCESS: LazyLock<Access> = LazyLock::new(|| Access {
     package: Arc::new(Package {
         subject: "nobody".to_owned(),
         epoch: 0,
@@ -54,7 +54,7 @@ impl Access {
 
     /// The access of this caller's credential.
     pub fn from_caller(caller: &Caller) -> &Self {
-        caller.get().unwrap_or(&NOTHING)
+        caller.get().unwrap_or(&NO_ACCESS)
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) async fn answer(
     call: &CallContext<'_>,
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
-    let request = AggregateRequest::read(arguments)?;
+    let request = AggregateRequest::parse(arguments)?;
     let plan = AggregatePlan::new(&call.view, &request, call.seal)?;
     let room = if plan.is_ranked_by_tokens() {
         MAX_RANKED_BYTES
@@ -44,14 +44,14 @@ pub(crate) async fn answer(
     call.note_stream(plan.connection_id(), plan.stream());
     call.note_rows(groups.len());
     let found_none =
-        request.having.is_none() && request.cursor.is_none() && is_of_none(&plan, groups);
+        request.having.is_none() && request.cursor.is_none() && matches_no_record(&plan, groups);
     let hint = if found_none {
         let asked = FilteredCall {
             tool: "aggregate",
             stream: &request.stream,
             connection_id: request.connection_id.as_deref(),
             filter: request.filter.as_ref(),
-            may_match: plan.keys() == 0,
+            may_match: plan.key_count() == 0,
         };
         CaseHint::read(call, asked, arguments).await
     } else {
@@ -65,7 +65,7 @@ pub(crate) async fn answer(
         is_tied: plan.cuts_tie(&ranked),
         totals: totals.and_then(|totals| totals.rows.into_iter().next()),
     };
-    if let ([], [value]) = plan.header().split_at(plan.keys())
+    if let ([], [value]) = plan.header().split_at(plan.key_count())
         && let Some(reply) = writer.one_value(value, call.max_bytes)
     {
         return Ok(reply);
@@ -74,11 +74,11 @@ pub(crate) async fn answer(
 }
 
 /// Whether no record may have matched: there is no group, or the only group has empty measures.
-fn is_of_none(plan: &AggregatePlan, groups: &[Vec<Value>]) -> bool {
+fn matches_no_record(plan: &AggregatePlan, groups: &[Vec<Value>]) -> bool {
     let nothing = |value: &Value| matches!(value, Value::Null | Value::Integer(0));
     match groups {
         [] => true,
-        [one] => plan.keys() == 0 && one.iter().all(nothing),
+        [one] => plan.key_count() == 0 && one.iter().all(nothing),
         _ => false,
     }
 }
@@ -118,7 +118,7 @@ impl Writer<'_> {
             text.push_str("null");
             json.push_str("null");
         } else {
-            cell::of_value(&mut text, &mut json, value);
+            cell::push_value(&mut text, &mut json, value);
         }
         if text.len() >= max_bytes {
             return None;
@@ -164,7 +164,7 @@ impl Writer<'_> {
             }
             let (rows, data) = table.finish(None);
             let mut meta = self.meta();
-            meta.insert("more".to_owned(), self.goes_on(shown).into());
+            meta.insert("more".to_owned(), self.has_more(shown).into());
             if let Some(cursor) = tail.next_cursor {
                 meta.insert("next_cursor".to_owned(), cursor.into());
             }
@@ -180,7 +180,7 @@ impl Writer<'_> {
     fn labelled(&self, group: &[Value]) -> Vec<Value> {
         let mut values = group.to_vec();
         // The period is the last of the keys.
-        let place = self.plan.keys().checked_sub(1);
+        let place = self.plan.key_count().checked_sub(1);
         if let (Some(granularity), Some(place)) = (self.plan.granularity(), place)
             && let Some(value) = values.get_mut(place)
         {
@@ -190,7 +190,7 @@ impl Writer<'_> {
     }
 
     /// Whether groups follow the first `shown`.
-    fn goes_on(&self, shown: usize) -> bool {
+    fn has_more(&self, shown: usize) -> bool {
         self.more || shown < self.groups.len()
     }
 
@@ -207,13 +207,13 @@ impl Writer<'_> {
         let mut text = String::new();
         if let Some(totals) = &self.totals {
             text.push_str("total ");
-            let names = self.plan.header().iter().skip(self.plan.keys());
+            let names = self.plan.header().iter().skip(self.plan.key_count());
             for (place, (name, value)) in names.zip(totals).enumerate() {
                 if place > 0 {
                     text.push('|');
                 }
                 say!(text, "{name}=");
-                cell::of_value(&mut text, &mut String::new(), value);
+                cell::push_value(&mut text, &mut String::new(), value);
             }
             text.push('\n');
         }
@@ -226,7 +226,7 @@ impl Writer<'_> {
         }
         let last = shown.checked_sub(1).and_then(|last| self.groups.get(last));
         let next_cursor = last
-            .filter(|_| self.goes_on(shown))
+            .filter(|_| self.has_more(shown))
             .and_then(|last| self.plan.cursor(last, call.seal))
             .filter(|cursor| cursor.len() <= MAX_CURSOR_BYTES);
         match &next_cursor {
@@ -234,7 +234,7 @@ impl Writer<'_> {
                 text,
                 "next_cursor={cursor}\nmore groups: the same call with cursor\n"
             ),
-            None if self.goes_on(shown) => {
+            None if self.has_more(shown) => {
                 text.push_str("more groups than shown: filter, or group by shorter values\n");
             }
             None => {}
@@ -253,7 +253,12 @@ impl Writer<'_> {
         put("connection_id", self.plan.connection_id().into());
         put("connector_key", self.plan.connector_key().into());
         if let Some(totals) = &self.totals {
-            let names = self.plan.header().iter().skip(self.plan.keys()).cloned();
+            let names = self
+                .plan
+                .header()
+                .iter()
+                .skip(self.plan.key_count())
+                .cloned();
             let totals = names.zip(totals.iter().map(Value::to_json));
             put("totals", Json::Object(totals.collect()));
         }

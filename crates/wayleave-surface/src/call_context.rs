@@ -74,7 +74,7 @@ impl<'a> CallContext<'a> {
     ) -> Self {
         let reads = ReadContext {
             caller: CallerKey::from_subject(view.subject()),
-            ..ReadContext::within(timeout)
+            ..ReadContext::with_timeout(timeout)
         };
         Self {
             view,

@@ -154,7 +154,7 @@ impl Folding<'_> {
                     let inner = Context::Related(name, context);
                     self.related(wanted, &inner)
                 }
-                _ if !regards_case(wanted) || !self.is_text(name, context) => None,
+                _ if !is_case_sensitive(wanted) || !self.is_text(name, context) => None,
                 wanted => match several(wanted) {
                     // A list becomes several conditions under `any`, and a filter has only one
                     // `any`.
@@ -209,7 +209,7 @@ fn has_quantifier(wanted: &Map<String, Json>) -> bool {
 }
 
 /// Whether a condition on a text field is case-sensitive.
-fn regards_case(wanted: &Json) -> bool {
+fn is_case_sensitive(wanted: &Json) -> bool {
     match wanted {
         Json::String(_) => true,
         Json::Array(values) => values.iter().all(Json::is_string),

@@ -7,14 +7,14 @@ use wayleave_plan::value::{JsonForm, Value};
 use crate::escape;
 
 /// Appends a value to both outputs.
-pub(crate) fn of_value(text: &mut String, json: &mut String, value: &Value) {
+pub(crate) fn push_value(text: &mut String, json: &mut String, value: &Value) {
     match value {
         Value::Null => json.push_str("null"),
         Value::Text(it) | Value::Decimal(it) => string(text, json, it),
         other => {
             let before = text.len();
             let Some(simple) = other.push_simple(text) else {
-                return of_json(text, json, &other.to_json());
+                return push_json(text, json, &other.to_json());
             };
             let (_, shown) = text.split_at(before);
             match simple {
@@ -26,7 +26,7 @@ pub(crate) fn of_value(text: &mut String, json: &mut String, value: &Value) {
 }
 
 /// Appends any JSON value to both outputs.
-pub(crate) fn of_json(text: &mut String, json: &mut String, value: &Json) {
+pub(crate) fn push_json(text: &mut String, json: &mut String, value: &Json) {
     if let Json::String(it) = value {
         return string(text, json, it);
     }
@@ -87,7 +87,7 @@ mod tests {
         #[test]
         fn both_say_what_the_value_is(of in values()) {
             let (mut text, mut json, mut alone) = (String::new(), String::new(), String::new());
-            of_value(&mut text, &mut json, &of);
+            push_value(&mut text, &mut json, &of);
             let canonical = of.to_json();
             prop_assert_eq!(&json, &canonical.to_string());
             escape::cell(&mut alone, &canonical);

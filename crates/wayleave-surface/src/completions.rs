@@ -14,7 +14,7 @@ use crate::service::ReadService;
 use crate::{prompts, resources};
 
 /// Maximum number of values: a client shows a hundred, and learns whether there are more.
-const MAX_VALUES: usize = 101;
+const MAX_VALUES: u16 = 101;
 /// Maximum number of records inspected in one stream where the store cannot narrow them.
 const MAX_INSPECTED_RECORDS: u32 = 1_000;
 /// Maximum number of streams searched for records.
@@ -23,7 +23,7 @@ const MAX_SEARCHED_STREAMS: usize = 4;
 const MAX_READ_BYTES: usize = 256 * 1024;
 
 /// Completions of a prompt: `dataset` and `entity`.
-pub(crate) fn of_prompt(service: &ReadService, name: &str) -> Completion {
+pub(crate) fn for_prompt(service: &ReadService, name: &str) -> Completion {
     let service = service.clone();
     Completion::new(CompletionRef::prompt(name), move |typed| {
         let service = service.clone();
@@ -32,7 +32,7 @@ pub(crate) fn of_prompt(service: &ReadService, name: &str) -> Completion {
 }
 
 /// Completions of the pages of types: `type`, and `where` once there is one.
-pub(crate) fn of_pages(service: &ReadService) -> Completion {
+pub(crate) fn for_pages(service: &ReadService) -> Completion {
     let service = service.clone();
     Completion::new(CompletionRef::template(resources::PAGE), move |typed| {
         let service = service.clone();
@@ -44,7 +44,7 @@ pub(crate) fn of_pages(service: &ReadService) -> Completion {
 }
 
 /// Completions of a type's templates: `where`, `id` and `field`.
-pub(crate) fn of_type(service: &ReadService, type_name: &str) -> [Completion; 3] {
+pub(crate) fn for_type(service: &ReadService, type_name: &str) -> [Completion; 3] {
     resources::templates_of(type_name).map(|template| {
         let (service, of) = (service.clone(), type_name.to_owned());
         Completion::new(CompletionRef::template(template), move |typed| {
@@ -88,7 +88,7 @@ async fn complete(
 fn names<'a>(all: impl Iterator<Item = &'a str>, typed: &str) -> Vec<String> {
     let fit: std::collections::BTreeSet<&str> = all.filter(|it| it.starts_with(typed)).collect();
     fit.into_iter()
-        .take(MAX_VALUES)
+        .take(MAX_VALUES.into())
         .map(str::to_owned)
         .collect()
 }
@@ -146,13 +146,13 @@ async fn entities(call: &CallContext<'_>, typed: &Completing) -> Result<Vec<Stri
             };
             left -= 1;
             let filter = begins(title.name(), &typed.value);
-            let limit = u32::try_from(MAX_VALUES).unwrap_or(u32::MAX);
+            let limit = MAX_VALUES.into();
             let labelled = resources::labelled(call, connection, stream, filter, limit).await?;
             found.extend(labelled.records.into_iter().map(|(_, label)| label));
         }
     }
     found.dedup();
-    found.truncate(MAX_VALUES);
+    found.truncate(MAX_VALUES.into());
     Ok(found)
 }
 
@@ -176,11 +176,11 @@ async fn ids(call: &CallContext<'_>, type_name: &str, typed: &str) -> Result<Vec
             resources::labelled(call, connection, stream, narrowed, MAX_INSPECTED_RECORDS).await?;
         let fit = labelled.records.into_iter().map(|(id, _)| id);
         found.extend(fit.filter(|id| id.starts_with(typed)));
-        if found.len() >= MAX_VALUES {
+        if found.len() >= usize::from(MAX_VALUES) {
             break;
         }
     }
-    found.truncate(MAX_VALUES);
+    found.truncate(MAX_VALUES.into());
     Ok(found)
 }
 

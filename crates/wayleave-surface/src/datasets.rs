@@ -4,9 +4,9 @@
 //! The deployment supplies the [`Datasets`]; nothing here knows about ledgers, files or sources. No
 //! tool ratifies, and none takes a DSN: only datasets that a human has ratified can be connected.
 
-mod offer;
-mod refused;
-mod write;
+mod primitives;
+mod refusal;
+mod render;
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
 use wayleave_plan::request::{DatasetRequest, DatasetsRequest};
 
-pub use offer::{Offer, OfferError};
-pub use refused::{Code, Refused};
+pub use primitives::{DatasetPrimitives, RegistrationError};
+pub use refusal::{Code, DatasetRefusal};
 
 use crate::access::Access;
 use crate::reply::Reply;
@@ -33,21 +33,21 @@ pub trait Datasets: Send + Sync + 'static {
         &'a self,
         after: &'a str,
         most: usize,
-    ) -> BoxFuture<'a, Result<DatasetPage, Refused>>;
+    ) -> BoxFuture<'a, Result<DatasetPage, DatasetRefusal>>;
 
     /// Makes a ratified dataset live. Returns after clients have been notified.
     fn connect<'a>(
         &'a self,
         name: &'a str,
         who: &'a str,
-    ) -> BoxFuture<'a, Result<Connected, Refused>>;
+    ) -> BoxFuture<'a, Result<ConnectedDataset, DatasetRefusal>>;
 
     /// Takes a dataset out of service. Returns after clients have been notified.
     fn disconnect<'a>(
         &'a self,
         name: &'a str,
         who: &'a str,
-    ) -> BoxFuture<'a, Result<Disconnected, Refused>>;
+    ) -> BoxFuture<'a, Result<DisconnectedDataset, DatasetRefusal>>;
 }
 
 /// A page of datasets.
@@ -57,6 +57,8 @@ pub struct DatasetPage {
     pub datasets: Vec<Dataset>,
     /// Whether more follow.
     pub more: bool,
+    /// Whether drafts are missing because they cannot be listed.
+    pub drafts_unlisted: bool,
 }
 
 /// The current state of one dataset.
@@ -77,8 +79,8 @@ pub struct Dataset {
     /// The served mapping, while the dataset is live: a caller who sees any part of it is told the
     /// name of its own tool.
     pub served: Option<Arc<Ratified<Mapping>>>,
-    /// The number of live datasets, and the maximum up to which each has a tool of its own.
-    pub own_tools: OwnTools,
+    /// Number of live datasets, and the number up to which each gets a workup tool of its own.
+    pub own_tools: DatasetToolLimit,
     /// Streams suspended because they no longer fit their source. A caller learns of those it sees.
     pub suspended: Vec<String>,
     /// What is wrong with it, or what it waits for.
@@ -87,27 +89,27 @@ pub struct Dataset {
 
 /// A dataset that is live now.
 #[derive(Debug)]
-pub struct Connected {
+pub struct ConnectedDataset {
     /// The mapping that is served.
     pub mapping: Ratified<Mapping>,
     /// Number of its activations and deactivations.
     pub revision: u64,
     /// Whether it was live before: if so, nothing was recorded and nobody was notified.
     pub was_active: bool,
-    /// The number of live datasets, and the maximum up to which each has a tool of its own.
-    pub own_tools: OwnTools,
+    /// Number of live datasets, and the number up to which each gets a workup tool of its own.
+    pub own_tools: DatasetToolLimit,
 }
 
-/// The number of live datasets, and the maximum up to which each has a tool of its own.
+/// Number of live datasets, and the number up to which each gets a workup tool of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OwnTools {
+pub struct DatasetToolLimit {
     /// Number of live datasets.
     pub live: usize,
     /// The maximum, unless the caller's access overrides it.
     pub most: usize,
 }
 
-impl OwnTools {
+impl DatasetToolLimit {
     /// Whether a caller sees the datasets' own tools.
     fn are_shown(self, access: &Access) -> bool {
         self.live <= access.max_own_tools.unwrap_or(self.most)
@@ -116,7 +118,7 @@ impl OwnTools {
 
 /// A dataset that is not live now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Disconnected {
+pub struct DisconnectedDataset {
     /// Its name.
     pub name: String,
     /// Number of its activations and deactivations.
@@ -141,13 +143,13 @@ fn list(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
         move |call: Call| {
             let datasets = Arc::clone(&datasets);
             async move {
-                let request = match DatasetsRequest::read(&call.arguments) {
+                let request = match DatasetsRequest::parse(&call.arguments) {
                     Ok(request) => request,
                     Err(refusal) => return Ok(Reply::from(refusal)),
                 };
                 let listed = datasets.list(&request.after, request.limit).await;
                 let access = Access::from_caller(call.context.caller());
-                Ok(answer(listed.map(|listed| write::list(&listed, access))))
+                Ok(answer(listed.map(|listed| render::list(&listed, access))))
             }
         },
     )?;
@@ -166,14 +168,14 @@ fn connect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
         move |call: Call| {
             let datasets = Arc::clone(&datasets);
             async move {
-                let request = match DatasetRequest::read("connect_dataset", &call.arguments) {
+                let request = match DatasetRequest::parse("connect_dataset", &call.arguments) {
                     Ok(request) => request,
                     Err(refusal) => return Ok(Reply::from(refusal)),
                 };
                 let who = call.context.caller().subject();
                 let connected = datasets.connect(&request.name, who).await;
                 let access = Access::from_caller(call.context.caller());
-                Ok(answer(connected.map(|it| write::connected(&it, access))))
+                Ok(answer(connected.map(|it| render::connected(&it, access))))
             }
         },
     )?;
@@ -196,13 +198,13 @@ fn disconnect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
         move |call: Call| {
             let datasets = Arc::clone(&datasets);
             async move {
-                let request = match DatasetRequest::read("disconnect_dataset", &call.arguments) {
+                let request = match DatasetRequest::parse("disconnect_dataset", &call.arguments) {
                     Ok(request) => request,
                     Err(refusal) => return Ok(Reply::from(refusal)),
                 };
                 let who = call.context.caller().subject();
                 let disconnected = datasets.disconnect(&request.name, who).await;
-                Ok(answer(disconnected.map(|it| write::disconnected(&it))))
+                Ok(answer(disconnected.map(|it| render::disconnected(&it))))
             }
         },
     )?;
@@ -218,6 +220,6 @@ fn disconnect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
     ))
 }
 
-fn answer(reply: Result<Reply, Refused>) -> Reply {
+fn answer(reply: Result<Reply, DatasetRefusal>) -> Reply {
     reply.unwrap_or_else(|refused| refused.reply())
 }

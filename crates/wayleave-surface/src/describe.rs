@@ -106,7 +106,7 @@ impl DetailLimits {
 }
 
 /// A stream, and the connections that hold it in the same way.
-struct Source<'a> {
+struct StreamHolders<'a> {
     connections: Vec<&'a ConnectionView>,
     stream: &'a StreamView,
     /// Where the store's answers differ from the contract.
@@ -117,8 +117,8 @@ struct Source<'a> {
 pub(crate) fn answer(call: &CallContext<'_>, discovery: SchemaSubject<'_>) -> Reply {
     match discovery {
         SchemaSubject::Index(connections) => stream_index::index(&connections),
-        SchemaSubject::Streams(holders) => compact(&sources(call, holders)),
-        SchemaSubject::Full(connection, stream) => full(&Source {
+        SchemaSubject::Streams(holders) => compact(&grouped(call, holders)),
+        SchemaSubject::Full(connection, stream) => full(&StreamHolders {
             connections: vec![connection],
             stream,
             notes: notes(call, stream, |_| true),
@@ -127,26 +127,26 @@ pub(crate) fn answer(call: &CallContext<'_>, discovery: SchemaSubject<'_>) -> Re
 }
 
 /// Groups the holders of a stream by the way they hold it.
-fn sources<'a>(
+fn grouped<'a>(
     call: &CallContext<'_>,
     holders: Vec<(&'a ConnectionView, &'a StreamView)>,
-) -> Vec<Source<'a>> {
-    let mut sources: Vec<Source<'a>> = Vec::new();
+) -> Vec<StreamHolders<'a>> {
+    let mut groups: Vec<StreamHolders<'a>> = Vec::new();
     for (connection, stream) in holders {
         let notes = notes(call, stream, changes_answers);
-        let alike = sources
+        let alike = groups
             .iter_mut()
-            .find(|source| source.notes == notes && is_alike(source.stream, stream));
+            .find(|group| group.notes == notes && is_alike(group.stream, stream));
         match alike {
-            Some(source) => source.connections.push(connection),
-            None => sources.push(Source {
+            Some(group) => group.connections.push(connection),
+            None => groups.push(StreamHolders {
                 connections: vec![connection],
                 stream,
                 notes,
             }),
         }
     }
-    sources
+    groups
 }
 
 /// Whether two connections of one dataset hold a stream in the same way.
@@ -164,10 +164,10 @@ pub(crate) fn is_alike(a: &StreamView, b: &StreamView) -> bool {
 }
 
 /// The description of a stream for someone who is about to read it.
-fn compact(sources: &[Source<'_>]) -> Reply {
-    let mut told = sources.len();
+fn compact(groups: &[StreamHolders<'_>]) -> Reply {
+    let mut told = groups.len();
     loop {
-        let (described, others) = sources.split_at(told);
+        let (described, others) = groups.split_at(told);
         let reply = fitted(described, others);
         if reply.bytes() <= MAX_BYTES {
             return reply;
@@ -180,14 +180,14 @@ fn compact(sources: &[Source<'_>]) -> Reply {
     }
 }
 
-fn fitted(sources: &[Source<'_>], others: &[Source<'_>]) -> Reply {
-    let fields: usize = sources.iter().map(|it| it.stream.fields().count()).sum();
-    let labels = sources
+fn fitted(groups: &[StreamHolders<'_>], others: &[StreamHolders<'_>]) -> Reply {
+    let fields: usize = groups.iter().map(|it| it.stream.fields().count()).sum();
+    let labels = groups
         .iter()
         .map(|it| 160 * (it.connections.len().min(MAX_CONNECTIONS) - 1));
-    let budget = BASE_BYTES * sources.len() + FIELD_BYTES * fields + labels.sum::<usize>();
+    let budget = BASE_BYTES * groups.len() + FIELD_BYTES * fields + labels.sum::<usize>();
     within(budget.min(MAX_BYTES), |room| {
-        written(sources, others, None, room)
+        written(groups, others, None, room)
     })
 }
 
@@ -205,19 +205,19 @@ fn within(bytes: usize, written: impl Fn(DetailLimits) -> Reply) -> Reply {
 }
 
 /// Everything about one stream of one connection, with JSON Schema.
-fn full(source: &Source<'_>) -> Reply {
-    let full = Some(source.stream);
-    let reply = written(std::slice::from_ref(source), &[], full, FULL_DETAIL);
+fn full(holders: &StreamHolders<'_>) -> Reply {
+    let full = Some(holders.stream);
+    let reply = written(std::slice::from_ref(holders), &[], full, FULL_DETAIL);
     if reply.bytes() <= MAX_BYTES {
         return reply;
     }
     let reply = within(MAX_BYTES, |room| {
-        written(std::slice::from_ref(source), &[], full, room)
+        written(std::slice::from_ref(holders), &[], full, room)
     });
     if reply.bytes() <= MAX_BYTES {
         return reply;
     }
-    cut(|room| written(std::slice::from_ref(source), &[], None, room))
+    cut(|room| written(std::slice::from_ref(holders), &[], None, room))
 }
 
 /// Names as many fields as fit.
@@ -239,28 +239,28 @@ fn cut(written: impl Fn(DetailLimits) -> Reply) -> Reply {
     reply
 }
 
-/// Describes `sources` and names `others`; with JSON Schema if this is the `full` description of
+/// Describes `groups` and names `others`; with JSON Schema if this is the `full` description of
 /// one stream.
 fn written(
-    sources: &[Source<'_>],
-    others: &[Source<'_>],
+    groups: &[StreamHolders<'_>],
+    others: &[StreamHolders<'_>],
     full: Option<&StreamView>,
     room: DetailLimits,
 ) -> Reply {
-    let types = types(sources);
+    let types = types(groups);
     let detail = if full.is_some() { "full" } else { "compact" };
     let mut data = Map::new();
     data.insert("detail".to_owned(), detail.into());
-    let mut names: Vec<&str> = sources.iter().map(|it| it.stream.name()).collect();
+    let mut names: Vec<&str> = groups.iter().map(|it| it.stream.name()).collect();
     names.dedup();
     match names.as_slice() {
         [one] => data.insert("stream".to_owned(), (*one).into()),
         several => data.insert("streams".to_owned(), json!(several)),
     };
-    let described = sources.iter().map(|source| {
-        let mut described = structure(source, full, room);
+    let described = groups.iter().map(|holders| {
+        let mut described = structure(holders, full, room);
         if let (Json::Object(it), [_, _, ..]) = (&mut described, names.as_slice()) {
-            it.insert("stream".to_owned(), source.stream.name().into());
+            it.insert("stream".to_owned(), holders.stream.name().into());
         }
         described
     });
@@ -268,7 +268,7 @@ fn written(
     data.insert("sources".to_owned(), described.into());
     let others: Vec<&str> = others
         .iter()
-        .flat_map(|source| &source.connections)
+        .flat_map(|holders| &holders.connections)
         .map(|connection| connection.connection_id.as_str())
         .collect();
     if !others.is_empty() {
@@ -277,20 +277,20 @@ fn written(
     data.insert("types".to_owned(), types_structure(&types));
     data.insert("limits".to_owned(), limits());
     data.insert("legend".to_owned(), LEGEND.into());
-    let example = sources.first().map(example::arguments);
+    let example = groups.first().map(example::arguments);
     if let Some(example) = &example {
         let call = json!({ "tool": example::TOOL, "arguments": example });
         data.insert("example".to_owned(), call);
     }
-    let text = text::text(sources, &others, &types, example.as_ref(), full, room);
+    let text = text::text(groups, &others, &types, example.as_ref(), full, room);
     Reply::done(text, json!({ "data": data }))
 }
 
 /// The types of the visible fields, each once, in the order documents list them.
-fn types(sources: &[Source<'_>]) -> Vec<Datatype> {
-    let seen: Vec<Datatype> = sources
+fn types(groups: &[StreamHolders<'_>]) -> Vec<Datatype> {
+    let seen: Vec<Datatype> = groups
         .iter()
-        .flat_map(|source| source.stream.fields())
+        .flat_map(|holders| holders.stream.fields())
         .map(FieldView::datatype)
         .collect();
     Datatype::ALL
@@ -316,13 +316,13 @@ fn limits() -> Json {
         "limit": MAX_ROWS, "default_limit": DEFAULT_ROWS, "sort": MAX_SORT_KEYS,
         "expand": MAX_EXPANDED, "expanded": MAX_EXPANDED_RECORDS, "metrics": MAX_METRICS,
         "group_by": MAX_GROUP_FIELDS, "filter_depth": filter::MAX_DEPTH,
-        "filter_leaves": filter::MAX_LEAVES,
+        "filter_leaves": filter::MAX_COMPARISONS,
     })
 }
 
-fn structure(source: &Source<'_>, full: Option<&StreamView>, room: DetailLimits) -> Json {
-    let stream = source.stream;
-    let connections: Vec<Json> = source
+fn structure(holders: &StreamHolders<'_>, full: Option<&StreamView>, room: DetailLimits) -> Json {
+    let stream = holders.stream;
+    let connections: Vec<Json> = holders
         .connections
         .iter()
         .take(MAX_CONNECTIONS)
@@ -334,8 +334,8 @@ fn structure(source: &Source<'_>, full: Option<&StreamView>, room: DetailLimits)
     let mut put = |name: &str, value: Json| object.insert(name.to_owned(), value);
     put("connector_key", stream.connector_key().into());
     put("connections", connections.into());
-    if source.connections.len() > MAX_CONNECTIONS {
-        put("connections_total", source.connections.len().into());
+    if holders.connections.len() > MAX_CONNECTIONS {
+        put("connections_total", holders.connections.len().into());
     }
     put("type", stream.type_name().into());
     if stream.is_suspended() {
@@ -376,23 +376,23 @@ fn structure(source: &Source<'_>, full: Option<&StreamView>, room: DetailLimits)
         });
         put("measures", measures.collect());
     }
-    let writes = writes(source);
+    let writes = writes(holders);
     if !writes.is_empty() {
         put("writes", json!(writes));
     }
     let search: Vec<&str> = stream.search().map(FieldView::name).collect();
     put("search", json!(search));
     put("changes_since", changes(stream).into());
-    if room.notes && !source.notes.is_empty() {
-        put("notes", json!(source.notes));
+    if room.notes && !holders.notes.is_empty() {
+        put("notes", json!(holders.notes));
     }
     Json::Object(object)
 }
 
 /// The tools that write the stream, for callers who have them.
-fn writes<'a>(source: &Source<'a>) -> Vec<&'a str> {
-    let all = source.connections.iter().flat_map(|it| &it.capabilities);
-    let ours = all.filter(|it| it.stream().name() == source.stream.name());
+fn writes<'a>(holders: &StreamHolders<'a>) -> Vec<&'a str> {
+    let all = holders.connections.iter().flat_map(|it| &it.capabilities);
+    let ours = all.filter(|it| it.stream().name() == holders.stream.name());
     ours.map(wayleave_plan::write::CapabilityView::tool)
         .collect()
 }

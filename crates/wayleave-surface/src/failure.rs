@@ -47,10 +47,10 @@ pub(crate) fn refusal(connection_id: &str, error: &StoreError) -> Refusal {
             "drift",
             "has changed since its mapping was ratified; its operator must ratify it again",
         ),
-        StoreError::Unfit { .. } => (
+        StoreError::MalformedValue { .. } => (
             Code::SourceUnavailable,
             "unfit",
-            "holds a value that does not fit its ratified datatype; its operator must mend the mapping",
+            "holds a value that does not fit its ratified datatype; its operator must correct the mapping",
         ),
         StoreError::Unreachable { .. } => (
             Code::SourceUnavailable,
@@ -65,7 +65,7 @@ pub(crate) fn refusal(connection_id: &str, error: &StoreError) -> Refusal {
         _ => (
             Code::SourceUnavailable,
             "failed",
-            "gives no answer; its operator has the details",
+            "does not answer; its operator has the details",
         ),
     };
     let mut refusal = Refusal::new(code, format!("the source of `{connection_id}` {what}"));
@@ -80,7 +80,7 @@ pub(crate) fn suspended(connection_id: &str, stream: &str) -> Refusal {
     let message = format!(
         "stream `{stream}` of `{connection_id}` is suspended: its source has changed since its \
          mapping was ratified; other streams can be read, and this one resumes by itself once its \
-         operator has mended the source or ratified the mapping again"
+         operator has fixed the source or ratified the mapping again"
     );
     let mut refusal = Refusal::new(Code::SourceUnavailable, message);
     refusal.reason = Some(DRIFT);

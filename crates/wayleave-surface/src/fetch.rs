@@ -26,7 +26,7 @@ pub(crate) async fn answer(
     call: &CallContext<'_>,
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
-    let request = FetchRequest::read(arguments)?;
+    let request = FetchRequest::parse(arguments)?;
     let plan = FetchPlan::new(&call.view, &request)?;
     // Read one row, whatever its size: a document that is too long is read in pieces.
     let read = call.rows(plan.rows(), call.max_bytes).await?;

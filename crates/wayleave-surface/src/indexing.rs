@@ -94,8 +94,8 @@ fn from_indexed(indexed: IndexDefinition) -> Spec {
 }
 
 /// Every searchable stream of the active datasets.
-pub fn searchable(world: &ActiveDatasets) -> Vec<IndexableStream> {
-    let streams = search::searchable(world).into_iter();
+pub fn searchable(active: &ActiveDatasets) -> Vec<IndexableStream> {
+    let streams = search::searchable(active).into_iter();
     streams
         .map(|it| IndexableStream {
             connector_key: it.connector_key,
@@ -283,7 +283,7 @@ impl Indexing<'_> {
                 Value::Malformed => self.latest(what).await?,
                 value => value,
             };
-            plan = plan.within(value);
+            plan = plan.with_horizon(value);
         }
         let bookmark = plan.page(&[]).next_changes_since(0, self.seal);
         let bookmark = bookmark.ok_or(UnreadableStream::NoReadableUpdate)?;
@@ -309,7 +309,7 @@ impl Indexing<'_> {
             .map_err(|_| UnreadableStream::NoReadableUpdate)?;
         let mut rows = self.rows(plan.rows()).await?;
         while let Some(row) = rows.next().await {
-            let page = plan.page_of(vec![row?]);
+            let page = plan.page_from_rows(vec![row?]);
             let mut records = page.records().iter();
             match records.find_map(|record| record.value(&updated)) {
                 Some(Value::Malformed) | None => {}
@@ -324,7 +324,7 @@ impl Indexing<'_> {
             cancel: self.stop.clone(),
             on_malformed: OnMalformed::Mark,
             caller: CallerKey::from_subject(INDEXER),
-            ..ReadContext::within(READ_TIMEOUT)
+            ..ReadContext::with_timeout(READ_TIMEOUT)
         };
         let source = &plan.target().source;
         let store = self.stores.store(source)?;
@@ -397,7 +397,7 @@ impl Feed for FeedReceiver {
 /// A record as a change to an index of these fields.
 fn change(record: &Record, fields: &[String]) -> Change {
     if record.deleted {
-        return Change::Gone(record.key_text());
+        return Change::Delete(record.key_text());
     }
     Change::Put(document(record, fields))
 }

@@ -3,24 +3,24 @@
 use serde_json::Value as Json;
 
 /// The size of a value as JSON, in bytes.
-pub(crate) fn of_value(value: &Json) -> usize {
+pub(crate) fn value_len(value: &Json) -> usize {
     // One comma fewer than members, and two brackets.
     let between = |members: usize| members.max(1) + 1;
     match value {
         Json::Null | Json::Bool(true) => 4,
         Json::Bool(false) => 5,
         Json::Number(number) => number.to_string().len(),
-        Json::String(text) => of_text(text),
-        Json::Array(items) => items.iter().map(of_value).sum::<usize>() + between(items.len()),
+        Json::String(text) => text_len(text),
+        Json::Array(items) => items.iter().map(value_len).sum::<usize>() + between(items.len()),
         Json::Object(members) => {
-            let member = |(name, value): (&String, &Json)| of_text(name) + 1 + of_value(value);
+            let member = |(name, value): (&String, &Json)| text_len(name) + 1 + value_len(value);
             members.iter().map(member).sum::<usize>() + between(members.len())
         }
     }
 }
 
 /// The size of a text as JSON, in bytes, quotation marks included.
-pub(crate) fn of_text(text: &str) -> usize {
+pub(crate) fn text_len(text: &str) -> usize {
     let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
     // Scan to the end in any case: without an early exit the compiler vectorises the loop.
     if !text.bytes().fold(false, |any, byte| any | special(byte)) {

@@ -41,7 +41,7 @@ use watcher::{Interest, JoinRequest, Watcher};
 
 /// Polling interval and limits of the change feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LiveOptions {
+pub struct ChangeFeedOptions {
     /// Polling interval of a watched stream.
     pub interval: Duration,
     /// Maximum number of records compared per stream.
@@ -52,7 +52,7 @@ pub struct LiveOptions {
     pub max_subscriptions: u32,
 }
 
-impl Default for LiveOptions {
+impl Default for ChangeFeedOptions {
     fn default() -> Self {
         Self {
             interval: Duration::from_secs(2),
@@ -63,12 +63,12 @@ impl Default for LiveOptions {
     }
 }
 
-impl LiveOptions {
+impl ChangeFeedOptions {
     /// How a subscription works and what it costs, for descriptions of subscribable resources.
     /// Names no number: settings may change while the description is listed.
-    pub(crate) const NOTE: &str = "Subscribable: while anyone is subscribed its source is read every \
-        few seconds for all subscribers together. Large streams need an `updated` field, and tell of \
-        a deletion only by their mark of it; single records are watched by their key.";
+    pub(crate) const NOTE: &str = "Subscribable. While anyone is subscribed, the source is read \
+        every few seconds, once for all subscribers. Large streams need an `updated` field and \
+        report only deletions marked in `deleted`; their single records are watched by key.";
 }
 
 /// Identifies a stream by connection and name.
@@ -100,7 +100,7 @@ pub struct ChangeFeed(Arc<FeedState>);
 
 struct FeedState {
     service: ReadService,
-    options: Arc<ArcSwap<LiveOptions>>,
+    options: Arc<ArcSwap<ChangeFeedOptions>>,
     watchers: Mutex<HashMap<StreamKey, WatcherHandle>>,
     /// Number of subscriptions per subject.
     subjects: Mutex<HashMap<String, u32>>,
@@ -131,7 +131,7 @@ enum WatchTarget {
 
 impl ChangeFeed {
     /// A feed that reads nothing until its first subscription.
-    pub fn new(service: ReadService, options: LiveOptions) -> Self {
+    pub fn new(service: ReadService, options: ChangeFeedOptions) -> Self {
         Self(Arc::new(FeedState {
             service,
             options: Arc::new(ArcSwap::from_pointee(options)),
@@ -143,12 +143,12 @@ impl ChangeFeed {
         }))
     }
 
-    fn options(&self) -> LiveOptions {
+    fn options(&self) -> ChangeFeedOptions {
         **self.0.options.load()
     }
 
     /// Replaces the options. A watcher applies them after its current interval.
-    pub fn set_options(&self, options: LiveOptions) {
+    pub fn set_options(&self, options: ChangeFeedOptions) {
         self.0.options.store(Arc::new(options));
     }
 
@@ -169,14 +169,14 @@ impl ChangeFeed {
 
     /// Extends subscriptions to types as their callers' visible streams change, until stopped.
     pub async fn follow(self) {
-        let mut worlds = self.0.service.worlds();
+        let mut dataset_changes = self.0.service.dataset_changes();
         loop {
             tokio::select! {
                 () = self.0.stop.cancelled() => return,
-                _ = worlds.changed() => {}
+                _ = dataset_changes.changed() => {}
                 () = tokio::time::sleep(self.options().interval) => {}
             }
-            worlds.borrow_and_update();
+            dataset_changes.borrow_and_update();
             let types: Vec<Arc<ClientSubscription>> = {
                 let mut types = locked(&self.0.types);
                 types.retain(|it| it.strong_count() > 0);

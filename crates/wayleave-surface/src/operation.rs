@@ -98,7 +98,7 @@ impl std::fmt::Debug for Operation {
 
 /// Why an operation cannot be registered.
 #[derive(Debug, thiserror::Error)]
-pub enum OperationRefused {
+pub enum OperationNotRegistered {
     /// The name does not match the pattern of capabilities, or belongs to Wayleave.
     #[error("an operation cannot be called `{name}`: {reason}")]
     Name {
@@ -191,8 +191,8 @@ impl Operation {
     }
 
     /// The operation as a tool.
-    pub fn into_tool(self, service: &ReadService) -> Result<Tool, OperationRefused> {
-        let refused = |reason| OperationRefused::Name {
+    pub fn into_tool(self, service: &ReadService) -> Result<Tool, OperationNotRegistered> {
+        let refused = |reason| OperationNotRegistered::Name {
             name: self.name.clone(),
             reason,
         };

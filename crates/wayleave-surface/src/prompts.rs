@@ -63,7 +63,7 @@ pub(crate) fn workup(service: &ReadService, who: Visibility) -> Prompt {
                  offers candidates, ask me which one is meant, and call it with that id.\n\
                  2. Write a note: summary, relationships, timeline, conflicts, gaps. End every \
                  sentence that claims something with the evidence it rests on, as [g1].\n\
-                 3. Call check_citations with the note, mend what it reports, and show me the note."
+                 3. Call check_citations with the note, fix what it reports, and show me the note."
             )))
         }
     })

@@ -27,11 +27,11 @@ pub(crate) async fn answer(
     call: &CallContext<'_>,
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
-    let request = QueryRequest::read(arguments)?;
+    let request = QueryRequest::parse(arguments)?;
     let mut plan = QueryPlan::new(&call.view, &request, call.seal)?.with_previews();
     if let Some(horizon) = plan.horizon() {
         let horizon = call.value(horizon).await?;
-        plan = plan.within(horizon);
+        plan = plan.with_horizon(horizon);
     }
     // Rows beyond four times the text's budget could not be shown, whatever they hold.
     let rows = call.rows_at_least(2, plan.rows(), call.max_bytes * 4);
@@ -45,7 +45,7 @@ pub(crate) async fn answer(
     let frame = async { Ok(PageFrame::new(&plan, &request, call)) };
     let (read, count, frame) = tokio::try_join!(biased; rows, count, frame)?;
     let read_rows = read.rows.len();
-    let page = plan.page_of(read.rows);
+    let page = plan.page_from_rows(read.rows);
     // Rows left out by a cut follow the last row read, so that row is dropped to show that the page
     // goes on, unless a row beyond the page shows it already.
     let is_shown_by_last = read.cut && read_rows == page.records().len();

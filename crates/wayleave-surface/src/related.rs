@@ -82,7 +82,7 @@ impl Relations {
             .zip(self.for_record(index))
             .map(|(expansion, related)| {
                 let records = &related.records;
-                if expansion.single() {
+                if expansion.is_to_one() {
                     records.first().map_or(Json::Null, values)
                 } else {
                     Json::Array(records.iter().map(values).collect())

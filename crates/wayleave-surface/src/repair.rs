@@ -47,14 +47,14 @@ pub(crate) fn with_next(
     );
     let given = Json::Object(arguments.clone());
     // Skip arguments far longer than any suggested call: that bounds the work.
-    if !is_callers || json_bytes::of_value(&given) > 2 * MAX_CALL_BYTES || is_sensitive(&given) {
+    if !is_callers || json_bytes::value_len(&given) > 2 * MAX_CALL_BYTES || is_sensitive(&given) {
         return refusal;
     }
     let mut given = arguments.clone();
     if refusal.code == Code::InvalidCursor && refusal.param.as_deref() == Some("cursor") {
         given.remove("cursor");
     }
-    let Some(next) = mended(call, tool, given) else {
+    let Some(next) = repaired(call, tool, given) else {
         return refusal;
     };
     let is_new = next.tool != tool || next.arguments != *arguments;
@@ -78,12 +78,12 @@ pub(crate) fn is_sensitive(json: &Json) -> bool {
     }
 }
 
-fn mended(call: &CallContext<'_>, tool: &'static str, given: Arguments) -> Option<Call> {
+fn repaired(call: &CallContext<'_>, tool: &'static str, given: Arguments) -> Option<Call> {
     let (tool, given) = tool_meant(tool, given);
     let mut arguments = renamed(tool, given)?;
     if tool == "schema" {
         schema(&call.view, &mut arguments)?;
-        let request = SchemaRequest::read(&arguments).ok()?;
+        let request = SchemaRequest::parse(&arguments).ok()?;
         call.view.discover(&request).ok()?;
         return Some(Call { tool, arguments });
     }
@@ -91,7 +91,7 @@ fn mended(call: &CallContext<'_>, tool: &'static str, given: Arguments) -> Optio
     limit(&mut arguments);
     // Without its filter it would be a different query.
     if let Some(given) = arguments.remove("filter") {
-        let filter = filter::mended(&names, &given)?;
+        let filter = filter::repaired(&names, &given)?;
         if !filter.is_empty() {
             arguments.insert("filter".to_owned(), filter.into());
         }
@@ -99,12 +99,12 @@ fn mended(call: &CallContext<'_>, tool: &'static str, given: Arguments) -> Optio
     match tool {
         "query_records" => {
             records(&names, &mut arguments)?;
-            let request = QueryRequest::read(&arguments).ok()?;
+            let request = QueryRequest::parse(&arguments).ok()?;
             QueryPlan::new(&call.view, &request, call.seal).ok()?;
         }
         "aggregate" => {
-            groups::mend(&names, call, &mut arguments)?;
-            let request = AggregateRequest::read(&arguments).ok()?;
+            groups::repair(&names, call, &mut arguments)?;
+            let request = AggregateRequest::parse(&arguments).ok()?;
             AggregatePlan::new(&call.view, &request, call.seal).ok()?;
         }
         _ => return None,

@@ -51,9 +51,9 @@ impl Reply {
     pub fn bytes(&self) -> usize {
         const AROUND: &str =
             r#"{"content":[{"type":"text","text":}],"structuredContent":,"isError":}"#;
-        let is_error = json_bytes::of_value(&Json::Bool(self.is_error));
-        let text = json_bytes::of_text(&self.text);
-        AROUND.len() + text + json_bytes::of_value(self.structured.value()) + is_error
+        let is_error = json_bytes::value_len(&Json::Bool(self.is_error));
+        let text = json_bytes::text_len(&self.text);
+        AROUND.len() + text + json_bytes::value_len(self.structured.value()) + is_error
     }
 }
 

@@ -28,18 +28,18 @@ pub(crate) use built_in::BuiltIn;
 pub(crate) use where_clause::is_forbidden;
 
 use crate::call_context::CallContext;
-use crate::live::LiveOptions;
+use crate::live::ChangeFeedOptions;
 use crate::service::ReadService;
 use crate::{escape, ids};
 
 /// Default number of records on a page of a type.
-const PAGE_RECORDS: u32 = 100;
+const DEFAULT_PAGE_RECORDS: u32 = 100;
 /// Maximum number of records on a page.
 const MAX_RECORDS: u32 = 1_000;
 /// Maximum offset of a page. Beyond it, use `query_records` and its cursors.
 const MAX_OFFSET: u32 = 10_000;
-/// Default number of characters of a window of a text.
-const WINDOW: u32 = 10_000;
+/// Default length of a window of a text, in characters.
+const DEFAULT_WINDOW_CHARS: u32 = 10_000;
 /// Maximum number of characters of a window.
 const MAX_WINDOW: u32 = 100_000;
 /// Maximum length of a label, in characters.
@@ -78,21 +78,21 @@ pub(crate) fn type_uri(type_name: &str) -> String {
 }
 
 /// The resource for the first page of a type.
-pub(crate) fn of_type(
+pub(crate) fn type_resource(
     service: &ReadService,
     type_name: &str,
     who: Visibility,
-    live: Option<LiveOptions>,
+    live: Option<ChangeFeedOptions>,
 ) -> Resource {
     let (service, wanted) = (service.clone(), type_name.to_owned());
-    let note = live.map_or_else(String::new, |_| format!(" {}", LiveOptions::NOTE));
+    let note = live.map_or_else(String::new, |_| format!(" {}", ChangeFeedOptions::NOTE));
     let resource = Resource::new(type_uri(type_name), type_name, move |read| {
         let (service, wanted) = (service.clone(), wanted.clone());
         async move { page::read(&service, &read, &wanted).await }
     })
     .describe(format!(
-        "The first {PAGE_RECORDS} records of type {type_name}: iri and label of each. A read costs one \
-         query a connection; more by limit and offset.{note}"
+        "The first {DEFAULT_PAGE_RECORDS} records of type {type_name}: iri and label of each. A \
+         read costs one query a connection; more by limit and offset.{note}"
     ))
     .of_type("application/json")
     .visible(who);
@@ -133,16 +133,16 @@ fn refuse_query(uri: &str, _: &Caller) -> Result<(), RpcError> {
 fn page_description(type_name: &str) -> String {
     format!(
         "Records of {type_name}, iri and label of each. where: one field=value. limit 1 to \
-         {MAX_RECORDS} ({PAGE_RECORDS}), offset up to {MAX_OFFSET}."
+         {MAX_RECORDS} ({DEFAULT_PAGE_RECORDS}), offset up to {MAX_OFFSET}."
     )
 }
 
 /// The templates of a type: its pages, its records by their ids, and the texts of these.
-pub(crate) fn of_type_templates(
+pub(crate) fn type_templates(
     service: &ReadService,
     type_name: &str,
     who: &Visibility,
-    live: Option<LiveOptions>,
+    live: Option<ChangeFeedOptions>,
 ) -> Result<[ResourceTemplate; 3], TemplateError> {
     let (of_pages, of_records, of_windows) = (service.clone(), service.clone(), service.clone());
     let wanted = [(); 3].map(|()| type_name.to_owned());
@@ -178,7 +178,7 @@ pub(crate) fn of_type_templates(
         windows
             .describe(format!(
                 "The text of one field of a {type_name}, in windows of limit characters: 1 to \
-                 {MAX_WINDOW} ({WINDOW})."
+                 {MAX_WINDOW} ({DEFAULT_WINDOW_CHARS})."
             ))
             .of_type("text/plain")
             .visible(who.clone()),
@@ -243,7 +243,7 @@ pub(crate) async fn labelled(
         return Err(too_large());
     }
     let more = read.rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
-    let page = plan.page_of(read.rows);
+    let page = plan.page_from_rows(read.rows);
     call.note_records(page.records());
     call.note_rows(page.records().len());
     let records = page.records().iter().map(|record| {
@@ -271,8 +271,8 @@ pub(crate) async fn labelled(
 fn too_large() -> Refusal {
     Refusal::new(
         Code::ResultTooLarge,
-        "this exceeds a resource; fetch reads it in pieces, query_records fewer fields of it, and \
-         `wayleave://kg/<Type>/<id>/<field>` one field by windows",
+        "too large for a resource: use `fetch` to read it in pieces, `query_records` with fewer \
+         fields, or `wayleave://kg/<Type>/<id>/<field>` for one field",
     )
 }
 

@@ -6,15 +6,15 @@
 
 mod find;
 mod hit;
+mod render;
 mod sources;
-mod write;
 
 use std::sync::Arc;
 
 use futures::future::{self, BoxFuture};
 use serde_json::{Map, Value as Json};
 use wayleave_plan::refusal::{Code, Refusal};
-use wayleave_plan::request::{MAX_QUERY, SearchRequest};
+use wayleave_plan::request::{MAX_QUERY_CHARS, SearchRequest};
 use wayleave_plan::search::SearchPlan;
 use wayleave_search::{Index, Query, Spec};
 
@@ -25,7 +25,7 @@ pub(crate) use sources::MissingStream;
 use sources::Sources;
 
 // An accepted query is parsed to its end: no character takes more than four bytes.
-const _: () = assert!(MAX_QUERY * 4 <= wayleave_search::MAX_QUERY_BYTES);
+const _: () = assert!(MAX_QUERY_CHARS * 4 <= wayleave_search::MAX_QUERY_BYTES);
 
 /// The full-text indexes of a deployment.
 pub trait Indexes: Send + Sync {
@@ -70,7 +70,7 @@ pub(crate) async fn answer(
     call: &CallContext<'_>,
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
-    let request = SearchRequest::read(arguments)?;
+    let request = SearchRequest::parse(arguments)?;
     let plan = SearchPlan::new(&call.view, &request, call.seal)?;
     let known = |name: &str| {
         let mut streams = plan.streams().iter();
@@ -82,7 +82,7 @@ pub(crate) async fn answer(
         let earlier = call.indexes.earlier().into_iter();
         let mut earlier = earlier.map(|indexes| Sources::new(&plan, indexes.as_ref()));
         let held = earlier.find(|sources| sources.generation() == generation);
-        sources = held.ok_or_else(|| plan.outlived())?;
+        sources = held.ok_or_else(|| plan.generation_expired())?;
     }
     if !sources.any_ready() {
         let making = sources.any_making();
@@ -94,7 +94,7 @@ pub(crate) async fn answer(
     let shown = found.hits.iter().take(limit);
     call.note_rows(shown.len());
     call.note_ids(shown.map(|hit| hit.position.id.clone()));
-    Ok(write::written(call, &plan, &query, &found, &sources))
+    Ok(render::render(call, &plan, &query, &found, &sources))
 }
 
 async fn opened_sources(plan: &SearchPlan, indexes: &dyn Indexes) -> Sources {
@@ -142,7 +142,7 @@ fn nothing_ready(making: bool) -> Refusal {
     } else {
         (
             MissingStream::NotIndexed,
-            "the text of these streams could not be indexed, which is tried again; until then use `query_records` with `contains`",
+            "the text of these streams could not be indexed; the server retries. Until then use `query_records` with `contains`",
         )
     };
     let mut refusal = Refusal::new(Code::SourceUnavailable, message);

@@ -66,7 +66,7 @@ pub struct ReadService(Arc<Shared>);
 struct Shared {
     snapshot: ArcSwap<Snapshot>,
     /// Counts how often the active datasets were replaced.
-    worlds: watch::Sender<u64>,
+    dataset_changes: watch::Sender<u64>,
     /// Announces streams written through this service.
     writes: broadcast::Sender<WrittenStream>,
     stores: Arc<dyn Stores>,
@@ -78,24 +78,24 @@ struct Shared {
 
 /// The active datasets, and cached views of them.
 struct Snapshot {
-    world: ActiveDatasets,
+    active: ActiveDatasets,
     views: Views,
 }
 
 impl Snapshot {
-    fn new(world: ActiveDatasets) -> Self {
+    fn new(active: ActiveDatasets) -> Self {
         Self {
-            world,
+            active,
             views: Views::default(),
         }
     }
 
     fn view(&self, package: &Package, keys: &KeyRing) -> Arc<View> {
-        self.views.view(&self.world, package, keys)
+        self.views.view(&self.active, package, keys)
     }
 
     fn mapping(&self, connector_key: &str) -> Option<&Arc<Ratified<Mapping>>> {
-        let mut datasets = self.world.datasets().iter();
+        let mut datasets = self.active.datasets().iter();
         datasets.find(|mapping| mapping.dataset.name == connector_key)
     }
 }
@@ -103,26 +103,26 @@ impl Snapshot {
 impl ReadService {
     /// A service over these datasets.
     pub fn new(
-        world: ActiveDatasets,
+        active: ActiveDatasets,
         stores: Arc<dyn Stores>,
         keys: KeyRing,
         limits: ReadLimits,
     ) -> Self {
-        Self::with_clock(world, stores, keys, limits, unix_time)
+        Self::with_clock(active, stores, keys, limits, unix_time)
     }
 
     /// A service that takes the time, in seconds since 1970-01-01T00:00:00Z, from `clock`, which
     /// decides when cursors expire.
     pub fn with_clock(
-        world: ActiveDatasets,
+        active: ActiveDatasets,
         stores: Arc<dyn Stores>,
         keys: KeyRing,
         limits: ReadLimits,
         clock: impl Fn() -> i64 + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(Shared {
-            snapshot: ArcSwap::from_pointee(Snapshot::new(world)),
-            worlds: watch::Sender::new(0),
+            snapshot: ArcSwap::from_pointee(Snapshot::new(active)),
+            dataset_changes: watch::Sender::new(0),
             writes: broadcast::Sender::new(MAX_PENDING_WRITES),
             stores,
             indexes: OnceLock::new(),
@@ -133,28 +133,28 @@ impl ReadService {
     }
 
     /// Serves other datasets from now on. Calls in flight finish with the ones they began with.
-    pub fn replace_datasets(&self, world: ActiveDatasets) {
-        self.0.snapshot.store(Arc::new(Snapshot::new(world)));
-        self.0.worlds.send_modify(|count| *count += 1);
+    pub fn replace_datasets(&self, active: ActiveDatasets) {
+        self.0.snapshot.store(Arc::new(Snapshot::new(active)));
+        self.0.dataset_changes.send_modify(|count| *count += 1);
     }
 
     /// Notifies whenever the served datasets are replaced.
-    pub fn worlds(&self) -> watch::Receiver<u64> {
-        self.0.worlds.subscribe()
+    pub fn dataset_changes(&self) -> watch::Receiver<u64> {
+        self.0.dataset_changes.subscribe()
     }
 
     /// How many datasets are served.
     pub fn live_datasets(&self) -> usize {
-        self.0.snapshot.load().world.datasets().len()
+        self.0.snapshot.load().active.datasets().len()
     }
 
     /// Streams that are not read because they no longer fit their source.
     pub fn suspended(&self) -> Arc<SuspendedStreams> {
-        Arc::clone(self.0.snapshot.load().world.suspended())
+        Arc::clone(self.0.snapshot.load().active.suspended())
     }
 
     /// Announces to followers that a stream was written through this deployment.
-    pub(crate) fn wrote(&self, connection_id: &str, stream: &str) {
+    pub(crate) fn announce_write(&self, connection_id: &str, stream: &str) {
         // There may be no follower.
         let _ = self.0.writes.send(WrittenStream {
             connection_id: connection_id.into(),
@@ -170,13 +170,13 @@ impl ReadService {
 
     /// Sets the indexes to search. They are built with the service, so they are set once, after it
     /// exists; later calls have no effect.
-    pub fn search_in(&self, indexes: Arc<dyn Indexes>) {
+    pub fn set_indexes(&self, indexes: Arc<dyn Indexes>) {
         let _ = self.0.indexes.set(indexes);
     }
 
     /// Every served stream that can be searched.
     pub fn searchable(&self) -> Vec<IndexableStream> {
-        indexing::searchable(&self.0.snapshot.load().world)
+        indexing::searchable(&self.0.snapshot.load().active)
     }
 
     /// Builds the index of a stream in its folder, or adds what changed `since` a bookmark.
@@ -189,7 +189,7 @@ impl ReadService {
         stop: CancellationToken,
     ) -> Result<Index, IndexError> {
         let indexing = Indexing {
-            view: View::new(&self.0.snapshot.load().world, &Package::local()),
+            view: View::new(&self.0.snapshot.load().active, &Package::local()),
             stores: self.0.stores.as_ref(),
             seal: self.seal(),
             stop,
@@ -226,7 +226,7 @@ impl ReadService {
     #[expect(clippy::unused_async, reason = "all reads are called alike")]
     pub async fn schema(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
         let call = self.call(caller, self.0.limits.text_bytes);
-        let described = SchemaRequest::read(&arguments)
+        let described = SchemaRequest::parse(&arguments)
             .and_then(|request| Ok(describe::answer(&call, call.view.discover(&request)?)));
         described.unwrap_or_else(|refusal| refused(&call, "schema", &arguments, refusal))
     }
@@ -274,10 +274,10 @@ impl ReadService {
     ) -> Option<CallContext<'_>> {
         let snapshot = self.0.snapshot.load_full();
         let mapping = Arc::clone(snapshot.mapping(dataset)?);
-        let suspended = Arc::clone(snapshot.world.suspended());
-        let world = ActiveDatasets::new(vec![mapping]).ok()?;
-        let world = world.with_suspended(suspended);
-        let view = View::with_keys(&world, caller, &self.0.keys);
+        let suspended = Arc::clone(snapshot.active.suspended());
+        let active = ActiveDatasets::new(vec![mapping]).ok()?;
+        let active = active.with_suspended(suspended);
+        let view = View::with_keys(&active, caller, &self.0.keys);
         let is_seen = !view.connections().is_empty();
         is_seen.then(|| self.call_in(Arc::new(view), self.0.limits.document_bytes))
     }

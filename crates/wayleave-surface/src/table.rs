@@ -63,12 +63,12 @@ impl Table {
             .push_str(if self.starts.is_empty() { "[" } else { ",[" });
         for value in values {
             self.text.push('|');
-            cell::of_value(&mut self.text, &mut self.json, value);
+            cell::push_value(&mut self.text, &mut self.json, value);
             self.json.push(',');
         }
         for value in more {
             self.text.push('|');
-            cell::of_json(&mut self.text, &mut self.json, value);
+            cell::push_json(&mut self.text, &mut self.json, value);
             self.json.push(',');
         }
         // No comma after the last cell.

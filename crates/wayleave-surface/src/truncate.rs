@@ -8,9 +8,9 @@ use serde_json::{Value as Json, json};
 use crate::escape;
 
 /// Lengths to cut a value to, in characters: the second where the first is not enough.
-const SHOWN: [usize; 2] = [1_000, 100];
-/// How far before its limit a piece may end, so that it ends between words.
-const SLACK: usize = 256;
+const CUT_LENGTHS_CHARS: [usize; 2] = [1_000, 100];
+/// Maximum distance from a piece's limit to the space where it ends instead, in bytes.
+const MAX_WORD_BREAK_BYTES: usize = 256;
 
 /// A value that is shown in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,10 +66,10 @@ pub(crate) fn cut(
     let mut cuts: Vec<TruncatedValue> = Vec::new();
     for (column, (value, characters)) in row.iter_mut().zip(previews).enumerate() {
         if let Some(of) = *characters {
-            *value = beginning(value, SHOWN[0]).into();
+            *value = beginning(value, CUT_LENGTHS_CHARS[0]).into();
             cuts.push(TruncatedValue {
                 column,
-                shown: SHOWN[0],
+                shown: CUT_LENGTHS_CHARS[0],
                 of,
             });
         }
@@ -80,7 +80,7 @@ pub(crate) fn cut(
         .enumerate()
         .map(|(column, value)| ValueSize::measure(value, may_cut(column)))
         .collect();
-    for most in SHOWN {
+    for most in CUT_LENGTHS_CHARS {
         loop {
             let bytes: usize = cells.iter().map(|cell| cell.bytes).sum();
             // Less than the room, because the line needs its end.
@@ -183,7 +183,7 @@ pub(crate) fn piece(text: &str, offset: usize, most: usize) -> Option<TextPiece<
         });
     }
     let end = rest.floor_char_boundary(most);
-    let slack = rest.floor_char_boundary(end.saturating_sub(SLACK));
+    let slack = rest.floor_char_boundary(end.saturating_sub(MAX_WORD_BREAK_BYTES));
     let between_words = rest
         .get(slack..end)
         .and_then(|tail| tail.rfind(char::is_whitespace).map(|at| (tail, at)))

@@ -37,15 +37,15 @@ impl Views {
     /// The package's view of the datasets.
     pub(crate) fn view(
         &self,
-        world: &ActiveDatasets,
+        active: &ActiveDatasets,
         package: &Package,
         keys: &KeyRing,
     ) -> Arc<View> {
-        if let Some(view) = self.kept(|kept| kept.get(package)) {
+        if let Some(view) = self.with_cache(|cache| cache.get(package)) {
             return view;
         }
         // Outside the lock: other callers need not wait for a view of very many streams.
-        let view = Arc::new(View::with_keys(world, package, keys));
+        let view = Arc::new(View::with_keys(active, package, keys));
         for withheld in view.withheld() {
             tracing::warn!(
                 subject = package.subject,
@@ -55,11 +55,11 @@ impl Views {
                 "a granted stream is withheld: its grant does not fit the mapping"
             );
         }
-        self.kept(|kept| kept.put(package, &view));
+        self.with_cache(|cache| cache.put(package, &view));
         view
     }
 
-    fn kept<T>(&self, act: impl FnOnce(&mut CachedViews) -> T) -> T {
+    fn with_cache<T>(&self, act: impl FnOnce(&mut CachedViews) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

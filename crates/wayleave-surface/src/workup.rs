@@ -4,20 +4,20 @@
 //! A workup reads through the caller's own plans, in a view that holds its dataset and nothing
 //! else. `check_citations` tells whether a note written from a workup keeps to its evidence.
 
+mod ambiguity;
 mod answer;
 mod citations;
 mod conflicts;
-mod draft;
 mod gap;
 mod node;
 mod prose;
 mod quote;
 mod reader;
-mod refused;
 mod relations;
+mod render;
 mod resolve;
 mod sections;
-mod write;
+mod statement;
 
 use std::sync::OnceLock;
 
@@ -67,7 +67,7 @@ fn tool_of(
         let (service, tool, dataset) = (service.clone(), tool.clone(), dataset.clone());
         async move {
             let package = &Access::from_caller(call.context.caller()).package;
-            let read = WorkupRequest::read(&tool, dataset.as_deref(), &call.arguments);
+            let read = WorkupRequest::parse(&tool, dataset.as_deref(), &call.arguments);
             Ok(match read {
                 Ok(request) => service.workup(package, &request).await,
                 Err(refusal) => refusal.into(),

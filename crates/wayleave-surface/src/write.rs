@@ -68,7 +68,7 @@ impl WriteService {
         let source = write.target().source.clone();
         let context = WriteContext {
             caller: CallerKey::from_subject(view.subject()),
-            ..WriteContext::within(WRITE_TIMEOUT)
+            ..WriteContext::with_timeout(WRITE_TIMEOUT)
         };
         // Cancels the write when the call is dropped.
         let _stop_when_dropped = context.cancel.clone().drop_guard();
@@ -86,7 +86,8 @@ impl WriteService {
         evidence::note_written(&write, &outcome);
         if !write.is_dry_run() && !outcome.replayed {
             let stream = write.stream();
-            self.service.wrote(stream.connection_id(), stream.name());
+            self.service
+                .announce_write(stream.connection_id(), stream.name());
         }
         Ok(answer(&write, &outcome))
     }
@@ -142,7 +143,7 @@ impl WriteService {
 /// The reply to a write that was carried out, or to a dry run.
 fn answer(write: &AuthorizedWrite, outcome: &WriteOutcome) -> Reply {
     let id = write.record_id(&outcome.key);
-    let shown = |image: &Option<_>| image.as_ref().map(|it| write.shown(it));
+    let shown = |image: &Option<_>| image.as_ref().map(|it| write.visible_values(it));
     let (before, after) = (shown(&outcome.before), shown(&outcome.after));
     let url = address::record(write.stream().type_name(), &id);
     let action = write.action();

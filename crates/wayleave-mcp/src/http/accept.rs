@@ -30,7 +30,7 @@ use crate::Server;
 /// How long a peer may leave data unacknowledged before its connection is dropped.
 const PEER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Largest request head accepted, in bytes.
-const MAX_HEADER_BYTES: usize = 64 * 1024;
+const MAX_HEADER_BYTES: u32 = 64 * 1024;
 /// The part of the stop time reserved for closing connections.
 const CLOSE_RESERVE: Duration = Duration::from_secs(1);
 /// How long a client may take to finish the graceful shutdown of an idle connection.
@@ -152,7 +152,7 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_time)
-        .max_buf_size(MAX_HEADER_BYTES);
+        .max_buf_size(MAX_HEADER_BYTES as usize);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -160,7 +160,7 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
         .keep_alive_timeout(PEER_TIMEOUT)
         .max_concurrent_streams(256)
         .max_pending_accept_reset_streams(32)
-        .max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX));
+        .max_header_list_size(MAX_HEADER_BYTES);
     builder
 }
 
@@ -206,7 +206,7 @@ impl<S: HttpService> HttpListener<S> {
         let Some(connection) = self.open.admit().await else {
             tracing::warn!(
                 limit = self.limits.connections,
-                "connection turned away: too many are in use"
+                "connection refused: the limit is reached and none is idle"
             );
             return;
         };
@@ -223,20 +223,20 @@ impl<S: HttpService> HttpListener<S> {
         };
         let tls = self.tls.clone();
         self.connections.spawn(async move {
-            let let_go = driver.connection.let_go.clone();
+            let evicted = driver.connection.evicted.clone();
             let serving = async {
                 match tls {
                     None => driver.drive(stream).await,
                     Some(tls) => match timeout(driver.idle_timeout, tls.accept(stream)).await {
                         Ok(Ok(stream)) => driver.drive(stream).await,
-                        Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client"),
-                        Err(_) => tracing::debug!("a client took too long to begin TLS"),
+                        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+                        Err(_) => tracing::debug!("TLS handshake timed out"),
                     },
                 }
             };
             tokio::select! {
                 biased;
-                () = let_go.cancelled() => tracing::debug!("connection let go for another"),
+                () = evicted.cancelled() => tracing::debug!("connection closed to admit another"),
                 () = serving => {}
             }
         });
@@ -285,7 +285,7 @@ impl<S: HttpService> Driver<S> {
                 }
                 () = idle.as_mut() => match self.connection.idle_until(self.idle_timeout) {
                     Some(until) => idle.set(sleep_until(until)),
-                    None if closed || !self.connection.has_asked() => return,
+                    None if closed || !self.connection.has_carried_request() => return,
                     None => {
                         closed = true;
                         connection.as_mut().graceful_shutdown();

@@ -15,13 +15,8 @@ use super::{
     reply::{self, HttpRefusal},
 };
 use crate::{
-    Caller, Carrier, Context, Era, RefusalReason, batch,
-    context::HttpRequest,
-    dispatch::TurnPolicy,
-    envelope::Envelope,
-    observation::{self, Observation},
-    request::PlainRequest,
-    sdk::answer,
+    Caller, Carrier, Context, Era, batch, context::HttpRequest, dispatch::ConcurrencyPolicy,
+    envelope::Envelope, observation::Observation, request::PlainRequest, sdk::answer,
 };
 
 impl Gate {
@@ -40,14 +35,15 @@ impl Gate {
         caller: Arc<Caller>,
         mut permits: RequestPermits,
     ) -> Result<Response<ResponseBody>, HttpRefusal> {
-        if let Some(observation) = parts.extensions.remove::<Arc<Observation>>() {
-            observation.discard();
-        }
         let caller = if caller.is_over() {
             self.reauthenticate(&mut parts, &mut permits).await?
         } else {
             caller
         };
+        // Only now: a refusal of the whole batch is observed as that of one message.
+        if let Some(observation) = parts.extensions.remove::<Arc<Observation>>() {
+            observation.discard();
+        }
         let members = members.into_iter();
         let answers = members.map(|member| self.member(&parts, member, &caller));
         let answers: Vec<Bytes> = join_all(answers).await.into_iter().flatten().collect();
@@ -67,13 +63,14 @@ impl Gate {
             observation.set_message(&envelope);
             parts.extensions.insert(Arc::clone(observation));
         }
-        let response = self.member_response(parts, member, &envelope, caller).await;
+        let mut response = self.member_response(parts, member, &envelope, caller).await;
         if let Some(observation) = &observation {
             observation.responded(response.status());
             if let Err(error) = observation.recorded().await {
                 let unrecorded = reply::error(StatusCode::OK, &error, &observation.id());
                 return collected(unrecorded).await;
             }
+            response = reply::with_meta(response, observation.take_added());
         }
         if envelope.is_one_way() {
             return None;
@@ -102,11 +99,7 @@ impl Gate {
         if let Err(exceeded) = charge(caller, lifetime, &mut permits).await
             && !envelope.is_one_way()
         {
-            let added = observation::refuse(observation.as_deref(), RefusalReason::Budget);
-            let snapshot = self.shared.registry.snapshot();
-            let tool = envelope.name().and_then(|it| snapshot.tools.get(it));
-            let as_error = tool.is_some_and(|it| it.fails_with_errors);
-            return reply::over_budget(exceeded, envelope, as_error, added);
+            return self.refuse_over_budget(exceeded, envelope, observation.as_deref());
         }
         let message = Bytes::copy_from_slice(member);
         let post = Post {
@@ -158,7 +151,7 @@ impl Gate {
         let context = Context::from_http(post.caller, Some(client), http);
         let dispatched = self
             .shared
-            .dispatch(plain.request, context, TurnPolicy::Given)
+            .dispatch(plain.request, context, ConcurrencyPolicy::Given)
             .await;
         if call.cancelled.is_cancelled() {
             return reply::unanswered();

@@ -148,7 +148,7 @@ pub(super) enum ResponseLifetime {
     UntilCut,
 }
 
-/// Charges a request to its caller's budget, and waits for its turn.
+/// Charges a request to its caller's budget, and waits for a slot.
 pub(super) async fn charge(
     caller: &Caller,
     lifetime: ResponseLifetime,
@@ -157,7 +157,7 @@ pub(super) async fn charge(
     match (caller.budget(), lifetime) {
         (None, _) => Ok(()),
         (Some(budget), ResponseLifetime::ShortWhile) => {
-            permits.share = Some(budget.turn().await?);
+            permits.share = Some(budget.acquire().await?);
             Ok(())
         }
         // A stream already has its permit.

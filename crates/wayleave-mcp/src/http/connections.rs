@@ -55,10 +55,10 @@ pub struct Connection {
     in_flight: AtomicUsize,
     /// Of these, requests that have not been received in full.
     receiving: AtomicUsize,
-    has_asked: AtomicBool,
+    has_carried_request: AtomicBool,
     is_unauthenticated: AtomicBool,
     /// Cancelled when the connection must make room for another.
-    pub(super) let_go: CancellationToken,
+    pub(super) evicted: CancellationToken,
 }
 
 /// An open connection, until dropped.
@@ -123,7 +123,7 @@ impl Connections {
         if !crowded && table.open.len() < self.max_open {
             return Admission::Admitted(table.open(self));
         }
-        if table.open.values().any(|one| one.let_go.is_cancelled()) {
+        if table.open.values().any(|one| one.evicted.is_cancelled()) {
             return Admission::Soon(None);
         }
         if crowded {
@@ -134,12 +134,12 @@ impl Connections {
             if ripe > Instant::now() {
                 return Admission::Soon(Some(ripe));
             }
-            oldest.let_go.cancel();
+            oldest.evicted.cancel();
             return Admission::Soon(None);
         }
         match table.longest_idle() {
             Some(idle) => {
-                idle.let_go.cancel();
+                idle.evicted.cancel();
                 Admission::Soon(None)
             }
             None => Admission::None,
@@ -149,7 +149,7 @@ impl Connections {
     /// Closes the connection that was idle longest, if there is one.
     pub(super) fn close_longest_idle(&self) {
         if let Some(idle) = self.locked().longest_idle() {
-            idle.let_go.cancel();
+            idle.evicted.cancel();
         }
     }
 }
@@ -165,9 +165,9 @@ impl Table {
             idle_since: AtomicU64::new(among.millis()),
             in_flight: AtomicUsize::new(0),
             receiving: AtomicUsize::new(0),
-            has_asked: AtomicBool::new(false),
+            has_carried_request: AtomicBool::new(false),
             is_unauthenticated: AtomicBool::new(true),
-            let_go: CancellationToken::new(),
+            evicted: CancellationToken::new(),
         });
         self.open.insert(id, Arc::clone(&connection));
         self.unauthenticated += 1;
@@ -183,7 +183,7 @@ impl Table {
 
     fn longest_idle(&self) -> Option<&Arc<Connection>> {
         let idle = self.open.values().filter(|one| !one.is_working());
-        idle.filter(|one| !one.let_go.is_cancelled())
+        idle.filter(|one| !one.evicted.is_cancelled())
             .min_by_key(|one| one.idle_since.load(Ordering::Relaxed))
     }
 }
@@ -221,13 +221,13 @@ impl Connection {
     }
 
     /// Whether it has carried a request.
-    pub(super) fn has_asked(&self) -> bool {
-        self.has_asked.load(Ordering::Relaxed)
+    pub(super) fn has_carried_request(&self) -> bool {
+        self.has_carried_request.load(Ordering::Relaxed)
     }
 
     /// Records the arrival of a request.
     pub(super) fn begin(self: &Arc<Self>) -> InFlight {
-        self.has_asked.store(true, Ordering::Relaxed);
+        self.has_carried_request.store(true, Ordering::Relaxed);
         self.in_flight.fetch_add(1, Ordering::AcqRel);
         InFlight(Arc::clone(self))
     }

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     Context, RpcError,
     context::HttpRequest,
-    dispatch::TurnPolicy,
+    dispatch::ConcurrencyPolicy,
     observation::{self, Observation},
     request::PlainRequest,
     sdk::{
@@ -55,7 +55,7 @@ impl Gate {
         let context = Context::from_http(post.caller, None, http);
         let reply = self
             .shared
-            .dispatch(plain.request, context, TurnPolicy::Given)
+            .dispatch(plain.request, context, ConcurrencyPolicy::Given)
             .await;
         // The authorization ended while the request ran.
         if let Err(error) = &reply
@@ -98,7 +98,7 @@ impl Gate {
         let shared = self.shared.clone();
         let mut work: Work = Box::pin(async move {
             shared
-                .dispatch(plain.request, context, TurnPolicy::Given)
+                .dispatch(plain.request, context, ConcurrencyPolicy::Given)
                 .await
         });
         tokio::select! {
@@ -131,7 +131,7 @@ impl Gate {
         if post.envelope.method() == "notifications/initialized" {
             session.client.set_ready();
         }
-        !self.sdk.keeps(&session.id).await
+        !self.sdk.has_session_state(&session.id).await
     }
 
     /// Begins a session. The SDK learns of the session only when it has to serve it.
@@ -149,7 +149,7 @@ impl Gate {
             return Ok(self.hand_over(post).await);
         }
         let conversation = self.conversation(None, post.caller.clone());
-        let handler = SdkHandler::new(conversation.clone(), TurnPolicy::Given);
+        let handler = SdkHandler::new(conversation.clone(), ConcurrencyPolicy::Given);
         let observation = post.parts.extensions.get::<Arc<Observation>>().cloned();
         let agreed = async { handler.introduce(&params) };
         let agreed = observation::run(observation, agreed).await;

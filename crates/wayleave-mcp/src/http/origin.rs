@@ -71,10 +71,10 @@ impl Guests {
     /// Whether the operator named the page's origin. A page of this machine is admitted by its
     /// address alone, and so may send requests but not read the answers.
     pub(crate) fn names_origin(&self, origin: &HeaderValue) -> bool {
-        let origin = origin.to_str().unwrap_or_default();
-        self.origins
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(origin))
+        origin.to_str().is_ok_and(|origin| {
+            let mut known = self.origins.iter();
+            known.any(|known| known.eq_ignore_ascii_case(origin))
+        })
     }
 
     fn knows_host(&self, authority: &str) -> bool {

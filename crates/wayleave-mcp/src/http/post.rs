@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     Caller, Era, RefusalReason, RpcError, batch,
+    budget::BudgetExceeded,
     envelope::{self, Envelope},
     error::excerpt,
     list_cache,
@@ -84,11 +85,7 @@ impl Gate {
         if let Err(exceeded) = charge(&caller, lifetime, &mut permits).await
             && !envelope.is_one_way()
         {
-            let added = observation::refuse(observation.as_deref(), RefusalReason::Budget);
-            let snapshot = self.shared.registry.snapshot();
-            let tool = envelope.name().and_then(|it| snapshot.tools.get(it));
-            let as_error = tool.is_some_and(|it| it.fails_with_errors);
-            return Ok(reply::over_budget(exceeded, &envelope, as_error, added));
+            return Ok(self.refuse_over_budget(exceeded, &envelope, observation.as_deref()));
         }
         let caller = if caller.is_over() {
             self.reauthenticate(&mut parts, &mut permits).await?
@@ -105,8 +102,20 @@ impl Gate {
         self.carry(post).await
     }
 
-    /// Authenticates the caller again. A caller that sent its request slowly, or waited for its
-    /// turn, may have lost its authorization meanwhile or have a new one.
+    /// Refuses a request of a caller whose budget is spent.
+    pub(super) fn refuse_over_budget(
+        &self,
+        exceeded: BudgetExceeded,
+        envelope: &Envelope<'_>,
+        observation: Option<&Observation>,
+    ) -> Response<ResponseBody> {
+        let added = observation::refuse(observation, RefusalReason::Budget);
+        let as_result = self.shared.fails_with_result(envelope);
+        reply::over_budget(exceeded, envelope, as_result, added)
+    }
+
+    /// Authenticates the caller again. A caller that sent its request slowly, or waited for a
+    /// slot, may have lost its authorization meanwhile or have a new one.
     pub(super) async fn reauthenticate(
         &self,
         parts: &mut Parts,

@@ -137,14 +137,14 @@ pub(crate) fn reject(rejection: &Rejection, id: &Value) -> Response<ResponseBody
     response
 }
 
-/// A refusal of a caller whose budget is spent.
+/// A refusal of a caller whose budget is spent, as a tool's result or as an error.
 pub(crate) fn over_budget(
     exceeded: BudgetExceeded,
     envelope: &Envelope<'_>,
-    as_error: bool,
+    as_result: bool,
     added: Map<String, Value>,
 ) -> Response<ResponseBody> {
-    let mut response = if envelope.is_tool_call() && !as_error {
+    let mut response = if as_result {
         json(
             StatusCode::OK,
             wire_error::tool_result(envelope, exceeded.result(), added),

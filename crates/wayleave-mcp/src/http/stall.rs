@@ -28,7 +28,7 @@ impl<S> StallGuard<S> {
         }
     }
 
-    fn judge<T>(
+    fn fail_if_stalled<T>(
         &mut self,
         cx: &mut Context<'_>,
         polled: Poll<io::Result<T>>,
@@ -63,7 +63,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallGuard<S> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.inner).poll_write(cx, buf);
-        self.judge(cx, polled)
+        self.fail_if_stalled(cx, polled)
     }
 
     fn poll_write_vectored(
@@ -72,7 +72,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallGuard<S> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
-        self.judge(cx, polled)
+        self.fail_if_stalled(cx, polled)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -81,12 +81,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallGuard<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.inner).poll_flush(cx);
-        self.judge(cx, polled)
+        self.fail_if_stalled(cx, polled)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.inner).poll_shutdown(cx);
-        self.judge(cx, polled)
+        self.fail_if_stalled(cx, polled)
     }
 }
 

@@ -28,7 +28,7 @@ use crate::{
     caller_cell::CallerCell,
     context::era_of,
     conversation::Conversation,
-    dispatch::TurnPolicy,
+    dispatch::ConcurrencyPolicy,
     listeners::Listener,
     logging::LevelParams,
     observation::{self, Observation},
@@ -40,14 +40,14 @@ use crate::{
 
 pub(crate) struct SdkHandler {
     conversation: Conversation,
-    turns: TurnPolicy,
+    concurrency: ConcurrencyPolicy,
 }
 
 impl SdkHandler {
-    pub(crate) fn new(conversation: Conversation, turns: TurnPolicy) -> Self {
+    pub(crate) fn new(conversation: Conversation, concurrency: ConcurrencyPolicy) -> Self {
         Self {
             conversation,
-            turns,
+            concurrency,
         }
     }
 
@@ -83,7 +83,9 @@ impl SdkHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<WireAnswer, ErrorData> {
         let context = self.context(context);
-        self.shared().dispatch(request, context, self.turns).await
+        self.shared()
+            .dispatch(request, context, self.concurrency)
+            .await
     }
 
     /// Negotiates the revision with a client, and stores its parameters.
@@ -213,7 +215,7 @@ impl ServerHandler for SdkHandler {
             let context = self.context(context);
             let reply = self
                 .shared()
-                .call_tool(request, context, self.turns)
+                .call_tool(request, context, self.concurrency)
                 .await?;
             Ok(convert::tool_reply(reply)?)
         })
@@ -228,7 +230,7 @@ impl ServerHandler for SdkHandler {
             finish_begun!(context, ServerResult::ReadResourceResult(result) => ReadResourceResponse::Complete(result));
             let context = self.context(context);
             self.shared()
-                .read_resource(request, context, self.turns)
+                .read_resource(request, context, self.concurrency)
                 .await
         })
     }
@@ -241,7 +243,9 @@ impl ServerHandler for SdkHandler {
         Box::pin(async move {
             finish_begun!(context, ServerResult::GetPromptResult(result) => GetPromptResponse::Complete(result));
             let context = self.context(context);
-            self.shared().get_prompt(request, context, self.turns).await
+            self.shared()
+                .get_prompt(request, context, self.concurrency)
+                .await
         })
     }
 
@@ -253,7 +257,9 @@ impl ServerHandler for SdkHandler {
         Box::pin(async move {
             finish_begun!(context, ServerResult::CompleteResult(result) => result);
             let context = self.context(context);
-            self.shared().complete(request, context, self.turns).await
+            self.shared()
+                .complete(request, context, self.concurrency)
+                .await
         })
     }
 
@@ -308,7 +314,10 @@ impl ServerHandler for SdkHandler {
             let registry = &self.shared().registry;
             let caller = self.conversation.caller();
             let observed = self.observation(context.request_context());
-            let _room = self.turns.stream(&caller, observed.as_deref()).await?;
+            let _room = self
+                .concurrency
+                .stream(&caller, observed.as_deref())
+                .await?;
             observation::run(observed, async {
                 let opened = if let Some(opened) = opened {
                     opened

@@ -16,7 +16,7 @@ use rmcp::{
     service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage},
     transport::Transport,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader},
     sync::Mutex,
@@ -34,7 +34,7 @@ use crate::{
     Caller, Carrier, Era, RefusalReason, RpcError, StdioError, TurnedAway, batch,
     budget::BudgetExceeded,
     conversation::Conversation,
-    dispatch::TurnPolicy,
+    dispatch::ConcurrencyPolicy,
     envelope::{self, Envelope},
     list_cache,
     observation::{self, Observation},
@@ -62,7 +62,10 @@ pub(crate) async fn serve(
     read: impl AsyncRead + Send + Unpin + 'static,
     write: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), StdioError> {
-    let handler = Arc::new(SdkHandler::new(conversation.clone(), TurnPolicy::Acquire));
+    let handler = Arc::new(SdkHandler::new(
+        conversation.clone(),
+        ConcurrencyPolicy::Acquire,
+    ));
     let session = Arc::new(OnceLock::new());
     let write = Arc::new(Mutex::new(write));
     let lines = LineTransport {
@@ -234,6 +237,24 @@ where
         self.refuse(error, id, observed);
     }
 
+    /// Refuses a message that the SDK does not accept.
+    fn refuse_unreadable(
+        &mut self,
+        line: &[u8],
+        envelope: &Envelope<'_>,
+        observed: Option<&Arc<Observation>>,
+    ) {
+        if self.batch.is_some() && envelope.is_one_way() {
+            // Its batch does not wait for an answer.
+            if let Some(observation) = observed {
+                observation.refuse(RefusalReason::Malformed);
+            }
+            return;
+        }
+        let (error, id) = wire_error::diagnose(line, envelope);
+        self.refuse_malformed(error, &id, observed);
+    }
+
     /// Identifies the sender of the line. Returns its message if the SDK must handle it.
     async fn identify_line(
         &mut self,
@@ -315,8 +336,7 @@ where
         if let Some(Err(exceeded)) = caller.budget().map(|budget| budget.spend())
             && !envelope.is_one_way()
         {
-            let added = observation::refuse(observed, RefusalReason::Budget);
-            self.refuse_over_budget(exceeded, envelope, added, observation);
+            self.refuse_over_budget(exceeded, envelope, observation);
             return None;
         }
         if envelope.is_request() && envelope.id_is_too_long {
@@ -347,8 +367,7 @@ where
         }
         let read = serde_json::from_slice::<RxJsonRpcMessage<RoleServer>>(line);
         let Ok(mut message) = read else {
-            let (error, id) = wire_error::diagnose(line, envelope);
-            self.refuse_malformed(error, &id, observation.as_ref());
+            self.refuse_unreadable(line, envelope, observation.as_ref());
             return None;
         };
         // An error without an id. The SDK takes it, but the batch would wait for an answer to it.
@@ -439,12 +458,10 @@ where
         &mut self,
         exceeded: BudgetExceeded,
         envelope: &Envelope<'_>,
-        added: Map<String, Value>,
         observation: Option<Arc<Observation>>,
     ) {
-        let snapshot = self.shared.registry.snapshot();
-        let tool = envelope.name().and_then(|it| snapshot.tools.get(it));
-        if envelope.is_tool_call() && !tool.is_some_and(|it| it.fails_with_errors) {
+        let added = observation::refuse(observation.as_deref(), RefusalReason::Budget);
+        if self.shared.fails_with_result(envelope) {
             let answer = wire_error::tool_result(envelope, exceeded.result(), added);
             self.spawn_write(answer.into_bytes(), envelope.id.clone(), observation);
         } else {

@@ -170,7 +170,7 @@ impl SessionStreams {
     }
 
     /// Whether the SDK holds state for a session, or is about to.
-    pub(super) async fn keeps(&self, id: &SessionId) -> bool {
+    pub(super) async fn has_session_state(&self, id: &SessionId) -> bool {
         self.restoring().contains(id) || self.sessions.sessions.read().await.contains_key(id)
     }
 

@@ -12,7 +12,7 @@ use rmcp::transport::streamable_http_server::{
 use tokio_util::sync::CancellationToken;
 
 use super::{handler::SdkHandler, session_streams::SessionStreams};
-use crate::{conversation::Conversation, dispatch::TurnPolicy, http::sessions::Sessions};
+use crate::{conversation::Conversation, dispatch::ConcurrencyPolicy, http::sessions::Sessions};
 
 tokio::task_local! {
     /// The conversation of the request being handed over; the SDK makes a handler without saying
@@ -50,7 +50,7 @@ impl SdkHttp {
             let conversation = CONVERSATION
                 .try_with(Clone::clone)
                 .map_err(|_| std::io::Error::other("no caller for this request"))?;
-            Ok(SdkHandler::new(conversation, TurnPolicy::Given))
+            Ok(SdkHandler::new(conversation, ConcurrencyPolicy::Given))
         };
         Self {
             service: StreamableHttpService::new(factory, streams.clone(), config),
@@ -70,8 +70,8 @@ impl SdkHttp {
     }
 
     /// Whether the SDK holds state for a session, or is about to.
-    pub(crate) async fn keeps(&self, id: &Arc<str>) -> bool {
-        self.streams.keeps(id).await
+    pub(crate) async fn has_session_state(&self, id: &Arc<str>) -> bool {
+        self.streams.has_session_state(id).await
     }
 
     /// Drops the SDK's state of a session.

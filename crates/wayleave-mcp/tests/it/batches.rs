@@ -1,8 +1,11 @@
 //! JSON-RPC batches: accepted in sessions of revision 2025-03-26, and nowhere else.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::{Arc, Mutex},
+};
 
-use crate::observer::recorder::{Fate, Recorder};
+use crate::observer::recorder::{Fate, Recorder, fates};
 use crate::support::{
     LOST,
     http::{Http, Listening},
@@ -11,12 +14,13 @@ use crate::support::{
 };
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Method, Request, request::Parts};
+use http::{Method, Request, StatusCode, request::Parts};
 use http_body_util::Full;
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use wayleave_mcp::{
-    Allowance, Budget, Caller, Registry, Server,
+    Allowance, Budget, Caller, RefusalReason, Registry, RpcError, Server,
     http::{Authenticate, Options, Rejection},
 };
 
@@ -115,6 +119,20 @@ impl Authenticate for Everybody {
     }
 }
 
+/// Admits each request as the next of these callers, and none after the last.
+struct Admissions(Mutex<VecDeque<Arc<Caller>>>);
+
+impl Authenticate for Admissions {
+    fn authenticate<'r>(&'r self, _: &'r Parts) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>> {
+        let next = self.0.lock().unwrap().pop_front();
+        Box::pin(std::future::ready(next.ok_or(Rejection {
+            status: StatusCode::UNAUTHORIZED,
+            challenge: None,
+            error: RpcError::new(RpcError::UNAUTHENTICATED, "closed"),
+        })))
+    }
+}
+
 fn served() -> (Registry, Server) {
     let (registry, server) = server();
     registry.add_tool(tool("ok", "ok"));
@@ -187,6 +205,28 @@ async fn an_error_without_an_id_does_not_hold_the_answers_of_its_batch() {
 }
 
 #[tokio::test]
+async fn a_malformed_notification_in_a_batch_is_not_answered_and_does_not_release_the_others() {
+    let (registry, server) = served();
+    let slow = puppet("slow");
+    registry.add_tool(slow.tool.clone());
+    let [pipe, _http] = Client::both(&server, WITH_BATCHES, &Caller::anonymous()).await;
+    let Client::Pipe(mut pipe) = pipe else {
+        unreachable!()
+    };
+    let malformed = json!({ "jsonrpc": "2.0", "method": 5 });
+    pipe.say(json!([call(1, "slow"), malformed])).await;
+    timeout(LOST, slow.running.notified()).await.unwrap();
+    // A premature array would come before this answer, or be among the rest.
+    pipe.say(call(2, "ok")).await;
+    assert_eq!(pipe.hear().await["id"], 2);
+    slow.go_on.notify_one();
+    let answers = by_id(&pipe.hear().await);
+    assert_eq!(answers.keys().collect::<Vec<_>>(), ["1"]);
+    assert_eq!(text(&answers["1"]["result"]), "finished");
+    assert_eq!(pipe.rest().await, Vec::<Value>::new());
+}
+
+#[tokio::test]
 async fn a_batch_has_a_bounded_number_of_messages() {
     let (_registry, server) = served();
     for mut client in Client::both(&server, WITH_BATCHES, &Caller::anonymous()).await {
@@ -242,7 +282,7 @@ async fn every_message_of_a_batch_is_charged_and_observed_like_one_that_comes_al
         assert_eq!(seen.len(), 6, "each message once, and the batch not at all");
         let completed = seen.iter().filter(|it| it.fate == Fate::Completed).count();
         assert_eq!(completed, done);
-        let refused = wayleave_mcp::RefusalReason::Budget;
+        let refused = RefusalReason::Budget;
         let refused = seen
             .iter()
             .filter(|it| it.fate == Fate::Refused(refused))
@@ -253,6 +293,68 @@ async fn every_message_of_a_batch_is_charged_and_observed_like_one_that_comes_al
                 .all(|it| it.facts.method.as_deref() == Some("tools/call"))
         );
     }
+}
+
+#[tokio::test]
+async fn every_answer_in_a_batch_names_what_was_recorded_of_its_message() {
+    let (_registry, server) = served();
+    let recorder = Arc::new(Recorder::default());
+    let server = server.with_observer(recorder.clone());
+    for mut client in Client::both(&server, WITH_BATCHES, &Caller::anonymous()).await {
+        let batch = json!([
+            call(1, "ok"),
+            call(2, "unknown"),
+            request(3, "no/such", &json!({})),
+            initialize(WITH_BATCHES),
+            17,
+            { "jsonrpc": "2.0", "id": "x".repeat(2000), "method": "ping" },
+        ]);
+        let answers = client.send(&batch).await.unwrap();
+        let entries = recorder.entries.lock().unwrap();
+        let mut named = BTreeSet::new();
+        for answer in answers.as_array().unwrap() {
+            let meta = match answer.get("error") {
+                Some(error) => &error["data"]["_meta"],
+                None => &answer["result"]["_meta"],
+            };
+            let at = meta["test/activity"].as_u64();
+            let at = at.unwrap_or_else(|| panic!("unnamed: {answer}"));
+            let entry = &entries[usize::try_from(at).unwrap()];
+            if !answer["id"].is_null() {
+                assert_eq!(entry.facts.id, answer["id"]);
+            }
+            named.insert(at);
+        }
+        assert_eq!(named.len(), 6, "{answers}");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_whose_sender_loses_its_authorization_is_observed_once_as_refused() {
+    let (_registry, server) = served();
+    let recorder = Arc::new(Recorder::default());
+    let server = server.with_observer(recorder.clone());
+    let over = CancellationToken::new();
+    over.cancel();
+    // The second caller is admitted, but its authorization is over once the batch is whole.
+    let admitted = [Caller::new("alice"), Caller::new("alice").until(over)];
+    let admitted = admitted.map(Arc::new).into();
+    let options = Options {
+        authenticate: Arc::new(Admissions(Mutex::new(admitted))),
+        ..Options::default()
+    };
+    let listening = Listening::start(&server, options).await;
+    let http = listening.client();
+    let begun = http.post(initialize(WITH_BATCHES).to_string()).await;
+    let session = begun.headers["mcp-session-id"].to_str().unwrap();
+    let before = recorder.count();
+    let batch = json!([call(1, "ok"), call(2, "ok")]);
+    let reply = http.send(posted(&http, session, &batch)).await;
+    assert_eq!(reply.status, 401);
+    let named = &reply.json()["error"]["data"]["_meta"]["test/activity"];
+    assert_eq!(*named, before);
+    let refused = Fate::Refused(RefusalReason::Authorization);
+    assert_eq!(fates(&recorder)[before..], [refused]);
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ async fn read(client: &mut Pipe, uri: &str) -> Result<String, Value> {
 }
 
 #[tokio::test]
-async fn s01_list_changed_is_declared_for_tools_resources_and_prompts_even_when_empty() {
+async fn list_changed_is_declared_for_tools_resources_and_prompts_even_when_empty() {
     let (_, server) = server();
     let mut session = Pipe::raw(&server, Caller::anonymous());
     let told = session.initialize().await;
@@ -57,7 +57,7 @@ async fn s01_list_changed_is_declared_for_tools_resources_and_prompts_even_when_
 }
 
 #[tokio::test]
-async fn s02_what_a_notice_announces_is_already_there() {
+async fn what_a_notice_announces_is_already_there() {
     let (registry, server) = server();
     let mut clients = both(&server).await;
     registry.add_tool(tool("new", "x"));
@@ -68,7 +68,7 @@ async fn s02_what_a_notice_announces_is_already_there() {
 }
 
 #[tokio::test]
-async fn s03_a_removed_tool_is_gone_and_calling_it_is_refused_by_name() {
+async fn a_removed_tool_is_gone_and_calling_it_is_refused_by_name() {
     let (registry, server) = server();
     registry.add_tool(tool("old", "x"));
     let mut clients = both(&server).await;
@@ -86,7 +86,7 @@ async fn s03_a_removed_tool_is_gone_and_calling_it_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn s04_a_call_whose_tool_is_removed_completes() {
+async fn a_call_whose_tool_is_removed_completes() {
     let (registry, server) = server();
     let slow = puppet("slow");
     registry.add_tool(slow.tool.clone());
@@ -105,7 +105,7 @@ async fn s04_a_call_whose_tool_is_removed_completes() {
 }
 
 #[tokio::test]
-async fn s05_adding_a_name_again_replaces_it() {
+async fn adding_a_name_again_replaces_it() {
     let (registry, server) = server();
     registry.add_tool(tool("same", "before"));
     let mut clients = both(&server).await;
@@ -122,7 +122,7 @@ async fn s05_adding_a_name_again_replaces_it() {
 }
 
 #[tokio::test]
-async fn s06_a_batch_of_three_is_one_notice() {
+async fn a_batch_of_three_is_one_notice() {
     let (registry, server) = server();
     let mut clients = both(&server).await;
     registry.commit(
@@ -139,7 +139,7 @@ async fn s06_a_batch_of_three_is_one_notice() {
 }
 
 #[tokio::test]
-async fn s07_a_new_template_changes_the_resource_list_and_makes_its_uris_readable() {
+async fn a_new_template_changes_the_resource_list_and_makes_its_uris_readable() {
     let (registry, server) = server();
     let mut clients = both(&server).await;
     registry.commit(Batch::new().add_template(template("t://{id}", Some("made"))));
@@ -158,7 +158,7 @@ async fn s07_a_new_template_changes_the_resource_list_and_makes_its_uris_readabl
 }
 
 #[tokio::test]
-async fn s08_a_fixed_resource_wins_over_a_template_that_matches_it() {
+async fn a_fixed_resource_wins_over_a_template_that_matches_it() {
     let (registry, server) = server();
     registry.commit(
         Batch::new()
@@ -172,7 +172,7 @@ async fn s08_a_fixed_resource_wins_over_a_template_that_matches_it() {
 }
 
 #[tokio::test]
-async fn s09_a_template_that_knows_nothing_of_a_uri_leaves_it_to_the_next() {
+async fn a_template_that_knows_nothing_of_a_uri_leaves_it_to_the_next() {
     let (registry, server) = server();
     registry.commit(
         Batch::new()
@@ -195,7 +195,7 @@ async fn s09_a_template_that_knows_nothing_of_a_uri_leaves_it_to_the_next() {
 }
 
 #[tokio::test]
-async fn s10_completions_come_and_go_without_notice() {
+async fn completions_come_and_go_without_notice() {
     let (registry, server) = server();
     let prompt = Prompt::new("p", |_| async { Ok(PromptMessage::user("hello")) })
         .argument("who", "Whom to greet");
@@ -232,7 +232,7 @@ async fn s10_completions_come_and_go_without_notice() {
 }
 
 #[tokio::test]
-async fn s11_a_cursor_survives_changes_and_a_malformed_one_says_so() {
+async fn a_cursor_survives_changes_and_a_malformed_one_says_so() {
     let (registry, server) = server();
     let many = (0..1500).fold(Batch::new(), |batch, n| {
         batch.add_tool(tool(&format!("t{n:04}"), ""))
@@ -283,7 +283,7 @@ async fn s11_a_cursor_survives_changes_and_a_malformed_one_says_so() {
 }
 
 #[tokio::test]
-async fn s12_a_subscriber_hears_of_its_uri_once_per_change_and_of_no_other() {
+async fn a_subscriber_hears_of_its_uri_once_per_change_and_of_no_other() {
     let (registry, server) = server();
     registry.commit(
         Batch::new()
@@ -336,7 +336,7 @@ async fn s12_a_subscriber_hears_of_its_uri_once_per_change_and_of_no_other() {
 }
 
 #[tokio::test]
-async fn s13_adding_with_nobody_connected_is_seen_by_those_who_come() {
+async fn adding_with_nobody_connected_is_seen_by_those_who_come() {
     let (registry, server) = server();
     registry.add_tool(tool("early", ""));
     for client in &mut both(&server).await {
@@ -359,7 +359,7 @@ fn adder(registry: &Registry) -> Tool {
 }
 
 #[tokio::test]
-async fn s14_a_handler_that_adds_a_tool_is_answered_after_the_notice() {
+async fn a_handler_that_adds_a_tool_is_answered_after_the_notice() {
     let (registry, server) = server();
     registry.add_tool(adder(&registry));
     for era in [Era::Session, Era::Stateless] {
@@ -375,7 +375,7 @@ async fn s14_a_handler_that_adds_a_tool_is_answered_after_the_notice() {
 }
 
 #[tokio::test]
-async fn s15_both_of_two_clients_are_notified_once_and_one_leaving_harms_nobody() {
+async fn both_of_two_clients_are_notified_once_and_one_leaving_harms_nobody() {
     let (registry, server) = server();
     let [mut session, mut stateless] = both(&server).await;
     registry.add_tool(tool("one", ""));

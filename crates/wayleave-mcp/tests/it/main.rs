@@ -18,6 +18,8 @@ mod hang_up;
 mod http_bounds;
 mod http_refusals;
 mod http_streams;
+#[cfg(target_os = "linux")]
+mod idle_sessions;
 mod observer;
 mod pipe_bounds;
 mod pipe_calls;

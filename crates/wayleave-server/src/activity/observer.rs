@@ -302,7 +302,7 @@ pub(crate) fn target(facts: &RequestFacts) -> Option<String> {
     let uri = facts
         .uri
         .as_deref()
-        .map(|uri| uri.split('?').next().unwrap_or(uri));
+        .map(|uri| uri.split_once('?').map_or(uri, |(whole, _)| whole));
     facts.name.as_deref().or(uri).map(open_text)
 }
 

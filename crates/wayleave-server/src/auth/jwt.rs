@@ -154,7 +154,7 @@ impl JwtAccess {
         // Claims that change with each renewal concern the token; the holder's rights do not depend
         // on them.
         let about_the_holder = |(name, _): &(String, Value)| !is_of_the_token(name);
-        let scalar = |(name, value): (String, Value)| Some((name, Claim::of_json(&value)?));
+        let scalar = |(name, value): (String, Value)| Some((name, Claim::from_json(&value)?));
         let claims = verified.claims.into_iter().filter(about_the_holder);
         Self {
             key: format!("jwt:{}", hash.hex()),

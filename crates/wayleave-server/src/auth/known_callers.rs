@@ -277,8 +277,8 @@ fn view(access: &Access) -> String {
             Digest::from_bytes(&text).hex()
         }
     };
-    let own_tools = access.max_own_tools.unwrap_or_default();
-    format!("{}:{own_tools}:{grants}", scopes.join("+"))
+    let own_tools = access.max_own_tools;
+    format!("{}:{own_tools:?}:{grants}", scopes.join("+"))
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use futures::future::BoxFuture;
 use wayleave_mcp::{Admit, Caller, TurnedAway};
 use wayleave_model::{
     grant::{TokenKind, TokenSecret},
-    problem::shown,
+    problem::quoted,
 };
-use wayleave_project::source::Environment;
+use wayleave_project::source::EnvironmentVariables;
 
 use super::{Credentials, Refusal};
 
@@ -66,14 +66,14 @@ impl NonAgentToken {
 impl ProcessToken {
     /// Reads the environment. Refuses when any variable holds an owner's or a control token, or
     /// when a variable for such a token is set, even to an empty value.
-    pub fn read(environment: &Environment) -> Result<Self, NonAgentToken> {
+    pub fn read(environment: &EnvironmentVariables) -> Result<Self, NonAgentToken> {
         for (variable, kind) in NON_AGENT_VARIABLES {
             if environment.is_set(variable) {
                 return Err(NonAgentToken::at(format!("`{variable}`"), kind));
             }
         }
         if let Some((variable, kind)) = owners_variable(environment) {
-            return Err(NonAgentToken::at(shown(&variable), kind));
+            return Err(NonAgentToken::at(quoted(&variable), kind));
         }
         // A token that is not text, or whose file cannot be read, is a wrong token, not none.
         let text = |variable| environment.get(variable).ok_or(Refusal::Malformed);
@@ -107,7 +107,7 @@ impl ProcessToken {
 }
 
 /// The first variable by name whose value contains an owner's or a control token.
-fn owners_variable(environment: &Environment) -> Option<(String, TokenKind)> {
+fn owners_variable(environment: &EnvironmentVariables) -> Option<(String, TokenKind)> {
     let variables = environment.variables();
     let found = variables.filter_map(|(name, value)| {
         let mut kinds = TokenSecret::kinds_within(&value);

@@ -4,6 +4,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use wayleave_activity::{Activity, ActivityFilter, ActivityReader, LogStamp, ReadError};
 use wayleave_console::{ConsoleBackend, ReadTrial, SampleRows, unlock};
@@ -12,10 +13,10 @@ use wayleave_model::ratify::{self, Proposed, Ratification};
 use wayleave_plan::{active_datasets::ActiveDatasets, package::Package, search};
 use wayleave_project::{
     Explanation, Rendering,
-    activation::{self, ActivationEnv as _},
+    activation::{self, ActivationBackend as _},
     activity_log,
     call_summary::{self, CallQuery, CallSummary, RecentUse},
-    index_status::{self, IndexStatus},
+    index_status::IndexStatuses,
     keys, render,
     source_probe::SourceProbe,
 };
@@ -27,9 +28,9 @@ use crate::{deployment::ServingContext, packages};
 /// Maximum number of calls read to find recent use.
 const MAX_RECENT_CALLS: usize = 20_000;
 /// How far back use counts as recent, in milliseconds.
-const RECENT_MS: u64 = 24 * 3_600_000;
+const RECENT_USE_MILLIS: u64 = 24 * 3_600_000;
 /// Maximum number of new calls counted.
-const MAX_NEWS: usize = 1000;
+const MAX_COUNTED_CALLS: usize = 1000;
 
 /// Number of sample rows shown before a person decides.
 const SAMPLE_ROWS: u32 = 5;
@@ -67,12 +68,17 @@ impl DeploymentBackend {
         };
         let mapping = ratify::ratify(proposed.clone(), act)
             .map_err(|error| Explanation::from_error(&error))?;
-        let world = ActiveDatasets::new(vec![Arc::new(mapping)])
+        let active = ActiveDatasets::new(vec![Arc::new(mapping)])
             .map_err(|error| Explanation::from_error(&error))?;
         let private = self.serving.project().folder().join(FOLDER);
         let ring = keys::ring(&private).map_err(|error| Explanation::from_error(&error))?;
         let stores = self.serving.stores();
-        Ok(ReadService::new(world, stores, ring, ReadLimits::default()))
+        Ok(ReadService::new(
+            active,
+            stores,
+            ring,
+            ReadLimits::default(),
+        ))
     }
 }
 
@@ -115,20 +121,9 @@ impl ConsoleBackend for DeploymentBackend {
                 .unwrap_or("the read was refused");
             return Err(Explanation::new(message));
         }
-        let data = structured.get("data").cloned().unwrap_or_default();
-        let list = |name: &str| {
-            data.get(name)
-                .and_then(Value::as_array)
-                .cloned()
-                .unwrap_or_default()
-        };
-        let fields = list("fields").into_iter();
-        let rows = list("rows").into_iter();
         Ok(SampleRows {
-            fields: fields
-                .filter_map(|it| it.as_str().map(str::to_owned))
-                .collect(),
-            rows: rows.filter_map(|it| it.as_array().cloned()).collect(),
+            fields: member(structured, "/data/fields")?,
+            rows: member(structured, "/data/rows")?,
         })
     }
 
@@ -159,17 +154,12 @@ impl ConsoleBackend for DeploymentBackend {
         Ok(trial(&reply))
     }
 
-    async fn indexes(&self) -> Vec<IndexStatus> {
-        let Ok(world) = self.serving.live().world() else {
-            return Vec::new();
-        };
-        let (root, searchable) = (self.indexes.clone(), search::searchable(&world));
-        let looked = tokio::task::spawn_blocking(move || {
-            let each = searchable.iter();
-            each.filter_map(|it| index_status::status(&root, it).ok())
-                .collect()
-        });
-        looked.await.unwrap_or_default()
+    async fn indexes(&self) -> Result<IndexStatuses, Explanation> {
+        let active = self.serving.live().active_datasets();
+        let active = active.map_err(|error| Explanation::from_error(&error))?;
+        let (root, searchable) = (self.indexes.clone(), search::searchable(&active));
+        let read = tokio::task::spawn_blocking(move || IndexStatuses::read(&root, &searchable));
+        read.await.map_err(|error| Explanation::from_error(&error))
     }
 
     async fn calls(&self, query: CallQuery) -> Result<CallSummary, Explanation> {
@@ -184,12 +174,12 @@ impl ConsoleBackend for DeploymentBackend {
         self.read_calls(move |reader| reader.find(id)).await
     }
 
-    async fn recent_use(&self) -> RecentUse {
+    async fn recent_use(&self) -> Result<RecentUse, Explanation> {
         let now = u64::try_from(SystemClock.now()).unwrap_or(0);
-        let since = now.saturating_sub(RECENT_MS);
+        let since = now.saturating_sub(RECENT_USE_MILLIS);
         let read = self
             .read_calls(move |reader| call_summary::recent_use(reader, since, MAX_RECENT_CALLS));
-        read.await.unwrap_or_default()
+        read.await
     }
 
     async fn verify_calls(&self) -> Result<Rendering, Explanation> {
@@ -199,7 +189,11 @@ impl ConsoleBackend for DeploymentBackend {
         Ok(render::activity::verification(&report))
     }
 
-    async fn calls_since(&self, since_ms: u64, known: &LogStamp) -> Option<(LogStamp, usize)> {
+    async fn calls_since(
+        &self,
+        since_ms: u64,
+        known: &LogStamp,
+    ) -> Result<Option<(LogStamp, usize)>, Explanation> {
         let known = known.clone();
         let read = self.read_calls(move |reader| {
             let stamp = reader.stamp()?;
@@ -211,10 +205,10 @@ impl ConsoleBackend for DeploymentBackend {
                 ..ActivityFilter::default()
             };
             let mut many = 0;
-            reader.recent(&filter, MAX_NEWS, |_| many += 1)?;
+            reader.recent(&filter, MAX_COUNTED_CALLS, |_| many += 1)?;
             Ok(Some((stamp, many)))
         });
-        read.await.ok().flatten()
+        read.await
     }
 
     fn agents_url(&self) -> Option<String> {
@@ -240,6 +234,12 @@ impl ConsoleBackend for DeploymentBackend {
     fn listening(&self) -> usize {
         self.serving.registry().listening()
     }
+}
+
+/// A member of the answer to a read.
+fn member<T: DeserializeOwned>(answer: &Value, pointer: &str) -> Result<T, Explanation> {
+    let found = answer.pointer(pointer).cloned().unwrap_or_default();
+    serde_json::from_value(found).map_err(|error| Explanation::from_error(&error))
 }
 
 fn trial(reply: &Reply) -> ReadTrial {

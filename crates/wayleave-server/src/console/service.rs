@@ -17,8 +17,8 @@ use wayleave_mcp::http::{Connection, HttpService};
 const MAX_BODY_BYTES: usize = 64 * 1024;
 /// Deadline for a browser to send a form.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Interval at which inbox and calls are checked for news.
-const NEWS_INTERVAL: Duration = Duration::from_secs(2);
+/// Interval at which inbox and calls are polled for changes.
+const EVENT_INTERVAL: Duration = Duration::from_secs(2);
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
@@ -35,26 +35,26 @@ impl ConsoleService {
         }
     }
 
-    /// The event stream of news. Text only: the page decides how to show it.
-    fn news(&self, calls_since: Option<u64>) -> Response<Body> {
+    /// The event stream of a page. Text only: the page decides how to show it.
+    fn events(&self, calls_since: Option<u64>) -> Response<Body> {
         let (console, closing) = (Arc::clone(&self.console), self.closing.clone());
-        let news = stream::unfold(NewsState::new(calls_since), move |mut state| {
+        let events = stream::unfold(EventState::new(calls_since), move |mut state| {
             let (console, closing) = (Arc::clone(&console), closing.clone());
             async move {
                 loop {
-                    let text = state.look(&console).await;
+                    let text = state.poll(&console).await;
                     if !text.is_empty() {
                         let frame = Ok::<_, Infallible>(Frame::data(Bytes::from(text)));
                         return Some((frame, state));
                     }
                     tokio::select! {
                         () = closing.cancelled() => return None,
-                        () = tokio::time::sleep(NEWS_INTERVAL) => {}
+                        () = tokio::time::sleep(EVENT_INTERVAL) => {}
                     }
                 }
             }
         });
-        let mut response = Response::new(UnsyncBoxBody::new(StreamBody::new(news)));
+        let mut response = Response::new(UnsyncBoxBody::new(StreamBody::new(events)));
         let headers = response.headers_mut();
         let kind = HeaderValue::from_static("text/event-stream");
         headers.insert(header::CONTENT_TYPE, kind);
@@ -63,59 +63,89 @@ impl ConsoleService {
     }
 }
 
-/// The news that a page has received.
-struct NewsState {
-    waiting: Option<usize>,
+/// The changes that a page has received.
+struct EventState {
+    /// The last count of waiting proposals, if one was sent.
+    waiting: Option<WaitingCount>,
     /// When the page was rendered, if it shows calls.
     calls_since: Option<u64>,
     calls: usize,
     stamp: LogStamp,
+    /// Whether the page was told that the record of calls cannot be read.
+    is_unread: bool,
 }
 
-impl NewsState {
+/// The number of waiting proposals, if the inbox can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WaitingCount {
+    Proposals(usize),
+    Unknown,
+}
+
+impl EventState {
     fn new(calls_since: Option<u64>) -> Self {
         Self {
             waiting: None,
             calls_since,
             calls: 0,
             stamp: LogStamp::default(),
+            is_unread: false,
         }
     }
 
-    /// The events since the last look; empty if there are none.
-    async fn look(&mut self, console: &Arc<Console>) -> String {
+    /// The events since the last poll; empty if there are none.
+    async fn poll(&mut self, console: &Arc<Console>) -> String {
         let mut text = String::new();
         let now = waiting(console).await;
         if self.waiting != Some(now) {
-            let _ = write!(text, "event: inbox\ndata: {now}\n\n");
-            let more = self.waiting.and_then(|known| now.checked_sub(known));
-            if let Some(more) = more.filter(|it| *it > 0) {
-                tell(&mut text, more, "proposal");
-            }
+            self.push_waiting(&mut text, now);
             self.waiting = Some(now);
         }
-        if let Some(since) = self.calls_since
-            && let Some((stamp, many)) = console.calls_since(since, &self.stamp).await
-        {
+        let Some(since) = self.calls_since else {
+            return text;
+        };
+        let found = console.calls_since(since, &self.stamp).await;
+        let is_unread = found.is_err();
+        if is_unread && !self.is_unread {
+            text.push_str("event: news\ndata: The record of calls cannot be read.\n\n");
+        }
+        self.is_unread = is_unread;
+        if let Ok(Some((stamp, many))) = found {
             self.stamp = stamp;
             if many > self.calls {
                 self.calls = many;
-                tell(&mut text, many, "call");
+                push_event(&mut text, many, "call");
             }
         }
         text
     }
+
+    fn push_waiting(&self, text: &mut String, now: WaitingCount) {
+        let WaitingCount::Proposals(now) = now else {
+            text.push_str("event: inbox\ndata: ?\n\n");
+            return;
+        };
+        let _ = write!(text, "event: inbox\ndata: {now}\n\n");
+        if let Some(WaitingCount::Proposals(known)) = self.waiting
+            && now > known
+        {
+            push_event(text, now - known, "proposal");
+        }
+    }
 }
 
-fn tell(text: &mut String, many: usize, noun: &str) {
+fn push_event(text: &mut String, many: usize, noun: &str) {
     let plural = if many == 1 { "" } else { "s" };
     let _ = write!(text, "event: news\ndata: {many} new {noun}{plural}.\n\n");
 }
 
-async fn waiting(console: &Arc<Console>) -> usize {
+async fn waiting(console: &Arc<Console>) -> WaitingCount {
     let console = Arc::clone(console);
-    let looked = tokio::task::spawn_blocking(move || console.waiting());
-    looked.await.unwrap_or(0)
+    let counted = tokio::task::spawn_blocking(move || console.waiting());
+    match counted.await {
+        Ok(Ok(many)) => WaitingCount::Proposals(many),
+        Ok(Err(_)) | Err(_) => WaitingCount::Unknown,
+    }
 }
 
 /// The query parameter `calls`: the time from which calls are counted.
@@ -128,9 +158,9 @@ impl HttpService for ConsoleService {
 
     async fn handle(&self, request: Request<Incoming>, _: &Connection) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let is_news = parts.method == Method::GET && parts.uri.path() == "/events";
-        if is_news && self.console.is_signed_in(&parts) {
-            return self.news(calls_since(parts.uri.query()));
+        let is_events = parts.method == Method::GET && parts.uri.path() == "/events";
+        if is_events && self.console.is_signed_in(&parts) {
+            return self.events(calls_since(parts.uri.query()));
         }
         let collected = Limited::new(body, MAX_BODY_BYTES).collect();
         let bytes = match tokio::time::timeout(BODY_TIMEOUT, collected).await {

@@ -36,7 +36,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(crate) struct SuspectSources {
     sources: Mutex<BTreeSet<String>>,
-    told: Notify,
+    inserted: Notify,
 }
 
 impl SuspectSources {
@@ -44,7 +44,7 @@ impl SuspectSources {
     pub(crate) fn insert(&self, source: &str) {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         if sources.insert(source.to_owned()) {
-            self.told.notify_one();
+            self.inserted.notify_one();
         }
     }
 
@@ -60,7 +60,7 @@ struct Schedule {
     /// The sources being compared now.
     running: BTreeSet<String>,
     /// The sources to compare as soon as their pause is over.
-    doubted: BTreeSet<String>,
+    suspected: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -76,14 +76,14 @@ impl Schedule {
     /// Forgets sources that nothing uses.
     fn retain(&mut self, uses: &SourceUses) {
         self.sources.retain(|source, _| uses.contains_key(source));
-        self.doubted.retain(|source| uses.contains_key(source));
+        self.suspected.retain(|source| uses.contains_key(source));
     }
 
     /// When a source that was compared before is due next; `None` if it is not scheduled.
     fn due(&self, source: &str) -> Option<Instant> {
         let known = self.sources.get(source)?;
-        let doubted = self.doubted.contains(source).then_some(known.rested);
-        [doubted, known.due].into_iter().flatten().min()
+        let suspected = self.suspected.contains(source).then_some(known.rested);
+        [suspected, known.due].into_iter().flatten().min()
     }
 
     /// The sources to compare now.
@@ -97,7 +97,7 @@ impl Schedule {
         let due: Vec<String> = uses.keys().filter(is_due).cloned().collect();
         for source in &due {
             self.running.insert(source.clone());
-            self.doubted.remove(source);
+            self.suspected.remove(source);
         }
         due
     }
@@ -150,17 +150,19 @@ impl ServingContext {
         stop: CancellationToken,
     ) {
         let mut schedule = Schedule::default();
-        let mut worlds = self.service.worlds();
+        let mut dataset_changes = self.service.dataset_changes();
         let mut settings = self.settings.changes();
         let mut known = BTreeMap::new();
         let mut running = FuturesUnordered::new();
         loop {
-            worlds.mark_unchanged();
+            dataset_changes.mark_unchanged();
             settings.mark_unchanged();
             let uses = self.source_uses();
-            schedule.doubted.extend(self.stores.doubts().take());
             schedule
-                .doubted
+                .suspected
+                .extend(self.stores.suspect_sources().take());
+            schedule
+                .suspected
                 .extend(self.changed_sources(&uses, &mut known));
             schedule.retain(&uses);
             for source in schedule.begin_due(&uses) {
@@ -184,8 +186,8 @@ impl ServingContext {
                     let interval = self.interval(&compared.source);
                     schedule.record(&compared.source, compared.began, interval);
                 }
-                () = self.stores.doubts().told.notified() => {}
-                moved = worlds.changed() => if moved.is_err() { return },
+                () = self.stores.suspect_sources().inserted.notified() => {}
+                moved = dataset_changes.changed() => if moved.is_err() { return },
                 moved = settings.changed() => {
                     if moved.is_err() { return }
                     schedule.reschedule(|source| self.interval(source));
@@ -281,7 +283,7 @@ impl ServingContext {
 
     /// Suspends the streams that no longer fit, and resumes those that fit again.
     async fn suspend(&self, found: Vec<ConnectionFindings>) {
-        let mut offer = self.offer.lock().await;
+        let mut primitives = self.primitives.lock().await;
         let before = self.suspensions.borrow().clone();
         let mut next = Suspensions::clone(&before);
         for one in found {
@@ -293,7 +295,7 @@ impl ServingContext {
         let live = self.live();
         log_changes(&before.list(&live), &next.list(&live));
         // No await from here on, so a stop leaves nothing half done.
-        self.publish(&mut offer, &live, Arc::new(next));
+        self.publish(&mut primitives, &live, Arc::new(next));
     }
 
     /// The suspended streams, with their problems; for the operator.
@@ -324,7 +326,7 @@ fn log_changes(before: &[Suspension], next: &[Suspension]) {
                 connection_id = it.connection_id,
                 stream = it.stream,
                 problems = it.problems.join("; "),
-                hint = "mend the source, or write a draft that fits it (`wayleave propose --fit`) and ratify it",
+                hint = "fix the source, or write a draft that fits it (`wayleave propose --fit`) and ratify it",
                 "a stream is suspended: its source does not fit the mapping any more"
             );
         }

@@ -34,7 +34,7 @@ impl Deployment {
     /// The credentials that its clients may use.
     pub fn credentials(&self) -> Credentials {
         let (watch, settings) = (self.watch().clone(), Arc::clone(&self.settings));
-        Credentials::following(watch, settings, Arc::new(SystemClock))
+        Credentials::with_active_settings(watch, settings, Arc::new(SystemClock))
     }
 
     /// The grants that the settings name for access tokens and that do not exist.

@@ -18,14 +18,15 @@ use wayleave_model::ratify::Ratified;
 use wayleave_plan::active_datasets::ActiveDatasetsError;
 use wayleave_project::Project;
 use wayleave_surface::ReadService;
-use wayleave_surface::datasets::Offer;
+use wayleave_surface::datasets::DatasetPrimitives;
 
 use super::change_limit::ChangeLimit;
 use crate::active_settings::ActiveSettings;
 use crate::stores::SourceStores;
 use crate::watch::LedgerWatch;
-use wayleave_project::activation::ActivationEnv;
+use wayleave_project::activation::ActivationBackend;
 use wayleave_project::datasets::{DatasetFault, ServedDatasets};
+use wayleave_project::draft::ListDraftsError;
 use wayleave_project::draft_cache::{DraftCache, DraftSummary};
 use wayleave_project::explanation::with_causes;
 use wayleave_project::meta::MetaRegistry;
@@ -46,14 +47,14 @@ pub(crate) struct ServingContext {
     pub(super) registry: Registry,
     pub(super) stores: Arc<SourceStores>,
     pub(super) now: ArcSwap<ServedDatasets>,
-    /// The findings of the last comparison of each source. Changed while `offer` is held, and sent
-    /// whenever they or the served datasets have changed.
+    /// The findings of the last comparison of each source. Changed while `primitives` is held, and
+    /// sent with every change of them or of the served mappings.
     pub(super) suspensions: watch::Sender<Arc<Suspensions>>,
     pub(super) settings: Arc<ActiveSettings>,
     pub(super) drafts: DraftCache,
     pub(super) change_limit: ChangeLimit,
     /// Held while the served datasets are changed.
-    pub(super) offer: Mutex<Offer>,
+    pub(super) primitives: Mutex<DatasetPrimitives>,
     /// The registered authoring operations.
     pub(super) meta: std::sync::Mutex<MetaRegistry>,
 }
@@ -66,12 +67,12 @@ impl ServingContext {
 
     /// Applies the latest snapshot of the ledger to the served datasets.
     pub(crate) async fn sync_with_ledger(&self) {
-        let mut offer = self.offer.lock().await;
+        let mut primitives = self.primitives.lock().await;
         // Read under the lock, so that no older state replaces a newer one.
         let state = self.watch.now();
         let before = self.live();
         let next = before.follow(&state, self.project.governance()).await;
-        self.stores.follow(state.sources());
+        self.stores.set_sources(state.sources());
         log_changes(&before, &next);
         let next = Arc::new(next);
         if next.serves_as(&before) {
@@ -80,22 +81,22 @@ impl ServingContext {
         }
         // No await below, so a caller that goes away leaves nothing half done.
         let suspensions = self.suspensions.borrow().clone();
-        self.publish(&mut offer, &next, suspensions);
+        self.publish(&mut primitives, &next, suspensions);
     }
 
     /// Serves these datasets without the suspended streams, and commits the lists. Suspensions
     /// become visible only once they are in force.
     pub(super) fn publish(
         &self,
-        offer: &mut Offer,
+        primitives: &mut DatasetPrimitives,
         next: &Arc<ServedDatasets>,
         suspensions: Arc<Suspensions>,
     ) {
-        match next.world() {
-            Ok(world) => {
-                let world = world.with_suspended(Arc::new(suspensions.streams(next)));
-                let change = offer.change(&world);
-                self.service.replace_datasets(world);
+        match next.active_datasets() {
+            Ok(active) => {
+                let active = active.with_suspended(Arc::new(suspensions.streams(next)));
+                let change = primitives.change(&active);
+                self.service.replace_datasets(active);
                 self.now.store(Arc::clone(next));
                 self.suspensions.send_replace(suspensions);
                 match change {
@@ -123,14 +124,14 @@ impl ServingContext {
         }
     }
 
-    /// The drafts of the project. A folder that cannot be listed is logged, and hides only drafts,
-    /// never served datasets.
-    pub(super) async fn drafts(&self) -> Vec<Arc<DraftSummary>> {
+    /// The drafts of the project. An error is logged here, and hides only drafts, never served
+    /// datasets.
+    pub(super) async fn drafts(&self) -> Result<Vec<Arc<DraftSummary>>, ListDraftsError> {
         let drafts = self.drafts.list(&self.project).await;
-        drafts.unwrap_or_else(|| {
-            tracing::warn!("the folder of drafts cannot be listed");
-            Vec::new()
-        })
+        if let Err(error) = &drafts {
+            tracing::warn!(error = with_causes(error), "the drafts cannot be listed");
+        }
+        drafts
     }
 
     pub(crate) fn project(&self) -> &Project {
@@ -185,7 +186,7 @@ fn log_changes(before: &ServedDatasets, next: &ServedDatasets) {
 }
 
 #[async_trait]
-impl ActivationEnv for ServingContext {
+impl ActivationBackend for ServingContext {
     fn governance(&self) -> &Governance {
         self.project.governance()
     }
@@ -198,7 +199,7 @@ impl ActivationEnv for ServingContext {
 
     async fn is_drafted(&self, dataset: &str) -> bool {
         let drafts = self.drafts().await;
-        drafts.iter().any(|draft| draft.name == dataset)
+        drafts.is_ok_and(|drafts| drafts.iter().any(|draft| draft.name == dataset))
     }
 
     async fn fits(

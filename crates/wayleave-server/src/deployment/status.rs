@@ -10,7 +10,7 @@ use super::serving::ServingContext;
 
 /// Keeps the status file of this process up to date until `stop`. If it cannot be created, nothing
 /// is published, and serving continues.
-pub(super) async fn tell(serving: Arc<ServingContext>, stop: CancellationToken) {
+pub(super) async fn publish_status(serving: Arc<ServingContext>, stop: CancellationToken) {
     let folder = serving.project.folder().to_owned();
     let file = match tokio::task::spawn_blocking(move || StatusFile::create(&folder)).await {
         Ok(Ok(file)) => Arc::new(file),
@@ -22,7 +22,7 @@ pub(super) async fn tell(serving: Arc<ServingContext>, stop: CancellationToken) 
     };
     let mut suspensions = serving.suspensions.subscribe();
     let mut settings = serving.settings.changes();
-    let mut told = None;
+    let mut published = None;
     loop {
         suspensions.mark_unchanged();
         settings.mark_unchanged();
@@ -32,10 +32,10 @@ pub(super) async fn tell(serving: Arc<ServingContext>, stop: CancellationToken) 
             not_in_force: serving.settings.not_in_force(),
             settings_refused: serving.settings.refused(),
         };
-        if told.as_ref() != Some(&status) {
+        if published.as_ref() != Some(&status) {
             let (file, next) = (Arc::clone(&file), status.clone());
             match tokio::task::spawn_blocking(move || file.write(&next)).await {
-                Ok(Ok(())) => told = Some(status),
+                Ok(Ok(())) => published = Some(status),
                 Ok(Err(error)) => tracing::debug!(%error, "the status file cannot be written"),
                 Err(_) => return,
             }

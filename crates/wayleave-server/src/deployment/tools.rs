@@ -9,9 +9,10 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use wayleave_ledger::{Dataset as Recorded, GovernanceError, State};
 use wayleave_model::mapping::Mapping;
-use wayleave_project::activation::{self, ActivationEnv as _, ActivationError};
+use wayleave_project::activation::{self, ActivationBackend as _, ActivationError};
 use wayleave_surface::datasets::{
-    Code, Connected, Dataset, DatasetPage, Datasets, Disconnected, OwnTools, Refused,
+    Code, ConnectedDataset, Dataset, DatasetPage, DatasetRefusal, DatasetToolLimit, Datasets,
+    DisconnectedDataset,
 };
 
 use super::serving::ServingContext;
@@ -25,12 +26,13 @@ impl Datasets for ServingContext {
         &'a self,
         after: &'a str,
         most: usize,
-    ) -> BoxFuture<'a, Result<DatasetPage, Refused>> {
+    ) -> BoxFuture<'a, Result<DatasetPage, DatasetRefusal>> {
         Box::pin(async move {
             let state = self.state().await.map_err(|error| broken(&error.into()))?;
-            let drafts: BTreeMap<String, Arc<DraftSummary>> = self
-                .drafts()
-                .await
+            let listed = self.drafts().await;
+            let drafts_unlisted = listed.is_err();
+            let drafts: BTreeMap<String, Arc<DraftSummary>> = listed
+                .unwrap_or_default()
                 .into_iter()
                 .map(|draft| (draft.name.clone(), draft))
                 .collect();
@@ -46,6 +48,7 @@ impl Datasets for ServingContext {
             Ok(DatasetPage {
                 datasets,
                 more: names.next().is_some(),
+                drafts_unlisted,
             })
         })
     }
@@ -54,16 +57,19 @@ impl Datasets for ServingContext {
         &'a self,
         name: &'a str,
         who: &'a str,
-    ) -> BoxFuture<'a, Result<Connected, Refused>> {
+    ) -> BoxFuture<'a, Result<ConnectedDataset, DatasetRefusal>> {
         Box::pin(async move {
             let connected = activation::connect(self, name, who)
                 .await
                 .map_err(|error| refused(name, &error))?;
             // The dataset may have failed meanwhile.
             if let Some(fault) = self.live().fault(name) {
-                return Err(Refused::new(Code::MappingRefused, told(&fault.reason)));
+                return Err(DatasetRefusal::new(
+                    Code::MappingRefused,
+                    agent_message(&fault.reason),
+                ));
             }
-            Ok(Connected {
+            Ok(ConnectedDataset {
                 own_tools: self.own_tools(),
                 mapping: connected.mapping,
                 revision: connected.revision,
@@ -76,12 +82,12 @@ impl Datasets for ServingContext {
         &'a self,
         name: &'a str,
         who: &'a str,
-    ) -> BoxFuture<'a, Result<Disconnected, Refused>> {
+    ) -> BoxFuture<'a, Result<DisconnectedDataset, DatasetRefusal>> {
         Box::pin(async move {
             let disconnected = activation::disconnect(self, name, who)
                 .await
                 .map_err(|error| refused(name, &error))?;
-            Ok(Disconnected {
+            Ok(DisconnectedDataset {
                 name: name.to_owned(),
                 revision: disconnected.revision,
                 was_active: disconnected.was_active,
@@ -91,8 +97,8 @@ impl Datasets for ServingContext {
 }
 
 impl ServingContext {
-    fn own_tools(&self) -> OwnTools {
-        OwnTools {
+    fn own_tools(&self) -> DatasetToolLimit {
+        DatasetToolLimit {
             live: self.live().mappings().count(),
             most: self.settings.now().dataset_tools,
         }
@@ -131,7 +137,7 @@ impl ServingContext {
             line.digest = Some(ratified.act.digest.to_string());
             match self.project.governance().load_as(&ratified.act).await {
                 Ok(mapping) => describe(&mut line, &mapping),
-                Err(error) => line.reason = Some(told(&error.into())),
+                Err(error) => line.reason = Some(agent_message(&error.into())),
             }
         } else {
             line.state = "retired";
@@ -155,7 +161,7 @@ fn served(line: &mut Dataset, recorded: &Recorded, now: &ServedDatasets) {
                 Some(_) => "the last good mapping is served instead",
                 None => "it is not served",
             };
-            Some(format!("{}; {instead}", told(&fault.reason)))
+            Some(format!("{}; {instead}", agent_message(&fault.reason)))
         }
         None => ratified
             .filter(|it| Some(*it) != active)
@@ -169,7 +175,7 @@ fn describe(line: &mut Dataset, mapping: &Mapping) {
 }
 
 /// The text for agents about a mapping that is not served.
-fn told(reason: &WithheldReason) -> String {
+fn agent_message(reason: &WithheldReason) -> String {
     match reason {
         WithheldReason::Mapping(GovernanceError::Missing { .. }) => {
             "the frozen mapping is missing".to_owned()
@@ -182,16 +188,16 @@ fn told(reason: &WithheldReason) -> String {
     }
 }
 
-fn refused(name: &str, error: &ActivationError) -> Refused {
+fn refused(name: &str, error: &ActivationError) -> DatasetRefusal {
     match error {
-        ActivationError::Unknown { ratified } => Refused::unknown(name, ratified.clone()),
+        ActivationError::Unknown { ratified } => DatasetRefusal::unknown(name, ratified.clone()),
         ActivationError::Draft { ratified, .. } => {
-            Refused::new(Code::NotRatified, error.to_string())
+            DatasetRefusal::new(Code::NotRatified, error.to_string())
                 .because("draft")
                 .instead(ratified.clone())
         }
         ActivationError::Retired { ratified, .. } => {
-            Refused::new(Code::NotRatified, error.to_string())
+            DatasetRefusal::new(Code::NotRatified, error.to_string())
                 .because("retired")
                 .instead(ratified.clone())
         }
@@ -209,23 +215,23 @@ fn refused(name: &str, error: &ActivationError) -> Refused {
             let message = format!(
                 "the frozen mapping of `{dataset}` {what}; its operator must restore it or ratify again"
             );
-            Refused::new(Code::MappingRefused, message).because(reason)
+            DatasetRefusal::new(Code::MappingRefused, message).because(reason)
         }
         ActivationError::Contradiction(error) => {
-            Refused::new(Code::ConflictingDataset, error.to_string())
+            DatasetRefusal::new(Code::ConflictingDataset, error.to_string())
         }
         ActivationError::Unmatched {
             dataset, compared, ..
         } => unmatched(dataset, compared),
         ActivationError::TooOften { retry_after } => {
-            Refused::new(Code::RateLimited, error.to_string()).after(*retry_after)
+            DatasetRefusal::new(Code::RateLimited, error.to_string()).after(*retry_after)
         }
         ActivationError::Ledger(error) => broken(error),
     }
 }
 
 /// The first source that does not answer, or else the first that differs from the mapping.
-fn unmatched(dataset: &str, compared: &[ConnectionDrift]) -> Refused {
+fn unmatched(dataset: &str, compared: &[ConnectionDrift]) -> DatasetRefusal {
     for it in compared {
         if let Err(error) = &it.drift {
             tracing::warn!(
@@ -233,18 +239,18 @@ fn unmatched(dataset: &str, compared: &[ConnectionDrift]) -> Refused {
                 connection_id = it.connection,
                 error = with_causes(error),
                 hint = error.hint(),
-                "a source gives no answer"
+                "a source could not be compared"
             );
             let (reason, what) = match error {
                 ProbeError::Undeclared { .. } => ("undeclared", "is not declared"),
                 ProbeError::Dsn(_) => ("no_dsn", "has no usable DSN"),
-                ProbeError::Store { .. } => ("unreachable", "gives no answer"),
+                ProbeError::Store { .. } => ("unreachable", "does not answer"),
             };
             let message = format!(
                 "the source of `{}` {what}; `{dataset}` was not connected",
                 it.connection
             );
-            return Refused::new(Code::SourceUnavailable, message).because(reason);
+            return DatasetRefusal::new(Code::SourceUnavailable, message).because(reason);
         }
     }
     // Tables and columns are for the operator only.
@@ -260,22 +266,22 @@ fn unmatched(dataset: &str, compared: &[ConnectionDrift]) -> Refused {
             );
         }
     }
-    Refused::new(
+    DatasetRefusal::new(
         Code::Drifted,
         format!(
             "the source of `{dataset}` does not match its mapping ({many} problem(s)); its \
-             operator must mend the mapping and ratify it again"
+             operator must fix the mapping and ratify it again"
         ),
     )
 }
 
-fn broken(error: &GovernanceError) -> Refused {
+fn broken(error: &GovernanceError) -> DatasetRefusal {
     tracing::error!(
         error = with_causes(error),
         hint = error.hint(),
         "the ledger failed"
     );
-    Refused::new(
+    DatasetRefusal::new(
         Code::LedgerUnavailable,
         "the ledger of decisions cannot be read or written; its operator has the details",
     )

@@ -78,7 +78,7 @@ impl Case {
             label: String::new(),
             expires: None,
         };
-        self.governance.issue(wish, "ana").await.unwrap().id
+        self.governance.issue_token(wish, "ana").await.unwrap().id
     }
 }
 

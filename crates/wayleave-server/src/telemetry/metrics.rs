@@ -62,12 +62,10 @@ struct RunningCall {
 /// The label of what has no series of its own.
 const OTHER: &str = "other";
 /// The methods that have series of their own.
-const METHODS: [&str; 17] = [
+const METHODS: [&str; 15] = [
     "completion/complete",
     "initialize",
     "logging/setLevel",
-    "notifications/cancelled",
-    "notifications/initialized",
     "ping",
     "prompts/get",
     "prompts/list",
@@ -246,7 +244,7 @@ impl SeriesKey {
         Self {
             method: method.unwrap_or(&OTHER).to_string(),
             tool: tool.unwrap_or_default(),
-            outcome: activity.outcome.word().to_owned(),
+            outcome: activity.outcome.as_str().to_owned(),
         }
     }
 
@@ -292,7 +290,16 @@ impl Measurements {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use serde_json::Map;
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, duplex, split};
+    use tokio_util::sync::CancellationToken;
     use wayleave_activity::CallTransport;
+    use wayleave_mcp::{
+        CallObserver, Caller, Identity, ObservedCall, Recording, RefusalReason, Registry, RpcError,
+        Server,
+    };
 
     use super::*;
 
@@ -319,6 +326,61 @@ mod tests {
             trace: None,
             suppressed: 0,
         }
+    }
+
+    /// Measures the beginning of every call, and then refuses it.
+    struct BeginObserver(CallMetrics);
+
+    impl CallObserver for BeginObserver {
+        fn begin(&self, request: RequestFacts) -> Result<Box<dyn ObservedCall>, RpcError> {
+            self.0.begin(ActivityId::now(), &request);
+            Err(RpcError::unrecorded())
+        }
+
+        fn refused(
+            &self,
+            _: RequestFacts,
+            _: RefusalReason,
+            _: &mut Map<String, Value>,
+        ) -> Recording {
+            Recording::Done
+        }
+    }
+
+    #[tokio::test]
+    async fn a_running_read_is_shown_without_the_query_of_its_uri() {
+        let observer = Arc::new(BeginObserver(CallMetrics::new(None)));
+        let server = Server::new(Registry::new(), Identity::new("test", "1.0.0"));
+        let server = server.with_observer(observer.clone());
+        let (ours, theirs) = duplex(64 * 1024);
+        let (read, write) = split(theirs);
+        let stop = CancellationToken::new();
+        let serving = server.serve_pipe(Caller::anonymous(), read, write, stop);
+        let asked = async {
+            let (read, mut write) = split(ours);
+            let meta = json!({
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "0" },
+            });
+            let uri = "wayleave://kg/Person?where=name%3DAnn&limit=1";
+            let request = json!({
+                "jsonrpc": "2.0", "id": 1, "method": "resources/read",
+                "params": { "uri": uri, "_meta": meta },
+            });
+            let line = format!("{request}\n");
+            write.write_all(line.as_bytes()).await.unwrap();
+            BufReader::new(read).lines().next_line().await.unwrap()
+        };
+        let answer = tokio::select! {
+            ended = serving => panic!("ended without an answer: {ended:?}"),
+            answer = asked => answer,
+        };
+        let running = observer.0.running();
+        let call = &running["calls"][0];
+        assert_eq!(call["method"], "resources/read", "{answer:?}");
+        assert_eq!(call["target"], "wayleave://kg/Person");
+        assert!(!running.to_string().contains("Ann"), "{running}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio::{sync::mpsc, time::interval};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 use wayleave_activity::{Activity, CallOutcome};
-use wayleave_project::source::Environment;
+use wayleave_project::source::EnvironmentVariables;
 
 use super::metrics::{BUCKETS, CallMetrics, EndedCall};
 use crate::auth::jwt::fetch::Fetcher;
@@ -27,7 +27,7 @@ const TRACE_INTERVAL: Duration = Duration::from_millis(500);
 const METRIC_TICKS: u32 = 20;
 
 /// The endpoint of the configured collector, if any.
-pub(crate) fn endpoint(environment: &Environment) -> Option<Url> {
+pub(crate) fn endpoint(environment: &EnvironmentVariables) -> Option<Url> {
     let named = environment
         .get(ENDPOINT)
         .filter(|named| !named.is_empty())?;
@@ -232,7 +232,7 @@ fn attributes(activity: &Activity) -> Vec<Value> {
         ),
         text("wayleave.activity", &activity.id.to_string()),
         text("wayleave.token", &activity.agent.token),
-        text("wayleave.outcome", activity.outcome.word()),
+        text("wayleave.outcome", activity.outcome.as_str()),
         number("wayleave.rows", activity.rows),
         number("wayleave.bytes", activity.bytes),
     ];

@@ -4,20 +4,20 @@ use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::{Datatype, Scalar};
 use wayleave_plan::view::{FieldView, StreamView};
 
-use super::Source;
+use super::StreamHolders;
 
-/// Number of fields in an example.
-const FIELDS: usize = 4;
+/// Maximum number of fields in an example.
+const MAX_EXAMPLE_FIELDS: usize = 4;
 
 /// The tool called by an example.
 pub(super) const TOOL: &str = "query_records";
 
 /// The arguments of a query, whose filter, sort and projection are valid for the stream.
-pub(super) fn arguments(source: &Source<'_>) -> Json {
-    let stream = source.stream;
+pub(super) fn arguments(holders: &StreamHolders<'_>) -> Json {
+    let stream = holders.stream;
     let mut arguments = Map::new();
     arguments.insert("stream".to_owned(), stream.name().into());
-    if let Some(connection) = source.connections.first() {
+    if let Some(connection) = holders.connections.first() {
         arguments.insert(
             "connection_id".to_owned(),
             connection.connection_id.clone().into(),
@@ -37,7 +37,7 @@ pub(super) fn arguments(source: &Source<'_>) -> Json {
         .chain(time)
         .chain(stream.fields())
     {
-        if fields.len() < FIELDS && !fields.contains(&field.name()) {
+        if fields.len() < MAX_EXAMPLE_FIELDS && !fields.contains(&field.name()) {
             fields.push(field.name());
         }
     }

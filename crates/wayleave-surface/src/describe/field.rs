@@ -22,7 +22,7 @@ fn type_name(field: &FieldView) -> String {
 }
 
 /// Exceptions of a field from what its type can do.
-struct FieldTraits {
+struct FieldExceptions {
     /// Cannot be filtered, although its type can.
     no_filter: bool,
     /// Cannot be sorted by, although its type can.
@@ -31,12 +31,12 @@ struct FieldTraits {
     aggregate: Option<String>,
 }
 
-fn apart(field: &FieldView) -> FieldTraits {
+fn exceptions(field: &FieldView) -> FieldExceptions {
     let datatype = field.datatype();
     let comparable = datatype != Datatype::Json;
     let usual = datatype.aggregates();
     let aggregates: Vec<AggregateOp> = field.aggregates().collect();
-    FieldTraits {
+    FieldExceptions {
         no_filter: comparable && !field.can_filter(),
         no_sort: comparable && !field.can_sort(),
         aggregate: (aggregates != usual).then(|| words(&aggregates)),
@@ -55,14 +55,14 @@ pub(super) fn line(field: &FieldView, full: Option<&StreamView>, room: DetailLim
     if let Some(mask) = field.mask() {
         say!(line, " masked({mask}{})", allowed(mask));
     }
-    let apart = apart(field);
-    if apart.no_filter {
+    let exceptions = exceptions(field);
+    if exceptions.no_filter {
         line.push_str(" no-filter");
     }
-    if apart.no_sort {
+    if exceptions.no_sort {
         line.push_str(" no-sort");
     }
-    match apart.aggregate.as_deref() {
+    match exceptions.aggregate.as_deref() {
         Some("") => line.push_str(" no-aggregate"),
         Some(words) => say!(line, " aggregate({words})"),
         None => {}
@@ -123,14 +123,14 @@ pub(super) fn structure(field: &FieldView, full: Option<&StreamView>, room: Deta
     if field.mask().is_some_and(Mask::is_token) && field.can_filter() {
         put("operators", TOKEN_OPERATORS.join(" ").into());
     }
-    let apart = apart(field);
-    if apart.no_filter {
+    let exceptions = exceptions(field);
+    if exceptions.no_filter {
         put("filter", false.into());
     }
-    if apart.no_sort {
+    if exceptions.no_sort {
         put("sort", false.into());
     }
-    if let Some(words) = apart.aggregate {
+    if let Some(words) = exceptions.aggregate {
         put("aggregate", words.into());
     }
     if !field.one_of().is_empty() && full.is_none() {

@@ -9,12 +9,14 @@ use wayleave_plan::request::{
 };
 use wayleave_plan::view::{FieldView, StreamView};
 
-use super::{DetailLimits, LEGEND, MAX_CONNECTIONS, Source, changes, example, field, writes};
+use super::{
+    DetailLimits, LEGEND, MAX_CONNECTIONS, StreamHolders, changes, example, field, writes,
+};
 use crate::escape::inline;
 
 /// The whole text.
 pub(super) fn text(
-    sources: &[Source<'_>],
+    groups: &[StreamHolders<'_>],
     others: &[&str],
     types: &[Datatype],
     example: Option<&Json>,
@@ -22,10 +24,10 @@ pub(super) fn text(
     room: DetailLimits,
 ) -> String {
     let mut text = String::new();
-    for source in sources {
-        heading(&mut text, source, room);
-        fields(&mut text, source.stream, full, room);
-        footing(&mut text, source, room);
+    for holders in groups {
+        heading(&mut text, holders, room);
+        fields(&mut text, holders.stream, full, room);
+        footing(&mut text, holders, room);
     }
     if !others.is_empty() {
         say!(
@@ -75,8 +77,8 @@ fn fields(text: &mut String, stream: &StreamView, full: Option<&StreamView>, roo
     }
 }
 
-fn heading(text: &mut String, source: &Source<'_>, room: DetailLimits) {
-    let stream = source.stream;
+fn heading(text: &mut String, holders: &StreamHolders<'_>, room: DetailLimits) {
+    let stream = holders.stream;
     say!(
         text,
         "stream {} type {} connector_key {}",
@@ -91,18 +93,18 @@ fn heading(text: &mut String, source: &Source<'_>, room: DetailLimits) {
     if stream.is_suspended() {
         text.push_str(
             "\nsuspended: its source has changed since its mapping was ratified; it cannot be \
-             read until its operator mends that",
+             read until its operator fixes that",
         );
     }
     text.push_str("\nconnection_id");
-    for connection in source.connections.iter().take(MAX_CONNECTIONS) {
+    for connection in holders.connections.iter().take(MAX_CONNECTIONS) {
         say!(text, " {}", connection.connection_id);
         if connection.label != connection.connection_id {
             say!(text, " ({})", inline(&connection.label, 48));
         }
     }
-    if source.connections.len() > MAX_CONNECTIONS {
-        let left = source.connections.len() - MAX_CONNECTIONS;
+    if holders.connections.len() > MAX_CONNECTIONS {
+        let left = holders.connections.len() - MAX_CONNECTIONS;
         say!(text, " and {left} more, which schema without stream lists");
     }
     let key: Vec<&str> = stream.key_fields().iter().map(FieldView::name).collect();
@@ -118,8 +120,8 @@ fn heading(text: &mut String, source: &Source<'_>, room: DetailLimits) {
     text.push('\n');
 }
 
-fn footing(text: &mut String, source: &Source<'_>, room: DetailLimits) {
-    let stream = source.stream;
+fn footing(text: &mut String, holders: &StreamHolders<'_>, room: DetailLimits) {
+    let stream = holders.stream;
     let relations: Vec<String> = stream
         .relations()
         .take(room.members)
@@ -136,7 +138,7 @@ fn footing(text: &mut String, source: &Source<'_>, room: DetailLimits) {
         or_none(&search.join(" ")),
         changes(stream)
     );
-    let writes = writes(source);
+    let writes = writes(holders);
     if !writes.is_empty() {
         say!(text, "writes: {}\n", writes.join(" "));
     }
@@ -150,7 +152,7 @@ fn footing(text: &mut String, source: &Source<'_>, room: DetailLimits) {
         );
     }
     if room.notes {
-        for note in &source.notes {
+        for note in &holders.notes {
             say!(text, "note: {}\n", inline(note, 300));
         }
     }

@@ -54,9 +54,10 @@ impl RecordDigests {
 
     /// The changes in `walk` that are not in the earlier walk `self`: consecutive walks may
     /// overlap.
-    pub(super) fn news_in(&self, walk: &Self) -> Changes {
-        let news = walk.0.iter();
-        news.filter(|(key, digest)| self.0.get(*key) != Some(digest))
+    pub(super) fn changes_in(&self, walk: &Self) -> Changes {
+        let records = walk.0.iter();
+        records
+            .filter(|(key, digest)| self.0.get(*key) != Some(digest))
             .map(|(key, digest)| {
                 let kind = match *digest {
                     DELETED_DIGEST => RecordChangeKind::Deleted,

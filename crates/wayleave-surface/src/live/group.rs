@@ -70,7 +70,7 @@ impl Group {
 
     /// Whether its stream is suspended because it no longer fits its source.
     pub(super) fn is_suspended(&self) -> bool {
-        self.plan.rows().suspended().is_some()
+        self.plan.rows().suspended_stream().is_some()
     }
 
     /// Whether it has been read.
@@ -94,13 +94,13 @@ impl Group {
     }
 
     /// Reads the stream and returns what changed since the last read.
-    pub(super) async fn look(
+    pub(super) async fn read_changes(
         &mut self,
         reader: &StreamReader,
         wanted: &WatchedRecords,
     ) -> Result<GroupChanges, ReadFailure> {
         if let Some(WatchedState::Followed(followed)) = &mut self.last {
-            return followed.look(reader, &self.package, wanted).await;
+            return followed.read_changes(reader, &self.package, wanted).await;
         }
         match reader.digests(&self.plan).await {
             Ok(now) => {
@@ -119,7 +119,7 @@ impl Group {
             }
             Err(ReadFailure::TooLarge) => {
                 let mut followed = FollowedStream::default();
-                followed.look(reader, &self.package, wanted).await?;
+                followed.read_changes(reader, &self.package, wanted).await?;
                 // Subscribers that saw the whole stream are notified once of the switch to
                 // following.
                 let is_everything = self.last.is_some();
@@ -135,28 +135,28 @@ impl Group {
 }
 
 impl FollowedStream {
-    async fn look(
+    async fn read_changes(
         &mut self,
         reader: &StreamReader,
         package: &Package,
         wanted: &WatchedRecords,
     ) -> Result<GroupChanges, ReadFailure> {
-        let mut news = GroupChanges::default();
+        let mut changes = GroupChanges::default();
         if wanted.records {
-            self.walk(reader, package, &mut news).await?;
+            self.walk(reader, package, &mut changes).await?;
         }
         let now = reader.keyed(package, &wanted.keys).await?;
-        news.keyed = self.keyed.changes_among(&now, &self.keys);
+        changes.keyed = self.keyed.changes_among(&now, &self.keys);
         self.keyed = now;
         self.keys = wanted.keys.iter().map(|key| key.text.clone()).collect();
-        Ok(news)
+        Ok(changes)
     }
 
     async fn walk(
         &mut self,
         reader: &StreamReader,
         package: &Package,
-        news: &mut GroupChanges,
+        changes: &mut GroupChanges,
     ) -> Result<(), ReadFailure> {
         let known = match &self.bookmark {
             Some(bookmark) => match reader.walk(package, bookmark).await {
@@ -167,7 +167,7 @@ impl FollowedStream {
             None => None,
         };
         let Some(walk) = known else {
-            news.is_everything = self.bookmark.is_some();
+            changes.is_everything = self.bookmark.is_some();
             let begun = reader.walk(package, BEGINNING).await?;
             // Read the overlap that the next walk will read again, so that it is not reported then.
             let walk = reader.walk(package, &begun.bookmark).await?;
@@ -178,8 +178,8 @@ impl FollowedStream {
             self.bookmark = Some(walk.bookmark);
             return Ok(());
         };
-        news.records = self.recent.news_in(&walk.records);
-        news.is_everything = walk.is_cut;
+        changes.records = self.recent.changes_in(&walk.records);
+        changes.is_everything = walk.is_cut;
         self.recent = walk.records;
         self.bookmark = Some(walk.bookmark);
         Ok(())

@@ -15,7 +15,7 @@ use wayleave_plan::{AuthorizedPlan, Record};
 use wayleave_store::{CallerKey, OnMalformed, ReadContext, Rows, StoreError};
 
 use super::digests::RecordDigests;
-use super::{LiveOptions, StreamKey, WatchedKey};
+use super::{ChangeFeedOptions, StreamKey, WatchedKey};
 use crate::service::ReadService;
 
 /// Maximum time of one read.
@@ -74,13 +74,13 @@ pub(super) struct Walk {
 pub(super) struct StreamReader {
     pub(super) service: ReadService,
     pub(super) key: StreamKey,
-    pub(super) options: Arc<ArcSwap<LiveOptions>>,
+    pub(super) options: Arc<ArcSwap<ChangeFeedOptions>>,
     pub(super) stop: CancellationToken,
 }
 
 impl StreamReader {
     /// The current options.
-    pub(super) fn options(&self) -> LiveOptions {
+    pub(super) fn options(&self) -> ChangeFeedOptions {
         **self.options.load()
     }
 
@@ -155,7 +155,7 @@ impl StreamReader {
         let plan = match self.rows(horizon).await?.into_value().await? {
             Value::Null => return Ok(walk),
             Value::Malformed => return Err(ReadFailure::NotFollowed),
-            horizon => plan.within(horizon),
+            horizon => plan.with_horizon(horizon),
         };
         let bookmark = plan
             .page(&[])
@@ -210,7 +210,7 @@ impl StreamReader {
             cancel: self.stop.clone(),
             on_malformed: OnMalformed::Mark,
             caller: CallerKey::from_subject(FEED),
-            ..ReadContext::within(READ_TIMEOUT)
+            ..ReadContext::with_timeout(READ_TIMEOUT)
         };
         let store = self.service.stores().store(&plan.target().source)?;
         store.read(plan, &context).await?.rows(plan)
@@ -218,6 +218,6 @@ impl StreamReader {
 }
 
 fn with_record(plan: &QueryPlan, row: Vec<Value>, mut act: impl FnMut(&Record)) {
-    let page = plan.page_of(vec![row]);
+    let page = plan.page_from_rows(vec![row]);
     page.records().iter().for_each(&mut act);
 }

@@ -5,7 +5,7 @@ use wayleave_mcp::RpcError;
 use wayleave_store::StoreError;
 
 use super::reader::ReadFailure;
-use super::{LiveOptions, StreamKey};
+use super::{ChangeFeedOptions, StreamKey};
 use crate::failure::DRIFT;
 
 fn refused(reason: &'static str, message: String) -> RpcError {
@@ -29,7 +29,11 @@ pub(super) fn too_many(limit: u32) -> RpcError {
 }
 
 /// The stream cannot be watched.
-pub(super) fn unwatched(key: &StreamKey, failure: &ReadFailure, options: LiveOptions) -> RpcError {
+pub(super) fn unwatched(
+    key: &StreamKey,
+    failure: &ReadFailure,
+    options: ChangeFeedOptions,
+) -> RpcError {
     let stream = format!("`{}` of `{}`", key.stream, key.connection_id);
     match failure {
         ReadFailure::TooLarge | ReadFailure::NotFollowed => refused(
@@ -60,7 +64,7 @@ pub(super) fn unwatched(key: &StreamKey, failure: &ReadFailure, options: LiveOpt
             )
         }
         ReadFailure::Store(error) => {
-            let message = format!("the source of {stream} gives no answer now; try again");
+            let message = format!("the source of {stream} does not answer now; try again");
             RpcError::new(RpcError::INTERNAL, message).with_data(json!({
                 "reason": "source_unavailable", "retryable": error.is_retryable(),
             }))

@@ -82,7 +82,7 @@ pub(super) struct Watcher {
     reader: StreamReader,
     joining: UnboundedReceiver<JoinRequest>,
     left: Arc<Notify>,
-    worlds: watch::Receiver<u64>,
+    dataset_changes: watch::Receiver<u64>,
     writes: broadcast::Receiver<WrittenStream>,
     members: Vec<Member>,
     groups: Vec<Group>,
@@ -114,7 +114,7 @@ impl Watcher {
         seen: watch::Sender<SeenCounts>,
     ) -> Self {
         Self {
-            worlds: reader.service.worlds(),
+            dataset_changes: reader.service.dataset_changes(),
             writes: reader.service.writes(),
             reader,
             joining,
@@ -141,7 +141,7 @@ impl Watcher {
                     self.join(joined);
                     Reason::Members
                 }
-                _ = self.worlds.changed() => Reason::Members,
+                _ = self.dataset_changes.changed() => Reason::Members,
                 () = self.left.notified() => Reason::Left,
                 written = self.writes.recv() => match written {
                     Ok(written) if !self.reader.key.is_of(&written) => continue,
@@ -163,7 +163,7 @@ impl Watcher {
             if joins || !matches!(reason, Reason::Left) {
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    () = self.look(&reason) => {}
+                    () = self.poll(&reason) => {}
                 }
             }
             if matches!(reason, Reason::Interval) {
@@ -198,7 +198,7 @@ impl Watcher {
     }
 
     /// Compares the stream with the state each group saw last, and notifies of changes.
-    async fn look(&mut self, reason: &Reason) {
+    async fn poll(&mut self, reason: &Reason) {
         self.regroup();
         self.refuse_suspended();
         if self.groups.iter().all(Group::is_suspended) {
@@ -288,10 +288,10 @@ impl Watcher {
             let Some(group) = self.groups.iter_mut().find(|group| group.id == id) else {
                 return true;
             };
-            match group.look(&self.reader, &wanted).await {
-                Ok(news) => {
-                    self.count(&news);
-                    self.tell(id, &news).await;
+            match group.read_changes(&self.reader, &wanted).await {
+                Ok(changes) => {
+                    self.count(&changes);
+                    self.notify(id, &changes).await;
                     self.admit(Some(id));
                     return true;
                 }
@@ -321,8 +321,8 @@ impl Watcher {
     }
 
     /// Signals a change to code that reads the stream itself.
-    fn count(&self, news: &GroupChanges) {
-        if news.is_everything || !news.records.is_empty() || !news.keyed.is_empty() {
+    fn count(&self, changes: &GroupChanges) {
+        if changes.is_everything || !changes.records.is_empty() || !changes.keyed.is_empty() {
             let key = &self.reader.key;
             let stream = (key.connection_id.clone(), key.stream.clone());
             self.seen
@@ -330,13 +330,13 @@ impl Watcher {
         }
     }
 
-    async fn tell(&self, group: u64, news: &GroupChanges) {
+    async fn notify(&self, group: u64, changes: &GroupChanges) {
         let key = &self.reader.key;
         let change = |at: &str, kind: RecordChangeKind| RecordChange {
             id: format!("{}/{}:{at}", key.connection_id, key.stream),
             kind,
         };
-        let records = news.records.iter();
+        let records = changes.records.iter();
         let mut all: Vec<RecordChange> = records.map(|(at, kind)| change(at, *kind)).collect();
         all.sort();
         let members = self.members.iter();
@@ -348,11 +348,11 @@ impl Watcher {
                 tokio::task::yield_now().await;
             }
             match &member.interest {
-                _ if news.is_everything => member.subscriber.changed(&[]),
+                _ if changes.is_everything => member.subscriber.changed(&[]),
                 Interest::Records if all.is_empty() => {}
                 Interest::Records => member.subscriber.changed(&all),
                 Interest::Record(key) => {
-                    if let Some(kind) = news.keyed.get(&key.text) {
+                    if let Some(kind) = changes.keyed.get(&key.text) {
                         member.subscriber.changed(&[change(&key.text, *kind)]);
                     }
                 }
@@ -364,7 +364,7 @@ impl Watcher {
     /// resumes.
     fn refuse_suspended(&mut self) {
         let suspended = self.groups.iter().filter_map(|it| {
-            let stream = it.plan.rows().suspended()?;
+            let stream = it.plan.rows().suspended_stream()?;
             Some((it.id, stream.to_string()))
         });
         let suspended: Vec<(u64, String)> = suspended.collect();
@@ -378,15 +378,15 @@ impl Watcher {
 
     /// Reassigns members to groups after their package or the datasets have changed.
     fn regroup(&mut self) {
-        let world = *self.worlds.borrow_and_update();
+        let version = *self.dataset_changes.borrow_and_update();
         let mut members = std::mem::take(&mut self.members);
         members.retain_mut(|member| {
             // Gets no notifications until it is authorized again.
             let Some(package) = member.subscriber.package() else {
                 return true;
             };
-            if let Some((seen, of_world)) = &member.seen
-                && *of_world == world
+            if let Some((seen, seen_version)) = &member.seen
+                && *seen_version == version
                 && (Arc::ptr_eq(seen, &package) || *seen == package)
             {
                 return true;
@@ -400,7 +400,7 @@ impl Watcher {
             };
             let group = self.group(plan, &package);
             let moved = member.group.is_some_and(|before| before != group);
-            member.seen = Some((package, world));
+            member.seen = Some((package, version));
             member.group = Some(group);
             if moved {
                 member.subscriber.changed(&[]);

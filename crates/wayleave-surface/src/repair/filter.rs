@@ -24,7 +24,7 @@ const SIGNS: &[(&str, &str)] = &[
 ];
 
 /// The intended filter; `None` if it cannot be determined.
-pub(super) fn mended(names: &Names<'_>, given: &Json) -> Option<Map<String, Json>> {
+pub(super) fn repaired(names: &Names<'_>, given: &Json) -> Option<Map<String, Json>> {
     read(names, given, 0)
 }
 
@@ -167,7 +167,7 @@ fn member(names: &Names<'_>, name: &str, wanted: &Json, depth: usize) -> Option<
         return None;
     }
     if let Some(field) = names.view(name) {
-        let condition = condition::mended(names, Some(field), wanted);
+        let condition = condition::repaired(names, Some(field), wanted);
         return Some(one(name, condition));
     }
     let word = name.trim_start_matches('$').to_ascii_lowercase();
@@ -194,7 +194,7 @@ fn member(names: &Names<'_>, name: &str, wanted: &Json, depth: usize) -> Option<
         return Some(one(relation, json!({ "some": inner })));
     }
     let path = names.field(name)?;
-    let condition = condition::mended(names, names.view(&path), wanted);
+    let condition = condition::repaired(names, names.view(&path), wanted);
     Some(one(path, condition))
 }
 

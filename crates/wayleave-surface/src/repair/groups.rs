@@ -21,12 +21,12 @@ const GRANULARITIES: &[(&str, &[&str])] = &[
 ];
 
 /// Repairs the arguments of an aggregate.
-pub(super) fn mend(
+pub(super) fn repair(
     names: &Names<'_>,
     call: &CallContext<'_>,
     arguments: &mut Arguments,
 ) -> Option<()> {
-    let metrics = metrics::mended(names, arguments.get("metrics"));
+    let metrics = metrics::repaired(names, arguments.get("metrics"));
     arguments.insert("metrics".to_owned(), json!(metrics));
     let mut time = match arguments.remove("group_by_time") {
         Some(given) => Some(period(names, &given)?),
@@ -63,7 +63,7 @@ pub(super) fn mend(
 
 /// The column names of the answer.
 fn header(call: &CallContext<'_>, arguments: &Arguments) -> Option<Vec<String>> {
-    let request = AggregateRequest::read(arguments).ok()?;
+    let request = AggregateRequest::parse(arguments).ok()?;
     let plan = AggregatePlan::new(&call.view, &request, call.seal).ok()?;
     Some(plan.header().to_vec())
 }
@@ -79,7 +79,7 @@ fn column(names: &Names<'_>, header: &[String], name: &str) -> Option<String> {
         return Some(found.clone());
     }
     // A metric, or the field of one.
-    for metric in metrics::mended(names, Some(&name.into())) {
+    for metric in metrics::repaired(names, Some(&name.into())) {
         let label = metric.as_str().map(|it| it.replacen(':', "_", 1));
         if let Some(found) = label.and_then(|it| known(&it)) {
             return Some(found);

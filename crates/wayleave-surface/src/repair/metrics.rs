@@ -28,7 +28,7 @@ const OPS: &[(&str, &[&str])] = &[
 ];
 
 /// The intended metrics.
-pub(super) fn mended(names: &Names<'_>, given: Option<&Json>) -> Vec<Json> {
+pub(super) fn repaired(names: &Names<'_>, given: Option<&Json>) -> Vec<Json> {
     match given {
         None => vec!["count".into()],
         Some(Json::String(text)) => {
@@ -216,7 +216,7 @@ fn from_object(names: &Names<'_>, given: &Map<String, Json>) -> Option<Json> {
         metric.insert("measure".to_owned(), measure.into());
     }
     if let Some(given) = metric.remove("filter") {
-        metric.insert("filter".to_owned(), filter::mended(names, &given)?.into());
+        metric.insert("filter".to_owned(), filter::repaired(names, &given)?.into());
     }
     Some(Json::Object(metric))
 }

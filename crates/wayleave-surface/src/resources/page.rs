@@ -7,7 +7,7 @@ use wayleave_plan::view::{ConnectionView, StreamView};
 
 use super::parameter::NumberParameter;
 use super::where_clause::{FilteredStream, WHERE, WhereClause};
-use super::{MAX_OFFSET, MAX_RECORDS, PAGE_RECORDS, failed, holders, labelled};
+use super::{DEFAULT_PAGE_RECORDS, MAX_OFFSET, MAX_RECORDS, failed, holders, labelled};
 use crate::access::Access;
 use crate::call_context::CallContext;
 use crate::service::ReadService;
@@ -20,7 +20,7 @@ const META: &str = "io.wayleave/page";
 
 const LIMIT: NumberParameter = NumberParameter {
     name: "limit",
-    default: PAGE_RECORDS,
+    default: DEFAULT_PAGE_RECORDS,
     min: 1,
     max: MAX_RECORDS,
     hint: "",

@@ -20,7 +20,7 @@ pub(super) fn body(call: &CallContext<'_>) -> Json {
     for stream in call.view.connections().iter().flat_map(|it| &it.streams) {
         let mut described = named(stream);
         let fits = |it: &Map<String, Json>| {
-            let size = crate::json_bytes::of_value(&Json::Object(it.clone()));
+            let size = crate::json_bytes::value_len(&Json::Object(it.clone()));
             Some(bytes + size).filter(|total| *total <= call.max_bytes)
         };
         let mut whole = described.clone();

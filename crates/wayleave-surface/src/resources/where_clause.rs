@@ -6,7 +6,7 @@
 use serde_json::{Map, Number, Value as Json, json};
 use wayleave_model::mapping::Datatype;
 use wayleave_model::nearest::nearest;
-use wayleave_plan::filter::MAX_TEXT;
+use wayleave_plan::filter::MAX_TEXT_BYTES;
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::{Refusal, quoted};
 use wayleave_plan::value::Value;
@@ -62,9 +62,11 @@ impl WhereClause {
                 follows paths";
             return Err(InvalidParameter::new(WHERE, "unsupported_path", message));
         }
-        if value.len() > MAX_TEXT {
-            let message = format!("a value to compare with has at most {MAX_TEXT} bytes");
-            return Err(InvalidParameter::new(WHERE, "too_long", message).with("maximum", MAX_TEXT));
+        if value.len() > MAX_TEXT_BYTES {
+            let message = format!("a value to compare with has at most {MAX_TEXT_BYTES} bytes");
+            return Err(
+                InvalidParameter::new(WHERE, "too_long", message).with("maximum", MAX_TEXT_BYTES)
+            );
         }
         Ok(Self {
             field: field.to_owned(),

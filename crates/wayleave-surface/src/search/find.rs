@@ -119,7 +119,7 @@ impl<'a> Search<'a> {
         });
         let refused = |error: &dyn std::fmt::Display| {
             tracing::warn!(%error, "a search failed");
-            Refusal::new(Code::SourceUnavailable, "the indexes give no answer")
+            Refusal::new(Code::SourceUnavailable, "the indexes do not answer")
         };
         if after.is_none() && ready.is_quick(&query) {
             let ranked = search(&ready.sources(), &query, None, most);

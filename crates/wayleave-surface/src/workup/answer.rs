@@ -6,13 +6,13 @@ use wayleave_plan::refusal::{Call, Code, Refusal, quoted};
 use wayleave_plan::request::{Section, WorkupRequest};
 use wayleave_plan::workup_ref::Reference;
 
-use super::draft::{Draft, RecordUse};
 use super::gap::Gaps;
 use super::node::{Node, ReachedRecords, SUBJECT};
 use super::reader::WorkupReader;
+use super::render::{NumberedWorkup, WorkupContent};
 use super::resolve::{self, EntityResolution, MatchKind};
-use super::write::{NumberedWorkup, WorkupContent};
-use super::{conflicts, refused, relations, sections};
+use super::statement::{RecordUse, Statement};
+use super::{ambiguity, conflicts, relations, sections};
 use crate::call_context::CallContext;
 use crate::evidence;
 use crate::reply::Reply;
@@ -52,7 +52,9 @@ async fn worked_up(call: &CallContext<'_>, request: &WorkupRequest) -> Result<Re
     let mut gaps = Gaps::default();
     let (node, by) = match resolve::resolve(&reader, &request.entity, &mut gaps).await? {
         EntityResolution::One(node, by) => (node, by),
-        EntityResolution::Several(several) => return Ok(refused::ambiguous(dataset, &several)),
+        EntityResolution::Several(several) => {
+            return Ok(ambiguity::refuse_ambiguous(dataset, &several));
+        }
     };
     let about = |evidence: u32| Reference {
         dataset: dataset.to_owned(),
@@ -64,18 +66,18 @@ async fn worked_up(call: &CallContext<'_>, request: &WorkupRequest) -> Result<Re
     let opening = opening(&node, dataset, by);
     let mut reached = ReachedRecords::default();
     reached.add(node.clone());
-    let drafts = gathered(&reader, request, &mut reached, &mut gaps).await;
+    let statements = gathered(&reader, request, &mut reached, &mut gaps).await;
     let is_partial = gaps.is_partial();
     let written = WorkupContent {
         reached: &reached,
         opening,
-        drafts,
+        statements,
         gaps: gaps.sorted(),
         // No reference is longer, so its room is known before its number is.
         ending: ending(&sealed(&about(u32::MAX))).len(),
         budget: request.budget,
     }
-    .write()
+    .render()
     .ok_or_else(too_small)?;
     let reference = about(u32::try_from(written.cited.len()).unwrap_or(u32::MAX));
     let told = WorkupNotes {
@@ -135,10 +137,10 @@ impl WorkupNotes {
 }
 
 /// The lines under the heading.
-fn opening(node: &Node<'_>, dataset: &str, by: MatchKind) -> Draft {
+fn opening(node: &Node<'_>, dataset: &str, by: MatchKind) -> Statement {
     let fields = node.key_names().chain(node.name_fields()).collect();
     let (id, by) = (node.id(), by.as_str());
-    Draft {
+    Statement {
         section: Section::Record,
         text: format!("Record {id} of dataset {dataset}, found by {by}"),
         uses: vec![RecordUse::new(SUBJECT, fields)],
@@ -158,12 +160,12 @@ async fn gathered<'a>(
     request: &WorkupRequest,
     reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
-) -> Vec<Draft> {
+) -> Vec<Statement> {
     let wants = |section: &Section| request.sections.contains(section);
     let wants_any = |sections: &[Section]| sections.iter().any(wants);
-    let mut drafts = Vec::new();
+    let mut statements = Vec::new();
     if wants(&Section::Record) {
-        drafts.extend(sections::record(reached.get(SUBJECT), gaps));
+        statements.extend(sections::record(reached.get(SUBJECT), gaps));
     }
     let mut counterparts = Vec::new();
     if wants_any(&[Section::Record, Section::Conflicts, Section::Text]) {
@@ -179,15 +181,15 @@ async fn gathered<'a>(
     }
     if wants(&Section::Text) {
         let others: Vec<usize> = counterparts.iter().map(|it| it.node).collect();
-        drafts.extend(sections::texts(reader, request, &others, reached, gaps).await);
+        statements.extend(sections::texts(reader, request, &others, reached, gaps).await);
     }
-    drafts.extend(counterparts.iter().map(|it| it.statement(reached)));
-    drafts.extend(first.iter().map(|link| link.near(reached)));
-    drafts.extend(second.iter().map(|link| link.far(reached)));
-    drafts.extend(sections::timeline(request, reached));
-    drafts.extend(counterparts.iter().flat_map(|it| it.conflicts(reached)));
-    drafts.extend(conflicts::between(&first, reached));
-    drafts.extend(conflicts::between(&second, reached));
-    drafts.retain(|draft| wants(&draft.section));
-    drafts
+    statements.extend(counterparts.iter().map(|it| it.statement(reached)));
+    statements.extend(first.iter().map(|link| link.direct_statement(reached)));
+    statements.extend(second.iter().map(|link| link.indirect_statement(reached)));
+    statements.extend(sections::timeline(request, reached));
+    statements.extend(counterparts.iter().flat_map(|it| it.conflicts(reached)));
+    statements.extend(conflicts::between(&first, reached));
+    statements.extend(conflicts::between(&second, reached));
+    statements.retain(|statement| wants(&statement.section));
+    statements
 }

@@ -23,7 +23,7 @@ impl ReadService {
     /// one.
     pub fn check_citations(&self, caller: &Package, arguments: &Map<String, Json>) -> Reply {
         let call = self.call(caller, 0);
-        let checked = CitationsRequest::read(arguments).and_then(|request| {
+        let checked = CitationsRequest::parse(arguments).and_then(|request| {
             let opened = Reference::open(&request.workup, call.view.subject(), call.seal.keys);
             let reference = opened.ok_or_else(not_ours)?;
             Ok(report(&request.note, &reference))
@@ -33,8 +33,8 @@ impl ReadService {
 }
 
 fn not_ours() -> Refusal {
-    let message = "`workup` is no reference of a workup of yours; take the workup= line of one, \
-        or `structuredContent.workup`";
+    let message = "`workup` is not the reference of one of your workups; copy it from the \
+        `workup=` line of the workup";
     Refusal::new(Code::InvalidRequest, message)
         .param("workup")
         .retry_with("workup")

@@ -9,13 +9,13 @@ use wayleave_plan::request::Section;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::{FieldView, StreamView};
 
-use super::draft::{Draft, RecordUse};
 use super::gap::{Gap, Gaps};
 use super::node::{Node, ReachedRecords, SUBJECT};
 use super::quote;
 use super::reader::WorkupReader;
 use super::relations::Link;
 use super::resolve::same_entity;
+use super::statement::{RecordUse, Statement};
 
 /// Maximum length of a disputed value, in characters.
 const MAX_VALUE_CHARS: usize = 120;
@@ -110,12 +110,12 @@ fn namesakes<'a>(
 
 impl Counterpart {
     /// States where else the entity is recorded.
-    pub(super) fn statement(&self, reached: &ReachedRecords<'_>) -> Draft {
+    pub(super) fn statement(&self, reached: &ReachedRecords<'_>) -> Statement {
         let (one, other) = (reached.get(SUBJECT), reached.get(self.node));
         let fields = |node: &Node<'_>| -> Vec<String> {
             node.key_names().chain(node.name_fields()).collect()
         };
-        Draft {
+        Statement {
             section: Section::Record,
             text: format!("also recorded as {}, by the same {}", other.id(), self.by),
             uses: vec![
@@ -126,9 +126,9 @@ impl Counterpart {
     }
 
     /// States where it differs from the record itself.
-    pub(super) fn conflicts(&self, reached: &ReachedRecords<'_>) -> Vec<Draft> {
+    pub(super) fn conflicts(&self, reached: &ReachedRecords<'_>) -> Vec<Statement> {
         let (one, other) = (reached.get(SUBJECT), reached.get(self.node));
-        let mut drafts = Vec::new();
+        let mut statements = Vec::new();
         for (field, value) in one.fields() {
             let theirs = other.value(field.name());
             if !is_stated(one, field) {
@@ -144,14 +144,14 @@ impl Counterpart {
                     other.stream.connection_id(),
                     self.by,
                 );
-                drafts.push(disputed(
+                statements.push(disputed(
                     text,
                     (SUBJECT, vec![name.clone()]),
                     (self.node, vec![name]),
                 ));
             }
         }
-        drafts
+        statements
     }
 }
 
@@ -167,8 +167,8 @@ fn is_stated(node: &Node<'_>, field: &FieldView) -> bool {
 }
 
 /// Where related records differ in fields to which the mapping gives one predicate.
-pub(super) fn between(links: &[Link], reached: &ReachedRecords<'_>) -> Vec<Draft> {
-    let mut drafts: Vec<Draft> = Vec::new();
+pub(super) fn between(links: &[Link], reached: &ReachedRecords<'_>) -> Vec<Statement> {
+    let mut statements: Vec<Statement> = Vec::new();
     for link in links {
         let (one, other) = (reached.get(link.from), reached.get(link.to));
         for (ours, value) in one.fields() {
@@ -193,18 +193,18 @@ pub(super) fn between(links: &[Link], reached: &ReachedRecords<'_>) -> Vec<Draft
                     fields.push(field.to_owned());
                     fields
                 };
-                let draft = disputed(
+                let statement = disputed(
                     text,
                     (link.from, fields(one, our_name)),
                     (link.to, fields(other, their_name)),
                 );
-                if !drafts.contains(&draft) {
-                    drafts.push(draft);
+                if !statements.contains(&statement) {
+                    statements.push(statement);
                 }
             }
         }
     }
-    drafts
+    statements
 }
 
 /// Whether a person declared that two fields state the same, by giving them one predicate. Fields
@@ -222,8 +222,8 @@ fn differ(one: &Value, other: &Value) -> bool {
     }
 }
 
-fn disputed(text: String, one: (usize, Vec<String>), other: (usize, Vec<String>)) -> Draft {
-    Draft {
+fn disputed(text: String, one: (usize, Vec<String>), other: (usize, Vec<String>)) -> Statement {
+    Statement {
         section: Section::Conflicts,
         text,
         uses: vec![

@@ -2,8 +2,8 @@
 
 use wayleave_plan::refusal::{Code, Refusal};
 
-use super::draft::RecordUse;
 use super::reader::{MAX_READS, MAX_ROWS, StopReason};
+use super::statement::RecordUse;
 
 /// One unknown.
 #[derive(Debug, Clone, PartialEq)]

@@ -67,7 +67,7 @@ impl<'a> WorkupReader<'a> {
     /// How the records of a stream are read, without what is around them.
     pub(super) fn alone(&self, stream: &StreamView) -> Option<NeighbourPlan> {
         let connection = self.call.view.connection(stream.connection_id())?;
-        Some(NeighbourPlan::alone(connection, stream))
+        Some(NeighbourPlan::new(connection, stream))
     }
 
     /// How many reads have begun, and how many rows they gave.
@@ -142,7 +142,7 @@ impl<'a> WorkupReader<'a> {
             return Ok(Vec::new());
         };
         let read = self.rows(plan.rows()).await?;
-        let page = plan.page_of(read.rows);
+        let page = plan.page_from_rows(read.rows);
         let records = page.records().iter().cloned();
         Ok(records.map(|record| Node::new(stream, record)).collect())
     }
@@ -207,8 +207,8 @@ impl<'a> WorkupReader<'a> {
     }
 }
 
-/// Runs the reads, a few at a time, and returns the answers in order.
-pub(super) async fn in_turn<F: Future>(reads: Vec<F>) -> Vec<F::Output> {
+/// Runs the reads concurrently, a few at a time, and returns the answers in order.
+pub(super) async fn run_concurrently<F: Future>(reads: Vec<F>) -> Vec<F::Output> {
     let mut reads = reads.into_iter();
     let mut answers = Vec::new();
     loop {

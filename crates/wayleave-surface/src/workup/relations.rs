@@ -7,18 +7,18 @@ use wayleave_plan::expand::RelatedRecords;
 use wayleave_plan::neighbours::{Direction, Edge, NeighbourPlan};
 use wayleave_plan::request::{MAX_EXPANDED_RECORDS, Section};
 
-use super::draft::{Draft, RecordUse};
 use super::gap::{Gap, Gaps};
 use super::node::{Node, ReachedRecords, SUBJECT};
 use super::quote;
-use super::reader::{StopReason, WorkupReader, in_turn};
+use super::reader::{StopReason, WorkupReader, run_concurrently};
+use super::statement::{RecordUse, Statement};
 
 /// Maximum number of records one relation away whose own relations are followed.
 const MAX_FOLLOWED: usize = 60;
 /// Maximum number of these from one stream.
 const MAX_FOLLOWED_PER_STREAM: usize = 20;
-/// Number of fields of a related record shown beside its name.
-const DETAILS: usize = 4;
+/// Maximum number of fields of a related record shown beside its name.
+const MAX_DETAIL_FIELDS: usize = 4;
 /// Maximum length of each of these fields, in characters.
 const MAX_DETAIL_CHARS: usize = 60;
 
@@ -45,7 +45,7 @@ pub(super) async fn first_hop<'a>(
     let Some(connection) = reader.call.view.connection(stream.connection_id()) else {
         return Vec::new();
     };
-    let around = NeighbourPlan::related(connection, stream);
+    let around = NeighbourPlan::with_neighbours(connection, stream);
     let records = match reader.by_id(&around, &[&id]).await {
         Ok(records) => records,
         Err(refusal) => {
@@ -83,7 +83,7 @@ pub(super) async fn second_hop<'a>(
         else {
             continue;
         };
-        let around = NeighbourPlan::related(connection, stream);
+        let around = NeighbourPlan::with_neighbours(connection, stream);
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         let records = match reader.by_id(&around, &ids).await {
             Ok(records) => records,
@@ -159,7 +159,7 @@ async fn followed<'e>(
         (edge, read)
     });
     let mut found = Vec::new();
-    for (edge, read) in in_turn(reads.collect()).await {
+    for (edge, read) in run_concurrently(reads.collect()).await {
         match read {
             Ok(read) => {
                 if read.as_ref().is_some_and(|read| read.cut) {
@@ -203,7 +203,7 @@ fn linked<'a>(
 
 fn empty(edge: &Edge, record: &Record) -> Gap {
     let name = called(edge);
-    let text = if !edge.expansion.leads(record) {
+    let text = if !edge.expansion.has_join_values(record) {
         format!("{name} is not set")
     } else if edge.direction == Direction::Incoming {
         format!("{name}: no record that may be read")
@@ -254,7 +254,7 @@ impl Link {
     }
 
     /// The link as a statement about the entity itself.
-    pub(super) fn near(&self, reached: &ReachedRecords<'_>) -> Draft {
+    pub(super) fn direct_statement(&self, reached: &ReachedRecords<'_>) -> Statement {
         let to = reached.get(self.to);
         let (shown, fields) = details(to, &self.far_fields);
         let (relation, type_name) = (&self.relation, &self.type_name);
@@ -268,7 +268,7 @@ impl Link {
                 )
             }
         };
-        Draft {
+        Statement {
             section: Section::Relations,
             text,
             uses: self.uses(reached, fields),
@@ -276,14 +276,14 @@ impl Link {
     }
 
     /// The link as a statement about a record one hop away.
-    pub(super) fn far(&self, reached: &ReachedRecords<'_>) -> Draft {
+    pub(super) fn indirect_statement(&self, reached: &ReachedRecords<'_>) -> Statement {
         let (from, to) = (reached.get(self.from).name(), reached.get(self.to).name());
         let (relation, type_name) = (&self.relation, &self.type_name);
         let text = match self.direction {
             Direction::Outgoing => format!("{from} has {relation} ({type_name}): {to}"),
             Direction::Incoming => format!("{from} is named as {relation} ({type_name}) by {to}"),
         };
-        Draft {
+        Statement {
             section: Section::SecondHop,
             text,
             uses: self.uses(reached, Vec::new()),
@@ -303,7 +303,7 @@ fn details(node: &Node<'_>, joined: &[String]) -> (String, Vec<String>) {
     let mut shown = String::new();
     let mut fields = Vec::new();
     for (field, value) in node.fields() {
-        if fields.len() == DETAILS {
+        if fields.len() == MAX_DETAIL_FIELDS {
             break;
         }
         if passing(field.name()) || !field.is_scalar() || value.to_text().is_none() {

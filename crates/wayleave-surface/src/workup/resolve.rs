@@ -12,7 +12,9 @@ use wayleave_search::Query;
 
 use super::gap::{Gap, Gaps};
 use super::node::Node;
-use super::reader::{MAX_LOOKUP_STREAMS, StopReason, WorkupReader, in_turn, phrase, stopped};
+use super::reader::{
+    MAX_LOOKUP_STREAMS, StopReason, WorkupReader, phrase, run_concurrently, stopped,
+};
 use crate::search::{BestMatches, MissingStream};
 use crate::url;
 
@@ -68,7 +70,7 @@ pub(super) async fn resolve<'a>(
         meaning = by_words(reader, entity, &mut lost).await?;
     }
     if let Some(meaning) = meaning {
-        tell(&lost, gaps);
+        report_failures(&lost, gaps);
         return Ok(meaning);
     }
     // Where a source did not answer, nobody knows that the entity does not exist.
@@ -83,7 +85,7 @@ type FailedConnections = Vec<(String, Refusal)>;
 /// The answer of one stream.
 type Read<'a> = (&'a StreamView, Result<Vec<Node<'a>>, Refusal>);
 
-fn tell(lost: &FailedConnections, gaps: &mut Gaps) {
+fn report_failures(lost: &FailedConnections, gaps: &mut Gaps) {
     for (place, refusal) in lost {
         gaps.add(Gap::unread(place, refusal));
     }
@@ -127,7 +129,7 @@ async fn by_key<'a>(
             };
             (stream, read.map(nodes))
         });
-    gathered(in_turn(reads.collect()).await, lost)
+    gathered(run_concurrently(reads.collect()).await, lost)
 }
 
 async fn by_title<'a>(
@@ -140,7 +142,7 @@ async fn by_title<'a>(
         let read = reader.by_title(stream, "eq", entity, MAX_NAMESAKES).await;
         (stream, read)
     });
-    gathered(in_turn(reads.collect()).await, lost)
+    gathered(run_concurrently(reads.collect()).await, lost)
 }
 
 /// Limits how many streams are searched, and records in `lost` that there are more.
@@ -280,10 +282,10 @@ fn unsearched(why: &MissingStream) -> Refusal {
     let message = match why {
         MissingStream::Unread(refusal) => return refusal.clone(),
         MissingStream::Indexing => {
-            "no id, key or title is this one, and not all texts can be searched for its words yet"
+            "no record has this id, key or title; some texts could not be searched because they are still being indexed; try again in a moment"
         }
         MissingStream::NotIndexed => {
-            "no id, key or title is this one, and not all texts can be searched for its words: an index could not be made, which is tried again"
+            "no record has this id, key or title; some texts could not be searched because an index failed to build (the server retries)"
         }
     };
     let mut refusal = Refusal::new(Code::SourceUnavailable, message);
@@ -342,7 +344,7 @@ async fn not_found(reader: &WorkupReader<'_>, entity: &str) -> Refusal {
     let reads = streams
         .take(MAX_LOOKUP_STREAMS)
         .map(|stream| reader.by_title(stream, "starts_with", &beginning, NEAR_TITLES));
-    let found = in_turn(reads.collect()).await;
+    let found = run_concurrently(reads.collect()).await;
     let titles: Vec<String> = found
         .into_iter()
         .flatten()

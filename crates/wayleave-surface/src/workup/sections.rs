@@ -5,11 +5,11 @@ use wayleave_plan::value::Value;
 use wayleave_search::Query;
 use wayleave_search::snippet::snippet;
 
-use super::draft::{Draft, RecordUse};
 use super::gap::{Gap, Gaps};
 use super::node::{Node, ReachedRecords, SUBJECT};
 use super::quote;
 use super::reader::{WorkupReader, phrase};
+use super::statement::{RecordUse, Statement};
 use crate::indexing::words_of;
 use crate::search::MissingStream;
 
@@ -21,8 +21,8 @@ const MAX_PASSAGE_CHARS: usize = 160;
 const MAX_PASSAGES: u32 = 12;
 
 /// States what the record itself says; fields without a value are a gap.
-pub(super) fn record(node: &Node<'_>, gaps: &mut Gaps) -> Vec<Draft> {
-    let mut drafts = Vec::new();
+pub(super) fn record(node: &Node<'_>, gaps: &mut Gaps) -> Vec<Statement> {
+    let mut statements = Vec::new();
     let mut empty = Vec::new();
     for (field, value) in node.fields() {
         let name = field.name().to_owned();
@@ -30,7 +30,7 @@ pub(super) fn record(node: &Node<'_>, gaps: &mut Gaps) -> Vec<Draft> {
             empty.push(name);
             continue;
         }
-        drafts.push(Draft {
+        statements.push(Statement {
             section: Section::Record,
             text: format!("{name}: {}", quote::value(value, MAX_VALUE_CHARS)),
             uses: vec![RecordUse::new(SUBJECT, vec![name])],
@@ -44,38 +44,38 @@ pub(super) fn record(node: &Node<'_>, gaps: &mut Gaps) -> Vec<Draft> {
             vec![RecordUse::new(SUBJECT, empty)],
         ));
     }
-    drafts
+    statements
 }
 
 /// Lists the events of every record that was reached, by time.
-pub(super) fn timeline(request: &WorkupRequest, reached: &ReachedRecords<'_>) -> Vec<Draft> {
-    let mut events: Vec<(i64, usize, Draft)> = Vec::new();
+pub(super) fn timeline(request: &WorkupRequest, reached: &ReachedRecords<'_>) -> Vec<Statement> {
+    let mut events: Vec<(i64, usize, Statement)> = Vec::new();
     for (place, node) in reached.all() {
         let Some(time) = node.time().filter(|time| within(request, time.micros)) else {
             continue;
         };
         let mut fields = vec![time.field.to_owned()];
         fields.extend(node.name_fields());
-        let draft = Draft {
+        let statement = Statement {
             section: Section::Timeline,
             text: format!("{}: {} ({})", time.text, node.name(), time.field),
             uses: vec![RecordUse::new(place, fields)],
         };
-        events.push((time.micros, place, draft));
+        events.push((time.micros, place, statement));
     }
     events.sort_by(|a, b| {
         let id = |place: usize| reached.get(place).id();
         a.0.cmp(&b.0).then_with(|| id(a.1).cmp(id(b.1)))
     });
-    let mut drafts: Vec<Draft> = Vec::new();
-    for (_, _, draft) in events {
-        match drafts.last_mut() {
+    let mut statements: Vec<Statement> = Vec::new();
+    for (_, _, statement) in events {
+        match statements.last_mut() {
             // Several records tell of the same event.
-            Some(last) if last.text == draft.text => last.uses.extend(draft.uses),
-            _ => drafts.push(draft),
+            Some(last) if last.text == statement.text => last.uses.extend(statement.uses),
+            _ => statements.push(statement),
         }
     }
-    drafts
+    statements
 }
 
 fn within(request: &WorkupRequest, at: i64) -> bool {
@@ -89,7 +89,7 @@ pub(super) async fn texts<'a>(
     counterparts: &[usize],
     reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
-) -> Vec<Draft> {
+) -> Vec<Statement> {
     let title = reached.get(SUBJECT).title();
     let q = title.map(|title| phrase(&title)).unwrap_or_default();
     let query = Query::parse(&q, |_| false);
@@ -129,7 +129,7 @@ pub(super) async fn texts<'a>(
             return Vec::new();
         }
     };
-    let mut drafts = Vec::new();
+    let mut statements = Vec::new();
     for node in nodes {
         let place = reached.place(node.id());
         let is_subject = place.is_some_and(|it| it == SUBJECT || counterparts.contains(&it));
@@ -141,7 +141,7 @@ pub(super) async fn texts<'a>(
             let mut fields = node.name_fields();
             fields.push(field);
             let uses = vec![RecordUse::new(reached.add(node), fields)];
-            drafts.push(Draft {
+            statements.push(Statement {
                 section: Section::Text,
                 text,
                 uses,
@@ -152,7 +152,7 @@ pub(super) async fn texts<'a>(
         let text = format!("only the best {MAX_PASSAGES} texts were looked at");
         gaps.add(Gap::shown("fan_out", text, Vec::new()));
     }
-    drafts
+    statements
 }
 
 /// The matching passage of a record, and its field.

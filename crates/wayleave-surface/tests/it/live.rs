@@ -17,7 +17,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
-use wayleave_surface::live::{ChangeFeed, LiveOptions, LocalWatch, RecordChangeKind};
+use wayleave_surface::live::{ChangeFeed, ChangeFeedOptions, LocalWatch, RecordChangeKind};
 
 use crate::reading::database::Database;
 
@@ -27,10 +27,10 @@ pub const STORES: [SourceKind; 3] = [SourceKind::Sqlite, SourceKind::Postgres, S
 const NEVER: Duration = Duration::from_hours(24);
 const PATIENCE: Duration = Duration::from_mins(1);
 
-pub fn options() -> LiveOptions {
-    LiveOptions {
+pub fn options() -> ChangeFeedOptions {
+    ChangeFeedOptions {
         interval: NEVER,
-        ..LiveOptions::default()
+        ..ChangeFeedOptions::default()
     }
 }
 
@@ -76,7 +76,7 @@ pub async fn feed(
     kind: SourceKind,
     sql: &str,
     updated: bool,
-    options: LiveOptions,
+    options: ChangeFeedOptions,
 ) -> (Arc<Database>, ChangeFeed) {
     let database = Database::new(kind, sql).await;
     let service = database.service(&mapping(kind, updated));

@@ -1,4 +1,4 @@
-//! Reads, workups and replaced datasets as a caller sees them, over real databases.
+//! Reads, writes, workups and replaced datasets as a caller sees them, over real databases.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,3 +17,4 @@ mod live;
 mod reading;
 mod versions;
 mod workup;
+mod writing;

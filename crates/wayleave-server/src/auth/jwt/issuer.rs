@@ -187,9 +187,10 @@ impl IssuerKeys {
 }
 
 /// Waits for the outcome of a fetch.
+#[expect(clippy::expect_used, reason = "the outcome is waited for")]
 async fn settled(mut outcome: watch::Receiver<Outcome>) -> Result<(), Arc<KeysError>> {
     match outcome.wait_for(Option::is_some).await {
-        Ok(settled) => settled.clone().unwrap_or(Ok(())),
+        Ok(settled) => settled.clone().expect("the fetch has ended"),
         Err(_) => Err(Arc::new(KeysError::Slow)),
     }
 }

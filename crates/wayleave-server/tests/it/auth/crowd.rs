@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use wayleave_ledger::TokenRequest;
 use wayleave_mcp::http::Limits;
 use wayleave_model::grant::{Claims, Scope, TokenKind};
-use wayleave_project::{Project, source::Environment};
+use wayleave_project::{Project, source::EnvironmentVariables};
 use wayleave_server::Deployment;
 
 use crate::auth::{
@@ -86,7 +86,7 @@ async fn the_process_that_serves() {
     };
     setrlimit(Resource::Nofile, limit).unwrap();
     let project = Project::open(folder.as_ref()).unwrap();
-    let deployment = Deployment::open(&project, Environment::process())
+    let deployment = Deployment::open(&project, EnvironmentVariables::process())
         .await
         .unwrap();
     let limits = Limits {
@@ -140,7 +140,7 @@ async fn token(project: &Project) -> String {
         label: String::new(),
         expires: None,
     };
-    let issued = project.governance().issue(wish, WHO).await.unwrap();
+    let issued = project.governance().issue_token(wish, WHO).await.unwrap();
     issued.secret.expose().to_owned()
 }
 

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wayleave_ledger::TokenRequest;
 use wayleave_model::grant::{Claims, Scope, TokenKind};
-use wayleave_project::{Project, source::Environment};
+use wayleave_project::{Project, source::EnvironmentVariables};
 use wayleave_server::Deployment;
 
 use crate::auth::{fixture::WHO, wire::Http};
@@ -24,7 +24,7 @@ impl Deployed {
     async fn with(settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::create(folder.path(), settings).unwrap();
-        let deployment = Deployment::open(&project, Environment::process())
+        let deployment = Deployment::open(&project, EnvironmentVariables::process())
             .await
             .unwrap();
         let http = deployment
@@ -52,7 +52,12 @@ impl Deployed {
             label: String::new(),
             expires: None,
         };
-        let issued = self.project.governance().issue(wish, WHO).await.unwrap();
+        let issued = self
+            .project
+            .governance()
+            .issue_token(wish, WHO)
+            .await
+            .unwrap();
         self.http.with(issued.secret.expose())
     }
 }
@@ -128,7 +133,7 @@ async fn every_tool_says_what_kind_it_is_for_programs() {
 async fn with_no_token_and_no_leave_nobody_could_connect_and_so_it_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
     let project = Project::create(folder.path(), "").unwrap();
-    let deployment = Deployment::open(&project, Environment::process())
+    let deployment = Deployment::open(&project, EnvironmentVariables::process())
         .await
         .unwrap();
     let address = "127.0.0.1:0".parse().unwrap();
@@ -146,7 +151,7 @@ async fn with_no_token_and_no_leave_nobody_could_connect_and_so_it_does_not_star
         label: String::new(),
         expires: None,
     };
-    let issued = project.governance().issue(wish, WHO).await.unwrap();
+    let issued = project.governance().issue_token(wish, WHO).await.unwrap();
     assert!(deployment.bind(address).await.is_ok());
     // Beyond this machine, a listener also needs encryption.
     let refused = deployment.bind("0.0.0.0:0".parse().unwrap()).await;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wayleave_ledger::{
-    Clock, FixedClock, Governance, Millis, NewSource, SystemClock, TokenRequest,
+    Clock, FOLDER, FixedClock, Governance, Millis, NewSource, SystemClock, TokenRequest,
 };
 use wayleave_mcp::{
     Batch, Caller, Completion, CompletionRef, Identity, Prompt, PromptMessage, PromptReply,
@@ -20,7 +20,7 @@ use wayleave_model::{
     grant::{Claims, Scope, TokenKind},
     mapping::SourceKind,
 };
-use wayleave_project::{Settings, source::Environment};
+use wayleave_project::{Settings, source::EnvironmentVariables};
 use wayleave_server::{
     auth::{Credentials, HttpAuth, ProcessToken, StdioAuth},
     watch::{self, LedgerWatch},
@@ -128,7 +128,7 @@ impl AuthFixture {
             label: String::new(),
             expires,
         };
-        let issued = self.governance.issue(wish, WHO).await.unwrap();
+        let issued = self.governance.issue_token(wish, WHO).await.unwrap();
         (issued.secret.expose().to_owned(), issued.id)
     }
 
@@ -162,11 +162,23 @@ impl AuthFixture {
             .0
     }
 
+    /// Makes the ledger unreadable, or readable again: moves its folder away, or back.
+    pub(crate) fn set_ledger_readable(&self, is_readable: bool) {
+        let folder = self.folder.path();
+        let (there, aside) = (folder.join(FOLDER), folder.join("aside"));
+        let (from, to) = if is_readable {
+            (aside, there)
+        } else {
+            (there, aside)
+        };
+        std::fs::rename(from, to).unwrap();
+    }
+
     /// A client on a pipe, whose server has these environment variables.
     pub(crate) fn pipe(&self, variables: &[(&str, &str)]) -> (Pipe, StdioAuth) {
         let variables = variables.iter();
         let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let given = ProcessToken::read(&Environment::with(variables.collect())).unwrap();
+        let given = ProcessToken::read(&EnvironmentVariables::with(variables.collect())).unwrap();
         self.pipe_with(given)
     }
 

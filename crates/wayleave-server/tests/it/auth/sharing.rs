@@ -12,7 +12,7 @@ use wayleave_model::grant::{Claims, Scope, TokenKind};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 use wayleave_plan::package::GrantSelection;
-use wayleave_project::{Project, source::Environment};
+use wayleave_project::{Project, source::EnvironmentVariables};
 use wayleave_server::Deployment;
 use wayleave_test::postgres;
 
@@ -79,7 +79,7 @@ impl Shared {
         };
         let grant = governance.grant(granting, WHO).await.unwrap();
         let environment = BTreeMap::from([("STORE_DSN".to_owned(), made.dsn)]);
-        let deployment = Deployment::open(&project, Environment::with(environment))
+        let deployment = Deployment::open(&project, EnvironmentVariables::with(environment))
             .await
             .unwrap();
         let http = deployment.bind("127.0.0.1:0".parse().unwrap()).await;
@@ -107,7 +107,12 @@ impl Shared {
             label: String::new(),
             expires: None,
         };
-        let issued = self.project.governance().issue(wish, WHO).await.unwrap();
+        let issued = self
+            .project
+            .governance()
+            .issue_token(wish, WHO)
+            .await
+            .unwrap();
         self.http.with(issued.secret.expose())
     }
 

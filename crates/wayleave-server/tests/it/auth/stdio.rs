@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wayleave_model::grant::{Scope, TokenKind, TokenSecret};
-use wayleave_project::source::Environment;
+use wayleave_project::source::EnvironmentVariables;
 use wayleave_server::auth::ProcessToken;
 
 use crate::auth::fixture::AuthFixture;
@@ -120,7 +120,7 @@ fn is_malformed(refused: &Value, why: &str, text: &str) {
 async fn where_a_token_is_required_a_client_without_one_is_refused() {
     let fixture = AuthFixture::new().await;
     let token = fixture.reader().await;
-    let given = ProcessToken::read(&Environment::default())
+    let given = ProcessToken::read(&EnvironmentVariables::default())
         .unwrap()
         .required();
     let mut pipe = fixture.pipe_with(given).0;
@@ -142,6 +142,32 @@ async fn where_a_token_is_required_a_client_without_one_is_refused() {
             .is_some()
     );
     assert_eq!(fixture.dispatched(), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_begins_while_the_ledger_cannot_be_read_is_served_once_it_can() {
+    let fixture = AuthFixture::new().await;
+    let builder = [Scope::Runtime, Scope::Builder];
+    let (token, _) = fixture.issue(TokenKind::Client, &builder, None).await;
+    let bearer = json!(token);
+    for (variables, bearer, tool) in [
+        (vec![("WAYLEAVE_TOKEN", token.as_str())], None, "build"),
+        (vec![], Some(&bearer), "build"),
+        (vec![], None, "echo"),
+    ] {
+        let (mut pipe, _) = fixture.pipe(&variables);
+        fixture.set_ledger_readable(false);
+        let refused = pipe.initialize(bearer).await;
+        let error = &refused["error"];
+        assert_eq!(error["code"], -32001, "{refused}");
+        assert_eq!(error["data"]["reason"], "unavailable", "{refused}");
+        fixture.set_ledger_readable(true);
+        // The client need not present its token again.
+        let call = json!({ "name": tool, "arguments": {} });
+        let answer = pipe.ask_stateless("tools/call", &call).await;
+        assert!(answer.get("result").is_some(), "{answer}");
+    }
+    assert_eq!(fixture.dispatched(), 3);
 }
 
 #[tokio::test]
@@ -192,7 +218,7 @@ async fn an_owner_bearer_in_the_handshake_is_the_end_of_the_conversation() {
 #[test]
 fn an_owner_credential_in_the_environment_is_found_before_anything_is_served() {
     let [owner, control] = [TokenKind::Owner, TokenKind::Control]
-        .map(|kind| TokenSecret::of_bits(kind, &[7; 32]).expose().to_owned());
+        .map(|kind| TokenSecret::from_bits(kind, &[7; 32]).expose().to_owned());
     for (variable, value, kind) in [
         ("WAYLEAVE_OWNER_TOKEN", "anything", "an owner"),
         ("WAYLEAVE_CONTROL_TOKEN", "anything", "a control"),
@@ -209,7 +235,7 @@ fn an_owner_credential_in_the_environment_is_found_before_anything_is_served() {
         ),
     ] {
         let variables = [(variable.to_owned(), value.to_owned())];
-        let environment = Environment::with(variables.into_iter().collect());
+        let environment = EnvironmentVariables::with(variables.into_iter().collect());
         let found = ProcessToken::read(&environment).unwrap_err().to_string();
         assert!(found.contains(variable) && found.contains(kind), "{found}");
         assert!(value.is_empty() || !found.contains(value), "{found}");

@@ -12,7 +12,7 @@ use rustls::{
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use tokio_util::sync::CancellationToken;
-use wayleave_project::{Project, source::Environment};
+use wayleave_project::{Project, source::EnvironmentVariables};
 use wayleave_server::Deployment;
 
 fn certificate(folder: &Path) {
@@ -37,7 +37,7 @@ fn certificate(folder: &Path) {
 async fn deployment(folder: &Path, settings: &str) -> Deployment {
     std::fs::write(folder.join("wayleave.toml"), settings).unwrap();
     let project = Project::open(folder).unwrap();
-    Deployment::open(&project, Environment::process())
+    Deployment::open(&project, EnvironmentVariables::process())
         .await
         .unwrap()
 }

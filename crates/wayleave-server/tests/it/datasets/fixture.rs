@@ -10,7 +10,7 @@ use wayleave_model::grant::Scopes;
 use wayleave_model::mapping::{Mapping, SourceKind};
 use wayleave_model::ratify::{Draft, Ratified};
 use wayleave_project::Project;
-use wayleave_project::source::Environment;
+use wayleave_project::source::EnvironmentVariables;
 use wayleave_server::Deployment;
 
 const SQL: &str = "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, other TEXT);
@@ -57,7 +57,7 @@ impl ProjectFixture {
     /// Opens the project over a given database instead of its SQLite file.
     pub(crate) async fn open_over(&self, dsn: &str) -> Deployment {
         let environment = BTreeMap::from([("STORE_DSN".to_owned(), dsn.to_owned())]);
-        Deployment::open(&self.project, Environment::with(environment))
+        Deployment::open(&self.project, EnvironmentVariables::with(environment))
             .await
             .unwrap()
     }
@@ -77,8 +77,8 @@ impl ProjectFixture {
         path.to_str().unwrap().to_owned()
     }
 
-    pub(crate) fn environment(&self) -> Environment {
-        Environment::with(BTreeMap::from([("STORE_DSN".to_owned(), self.database())]))
+    pub(crate) fn environment(&self) -> EnvironmentVariables {
+        EnvironmentVariables::with(BTreeMap::from([("STORE_DSN".to_owned(), self.database())]))
     }
 
     pub(crate) async fn declare(&self) {

@@ -83,6 +83,31 @@ async fn a_dataset_whose_mapping_was_never_good_is_withheld_and_mended_by_connec
 }
 
 #[tokio::test]
+async fn a_list_says_that_drafts_are_missing_where_their_folder_cannot_be_listed() {
+    let fixture = ProjectFixture::new();
+    fixture.declare().await;
+    fixture.connect(&mapping("cats", "Cat", "name")).await;
+    let deployment = fixture.open().await;
+    let mut client = Client::connect(&deployment).await;
+    let listed = client.call("list_datasets", json!({})).await;
+    let meta = &listed["structuredContent"]["meta"];
+    assert_eq!(meta["drafts_unlisted"], Value::Null);
+
+    let drafts = fixture.folder().join("mappings");
+    if drafts.is_dir() {
+        std::fs::remove_dir_all(&drafts).unwrap();
+    }
+    std::fs::write(&drafts, "no folder").unwrap();
+    let listed = client.call("list_datasets", json!({})).await;
+    let meta = &listed["structuredContent"]["meta"];
+    assert_eq!(meta["drafts_unlisted"], true);
+    let text = listed["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("drafts are missing"), "{text}");
+    assert_eq!(client.dataset("cats").await["state"], "active");
+    deployment.close().await;
+}
+
+#[tokio::test]
 async fn a_source_that_another_process_declares_or_withdraws_counts_at_once() {
     let fixture = ProjectFixture::new();
     fixture.ratify(&mapping("boats", "Boat", "name")).await;

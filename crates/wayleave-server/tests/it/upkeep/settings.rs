@@ -60,7 +60,7 @@ impl Served {
             label: String::new(),
             expires: None,
         };
-        let token = fixture.other.issue(token, "ana").await.unwrap();
+        let token = fixture.other.issue_token(token, "ana").await.unwrap();
         let deployment = fixture.open().await;
         let operation =
             MetaOperation::new("wayleave.meta.test.dev", Scope::Dev, "For authors.", ping);

@@ -12,7 +12,7 @@ use super::super::names::Names;
 use super::{SIGNS, literal};
 
 /// The intended condition on a field.
-pub(super) fn mended(names: &Names<'_>, field: Option<&FieldView>, wanted: &Json) -> Json {
+pub(super) fn repaired(names: &Names<'_>, field: Option<&FieldView>, wanted: &Json) -> Json {
     let Some(field) = field else {
         return wanted.clone();
     };
@@ -176,7 +176,7 @@ impl ComparedField<'_> {
         }
         let text = value.as_str().map(str::trim);
         let is_value = |raw: &str| Value::from_text(self.datatype, raw).is_ok();
-        let mended = match (self.datatype, value) {
+        let repaired = match (self.datatype, value) {
             (Datatype::Integer | Datatype::Decimal, Json::String(raw)) if is_value(raw) => None,
             (Datatype::Integer | Datatype::Number, Json::String(_)) => {
                 let number = text.and_then(|it| serde_json::from_str::<Json>(it).ok());
@@ -203,7 +203,7 @@ impl ComparedField<'_> {
             }
             _ => None,
         };
-        self.listed(mended.unwrap_or_else(|| value.clone()))
+        self.listed(repaired.unwrap_or_else(|| value.clone()))
     }
 
     /// The intended value of a closed list.

@@ -9,13 +9,13 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::package::{Package, StreamScope};
 use wayleave_store::{Answer, Capabilities, ReadContext, Store, StoreError};
-use wayleave_surface::live::{ChangeFeed, LiveOptions};
+use wayleave_surface::live::{ChangeFeed, ChangeFeedOptions};
 use wayleave_surface::{ReadLimits, ReadService, Stores};
 use wayleave_test::postgres;
 
 use super::{mapping, narrow, next, options, package, ships, watch};
 use crate::reading::database::Database;
-use crate::reading::fixture::{NOW, keys, world};
+use crate::reading::fixture::{NOW, active_datasets, keys};
 
 /// Counts the reads of a store.
 struct Counted {
@@ -94,9 +94,9 @@ async fn idle(kind: SourceKind, database: Arc<Database>) -> IdleCost {
     });
     let reads = || counted.reads.load(Ordering::SeqCst);
     let stores: Arc<dyn Stores> = Arc::new(Only(counted.clone()));
-    let world = world(&[&mapping(kind, true)]);
-    let service = ReadService::with_clock(world, stores, keys(), ReadLimits::default(), || NOW);
-    let interval = LiveOptions {
+    let active = active_datasets(&[&mapping(kind, true)]);
+    let service = ReadService::with_clock(active, stores, keys(), ReadLimits::default(), || NOW);
+    let interval = ChangeFeedOptions {
         interval: INTERVAL,
         ..options()
     };

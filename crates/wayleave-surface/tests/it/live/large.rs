@@ -1,12 +1,12 @@
 //! Streams with more records than are compared one by one.
 
 use wayleave_plan::package::Package;
-use wayleave_surface::live::LiveOptions;
+use wayleave_surface::live::ChangeFeedOptions;
 
 use super::{STORES, feed, look, narrow, options, ships, told, watch};
 
-fn few() -> LiveOptions {
-    LiveOptions {
+fn few() -> ChangeFeedOptions {
+    ChangeFeedOptions {
         max_records: 5,
         ..options()
     }

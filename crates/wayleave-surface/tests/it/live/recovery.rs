@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::Package;
 use wayleave_sql::StoreOptions;
-use wayleave_surface::live::{ChangeFeed, LiveOptions, LocalWatch};
+use wayleave_surface::live::{ChangeFeed, ChangeFeedOptions, LocalWatch};
 use wayleave_surface::{ReadLimits, ReadService, Stores};
 use wayleave_test::{CutProxy, mariadb, own_postgres, postgres};
 
 use super::{mapping, next, options, ships, told, triggers, watch};
 use crate::reading::database::Database;
-use crate::reading::fixture::{NOW, keys, world};
+use crate::reading::fixture::{NOW, active_datasets, keys};
 
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Time within which a change is told while its source answers: fifty intervals, for a loaded
 /// machine.
 const SOON: Duration = Duration::from_secs(5);
 
-fn often() -> LiveOptions {
-    LiveOptions {
+fn often() -> ChangeFeedOptions {
+    ChangeFeedOptions {
         interval: INTERVAL,
         ..options()
     }
@@ -159,11 +159,11 @@ async fn a_clock_that_jumps_hides_no_change_and_tells_none_twice() {
             let database = Database::new(kind, &ships(20)).await;
             let stores: Arc<dyn Stores> = database.clone();
             let limits = ReadLimits::default();
-            let world = world(&[&mapping(kind, true)]);
+            let active = active_datasets(&[&mapping(kind, true)]);
             CLOCK.store(NOW, Ordering::SeqCst);
             let clock = || CLOCK.load(Ordering::SeqCst);
-            let service = ReadService::with_clock(world, stores, keys(), limits, clock);
-            let options = LiveOptions {
+            let service = ReadService::with_clock(active, stores, keys(), limits, clock);
+            let options = ChangeFeedOptions {
                 max_records,
                 ..often()
             };

@@ -4,21 +4,22 @@
 use std::collections::BTreeMap;
 
 use wayleave_plan::package::Package;
+use wayleave_store::conformance::SeededRng;
 
 use super::{STORES, TABLE, feed, look, narrow, options, told, watch};
 
 /// The ships by id: name, whether in Bergen, tons.
-type Model = BTreeMap<u64, (u64, bool, u64)>;
+type Model = BTreeMap<usize, (usize, bool, usize)>;
 
 /// The part of the model that a caller sees.
-fn seen(model: &Model, is_narrow: bool) -> BTreeMap<u64, (u64, u64)> {
+fn seen(model: &Model, is_narrow: bool) -> BTreeMap<usize, (usize, usize)> {
     let ships = model.iter().filter(|(_, ship)| !is_narrow || ship.1);
     ships
         .map(|(id, (name, port, tons))| {
             let rest = if is_narrow {
                 0
             } else {
-                tons * 2 + u64::from(*port)
+                tons * 2 + usize::from(*port)
             };
             (*id, (*name, rest))
         })
@@ -40,27 +41,14 @@ fn expected(before: &Model, after: &Model, is_narrow: bool) -> Vec<String> {
     told
 }
 
-/// A generator with a fixed sequence.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (self.0 >> 33) % most
-    }
-}
-
 /// Changes the model, and returns the statement that makes the same change in a table.
-fn change(model: &mut Model, draw: &mut Draw) -> String {
-    let id = draw.below(400);
-    if draw.below(4) == 0 {
+fn change(model: &mut Model, rng: &mut SeededRng) -> String {
+    let id = rng.below(400);
+    if rng.below(4) == 0 {
         model.remove(&id);
         return format!("DELETE FROM ships WHERE id = {id};");
     }
-    let ship = (draw.below(3), draw.below(2) == 0, draw.below(3));
+    let ship = (rng.below(3), rng.below(2) == 0, rng.below(3));
     let port = if ship.1 { "Bergen" } else { "Oslo" };
     let (name, tons) = (ship.0, ship.2);
     if model.insert(id, ship).is_some() {
@@ -84,12 +72,12 @@ async fn every_store_tells_the_same_changes() {
         let some = watch(&feed, narrow(), "ships").await;
         stores.push((kind, database, feed, all, some));
     }
-    let (mut model, mut draw) = (Model::new(), Draw(17));
+    let (mut model, mut rng) = (Model::new(), SeededRng::new(17));
     let mut count = 0;
     for step in 0..steps {
         let before = model.clone();
         let sql: Vec<String> = (0..CHANGES_A_STEP)
-            .map(|_| change(&mut model, &mut draw))
+            .map(|_| change(&mut model, &mut rng))
             .collect();
         for (kind, database, feed, all, some) in &mut stores {
             database.execute(&sql.concat()).await;

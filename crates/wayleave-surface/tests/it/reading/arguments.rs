@@ -28,7 +28,7 @@ fn branches() -> (ReadService, Arc<Files>) {
 }
 
 #[tokio::test]
-async fn r04_connection_id_is_optional_everywhere_and_its_old_name_nowhere() {
+async fn connection_id_is_optional_everywhere_and_its_old_name_nowhere() {
     let (service, files) = crm();
     let mut client = Client::of(&service, local()).await;
     for tool in client.tools().await.as_array().unwrap() {
@@ -54,7 +54,7 @@ async fn r04_connection_id_is_optional_everywhere_and_its_old_name_nowhere() {
 }
 
 #[tokio::test]
-async fn r05_a_filter_that_is_no_object_is_refused_before_any_store_is_touched() {
+async fn a_filter_that_is_no_object_is_refused_before_any_store_is_touched() {
     let (service, files) = crm();
     let listed = Client::of(&service, local()).await.tools().await;
     for tool in listed.as_array().unwrap() {
@@ -85,7 +85,7 @@ async fn r05_a_filter_that_is_no_object_is_refused_before_any_store_is_touched()
 }
 
 #[tokio::test]
-async fn r06_empty_filters_bracketed_keys_and_unknown_operators_are_invalid_filters() {
+async fn empty_filters_bracketed_keys_and_unknown_operators_are_invalid_filters() {
     let (service, files) = crm();
     for (filter, param) in [
         (json!({}), "filter"),
@@ -109,7 +109,7 @@ async fn r06_empty_filters_bracketed_keys_and_unknown_operators_are_invalid_filt
 }
 
 #[tokio::test]
-async fn r07_a_limit_of_100_is_taken_and_of_500_refused() {
+async fn a_limit_of_100_is_taken_and_of_500_refused() {
     let (service, _files) = crm();
     let given =
         |limit: Json| json!({ "stream": "people", "connection_id": "crm-eu", "limit": limit });
@@ -138,7 +138,7 @@ async fn r07_a_limit_of_100_is_taken_and_of_500_refused() {
 }
 
 #[tokio::test]
-async fn r17_a_stream_of_several_connections_is_ambiguous_before_any_store_is_touched() {
+async fn a_stream_of_several_connections_is_ambiguous_before_any_store_is_touched() {
     let (service, files) = crm();
     for (tool, given) in [
         ("query_records", json!({ "stream": "orgs" })),
@@ -169,7 +169,7 @@ async fn r17_a_stream_of_several_connections_is_ambiguous_before_any_store_is_to
 }
 
 #[tokio::test]
-async fn r18_twelve_candidates_are_all_described() {
+async fn twelve_candidates_are_all_described() {
     let files = Files::new(&[]);
     let service = service(&[&wide("branch", 1, 2, 12)], &files);
     let given = json!({ "stream": "stream_0001" });
@@ -186,7 +186,7 @@ async fn r18_twelve_candidates_are_all_described() {
 }
 
 #[tokio::test]
-async fn r18_of_many_candidates_all_ids_are_listed_with_the_total_and_a_pointer_to_schema() {
+async fn of_many_candidates_all_ids_are_listed_with_the_total_and_a_pointer_to_schema() {
     let (service, files) = branches();
     let given = json!({ "stream": "stream_0001" });
     let error = refused(&service, &local(), "query_records", given).await;
@@ -215,7 +215,7 @@ async fn r18_of_many_candidates_all_ids_are_listed_with_the_total_and_a_pointer_
 }
 
 #[tokio::test]
-async fn r19_an_unknown_connection_is_not_found_and_touches_no_store() {
+async fn an_unknown_connection_is_not_found_and_touches_no_store() {
     let (service, files) = crm();
     for (tool, given) in [
         ("schema", json!({ "connection_id": "crm-ue" })),
@@ -237,7 +237,7 @@ async fn r19_an_unknown_connection_is_not_found_and_touches_no_store() {
 }
 
 #[tokio::test]
-async fn r20_only_the_named_connection_is_touched_and_its_failure_is_told_as_it_is() {
+async fn only_the_named_connection_is_touched_and_its_failure_is_told_as_it_is() {
     let files = Files::new(&[("crm_eu", CRM_SQL)]);
     let service = service(&[CRM], &files);
     let given = |id: &str| json!({ "stream": "orgs", "connection_id": id });
@@ -253,7 +253,7 @@ async fn r20_only_the_named_connection_is_touched_and_its_failure_is_told_as_it_
 }
 
 #[tokio::test]
-async fn r24_an_id_and_a_connection_that_disagree_are_refused() {
+async fn an_id_and_a_connection_that_disagree_are_refused() {
     let (service, files) = crm();
     let given = json!({ "id": "crm-eu/people:1", "connection_id": "crm-us" });
     let error = refused(&service, &local(), "fetch", given).await;
@@ -268,7 +268,7 @@ async fn r24_an_id_and_a_connection_that_disagree_are_refused() {
 }
 
 #[tokio::test]
-async fn r25_malformed_ids_are_refused_before_any_store_is_touched() {
+async fn malformed_ids_are_refused_before_any_store_is_touched() {
     let (service, files) = crm();
     for id in [
         "../x/people:1",

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 use wayleave_surface::ReadService;
 
 use crate::reading::fixture::{CRM, CRM_SQL, Files, call, package, service, stream_grant};
@@ -48,9 +48,9 @@ impl std::io::Write for Log {
 }
 
 /// Between one and `most` of the items, each at most once.
-pub fn few<T: Clone>(dice: &mut Dice, from: &[T], most: usize) -> Vec<T> {
-    let count = 1 + dice.below(most);
-    dice.some(from, count)
+pub fn few<T: Clone>(rng: &mut SeededRng, from: &[T], most: usize) -> Vec<T> {
+    let count = 1 + rng.below(most);
+    rng.some(from, count)
 }
 
 /// A deployment whose hidden data is generated from `seed`.
@@ -113,47 +113,47 @@ const VISIBLE: [&str; 7] = [
 ];
 const HIDDEN: [&str; 4] = ["salary", "bio", "deleted_at", "secret_rating"];
 
-fn operand(dice: &mut Dice, field: &str) -> Json {
-    let n = i64::try_from(dice.below(220)).unwrap();
+fn operand(rng: &mut SeededRng, field: &str) -> Json {
+    let n = i64::try_from(rng.below(220)).unwrap();
     match field {
         "id" | "org_id" => json!(n % 200),
         "active" => json!(n % 2 == 0),
-        "status" => json!(*dice.one_of(&["accepted", "proposed", "rejected"])),
+        "status" => json!(*rng.one_of(&["accepted", "proposed", "rejected"])),
         "hired_at" | "updated_at" | "deleted_at" => {
             json!(format!("2026-0{}-{:02}T00:00:00Z", n % 3 + 1, n % 28 + 1))
         }
         "salary" => json!(format!("{n}.5")),
-        _ => json!(*dice.one_of(&["Worker 1", CANARY, "Worker", "canary-name-1-2", "%", "_"])),
+        _ => json!(*rng.one_of(&["Worker 1", CANARY, "Worker", "canary-name-1-2", "%", "_"])),
     }
 }
 
-fn filter(dice: &mut Dice, fields: &[&str]) -> Json {
+fn filter(rng: &mut SeededRng, fields: &[&str]) -> Json {
     let mut filter = json!({});
-    for _ in 0..=dice.below(2) {
-        let field = *dice.one_of(fields);
-        let value = operand(dice, field);
-        filter[field] = match (dice.below(9), &value) {
+    for _ in 0..=rng.below(2) {
+        let field = *rng.one_of(fields);
+        let value = operand(rng, field);
+        filter[field] = match (rng.below(9), &value) {
             (0, _) => json!([value]),
             (2, _) => json!({ "ne": value }),
             (3, _) => json!({ "not_in": [value] }),
-            (4, _) => json!({ "is_null": dice.below(2) == 0 }),
+            (4, _) => json!({ "is_null": rng.below(2) == 0 }),
             (5, Json::String(_)) if field == "full_name" => json!({ "contains": value }),
             (6, Json::Number(_) | Json::String(_)) => json!({ "gte": value }),
-            (7, _) if dice.below(3) == 0 => json!({ "starts_with": value }),
+            (7, _) if rng.below(3) == 0 => json!({ "starts_with": value }),
             _ => value,
         };
     }
-    if dice.below(6) == 0 {
-        let one = json!({ *dice.one_of(fields): { "is_null": false } });
+    if rng.below(6) == 0 {
+        let one = json!({ *rng.one_of(fields): { "is_null": false } });
         filter["any"] = json!([one]);
     }
     filter
 }
 
 /// Generates a call that is mostly sensible, and sometimes about hidden data.
-fn generated(dice: &mut Dice, cursors: &[Json]) -> (&'static str, Json) {
+fn generated(rng: &mut SeededRng, cursors: &[Json]) -> (&'static str, Json) {
     let all: Vec<&str> = VISIBLE.iter().chain(&HIDDEN).copied().collect();
-    let stream = *dice.one_of(&[
+    let stream = *rng.one_of(&[
         "people",
         "people",
         "people",
@@ -167,69 +167,69 @@ fn generated(dice: &mut Dice, cursors: &[Json]) -> (&'static str, Json) {
         "documents",
         "nothing",
     ]);
-    let fields: Vec<&str> = match (dice.below(8), stream) {
+    let fields: Vec<&str> = match (rng.below(8), stream) {
         (0, _) => all,
         (_, "orgs") => vec!["id", "name"],
         _ => VISIBLE.to_vec(),
     };
     let mut given = json!({ "stream": stream });
-    if dice.below(3) == 0 {
+    if rng.below(3) == 0 {
         given["connection_id"] =
-            json!(*dice.one_of(&["crm-eu", "crm-eu", "crm-eu", "crm-us", "crm-xx"]));
+            json!(*rng.one_of(&["crm-eu", "crm-eu", "crm-eu", "crm-us", "crm-xx"]));
     }
-    if dice.below(2) == 0 {
-        given["filter"] = filter(dice, &fields);
+    if rng.below(2) == 0 {
+        given["filter"] = filter(rng, &fields);
     }
-    match dice.below(10) {
+    match rng.below(10) {
         0 => {
             given.as_object_mut().unwrap().remove("filter");
-            if dice.below(2) == 0 {
-                given["detail"] = json!(*dice.one_of(&["compact", "full"]));
+            if rng.below(2) == 0 {
+                given["detail"] = json!(*rng.one_of(&["compact", "full"]));
             }
-            if dice.below(3) == 0 {
+            if rng.below(3) == 0 {
                 given.as_object_mut().unwrap().remove("stream");
             }
             ("schema", given)
         }
         1 | 2 => {
             given["metrics"] = json!([
-                { "op": *dice.one_of(&["count", "sum", "avg", "min", "max", "count_distinct"]), "field": *dice.one_of(&fields) },
+                { "op": *rng.one_of(&["count", "sum", "avg", "min", "max", "count_distinct"]), "field": *rng.one_of(&fields) },
                 { "op": "count" },
             ]);
-            if dice.below(2) == 0 {
-                given["group_by"] = json!(few(dice, &fields, 2));
+            if rng.below(2) == 0 {
+                given["group_by"] = json!(few(rng, &fields, 2));
             }
-            if dice.below(3) == 0 {
-                given["group_by_time"] = json!({ "field": *dice.one_of(&["hired_at", "updated_at", "deleted_at"]), "granularity": *dice.one_of(&["day", "week", "month"]) });
+            if rng.below(3) == 0 {
+                given["group_by_time"] = json!({ "field": *rng.one_of(&["hired_at", "updated_at", "deleted_at"]), "granularity": *rng.one_of(&["day", "week", "month"]) });
             }
             ("aggregate", given)
         }
         3 => {
             let id = format!(
                 "{}/{stream}:{}",
-                dice.one_of(&["crm-eu", "crm-eu", "crm-us"]),
-                dice.below(210)
+                rng.one_of(&["crm-eu", "crm-eu", "crm-us"]),
+                rng.below(210)
             );
             let mut given = json!({ "id": id });
-            if dice.below(2) == 0 {
-                given["fields"] = json!(few(dice, &fields, 3));
+            if rng.below(2) == 0 {
+                given["fields"] = json!(few(rng, &fields, 3));
             }
-            if dice.below(3) == 0 {
-                given["expand"] = json!(few(dice, &["employer", "tickets", "staff"], 2));
+            if rng.below(3) == 0 {
+                given["expand"] = json!(few(rng, &["employer", "tickets", "staff"], 2));
             }
             ("fetch", given)
         }
         4 if !cursors.is_empty() => {
-            let mut given = dice.one_of(cursors).clone();
-            if dice.below(4) == 0 {
-                given["filter"] = filter(dice, &fields);
+            let mut given = rng.one_of(cursors).clone();
+            if rng.below(4) == 0 {
+                given["filter"] = filter(rng, &fields);
             }
             ("query_records", given)
         }
         _ => {
-            if dice.below(2) == 0 {
-                let sorted = few(dice, &fields, 2);
-                let down = dice.below(2) == 0;
+            if rng.below(2) == 0 {
+                let sorted = few(rng, &fields, 2);
+                let down = rng.below(2) == 0;
                 given["sort"] = sorted
                     .iter()
                     .map(|it| {
@@ -241,19 +241,19 @@ fn generated(dice: &mut Dice, cursors: &[Json]) -> (&'static str, Json) {
                     })
                     .collect();
             }
-            if dice.below(2) == 0 {
-                given["fields"] = json!(few(dice, &fields, 4));
+            if rng.below(2) == 0 {
+                given["fields"] = json!(few(rng, &fields, 4));
             }
-            if dice.below(4) == 0 {
-                given["expand"] = json!(few(dice, &["employer", "tickets", "staff"], 1));
+            if rng.below(4) == 0 {
+                given["expand"] = json!(few(rng, &["employer", "tickets", "staff"], 1));
             }
-            if dice.below(2) == 0 {
-                given["count"] = json!(*dice.one_of(&["exact", "estimated", "none"]));
+            if rng.below(2) == 0 {
+                given["count"] = json!(*rng.one_of(&["exact", "estimated", "none"]));
             }
-            if dice.below(6) == 0 {
+            if rng.below(6) == 0 {
                 given["changes_since"] = json!("beginning");
             }
-            given["limit"] = json!(dice.below(100) + 1);
+            given["limit"] = json!(rng.below(100) + 1);
             ("query_records", given)
         }
     }
@@ -269,11 +269,11 @@ async fn twin_stores_that_differ_only_in_what_is_hidden_answer_in_the_same_bytes
     let log = Log::listening();
     let ((one, _a), (two, _b)) = (deployment(1), deployment(2));
     let granted = granted();
-    let mut dice = Dice::new(0x5eed);
+    let mut rng = SeededRng::new(0x5eed);
     let mut cursors: Vec<Json> = Vec::new();
     let (mut answered, mut refused) = (0, 0);
     for number in 0..calls {
-        let (tool, given) = generated(&mut dice, &cursors);
+        let (tool, given) = generated(&mut rng, &cursors);
         let first = call(&one, &granted, tool, given.clone()).await;
         let second = call(&two, &granted, tool, given.clone()).await;
         assert_eq!(first, second, "call {number}: {tool} {given}");

@@ -10,7 +10,7 @@ use wayleave_store::{Store, StoreError};
 use wayleave_surface::{ReadLimits, ReadService, Stores};
 use wayleave_test::{mariadb, postgres};
 
-use crate::reading::fixture::{NOW, keys, world};
+use crate::reading::fixture::{NOW, active_datasets, keys};
 
 /// A database, and the store that reads it.
 pub struct Database {
@@ -80,7 +80,7 @@ impl Database {
             deadline: Duration::from_mins(5),
             ..ReadLimits::default()
         };
-        ReadService::with_clock(world(&[mapping]), stores, keys(), limits, || NOW)
+        ReadService::with_clock(active_datasets(&[mapping]), stores, keys(), limits, || NOW)
     }
 }
 

@@ -16,7 +16,7 @@ fn local() -> Package {
 }
 
 #[tokio::test]
-async fn r01_the_tools_are_exactly_the_read_tools() {
+async fn the_tools_are_exactly_the_read_tools() {
     let (service, _files) = crm();
     let tools = Client::of(&service, local()).await.tools().await;
     let tools = tools.as_array().unwrap();
@@ -35,7 +35,7 @@ async fn r01_the_tools_are_exactly_the_read_tools() {
 }
 
 #[tokio::test]
-async fn r02_and_r09_descriptors_are_the_same_bytes_with_one_dataset_or_many() {
+async fn descriptors_are_the_same_bytes_with_one_dataset_or_many() {
     let (one, _files) = crm();
     let files = Files::new(&[]);
     let many = service(&[&wide("branch", 2, 3, 25)], &files);
@@ -48,7 +48,7 @@ async fn r02_and_r09_descriptors_are_the_same_bytes_with_one_dataset_or_many() {
 }
 
 #[tokio::test]
-async fn r03_every_tool_is_read_only_idempotent_and_closed() {
+async fn every_tool_is_read_only_idempotent_and_closed() {
     let (service, _files) = crm();
     for tool in Client::of(&service, local())
         .await
@@ -70,7 +70,7 @@ async fn r03_every_tool_is_read_only_idempotent_and_closed() {
 }
 
 #[tokio::test]
-async fn r08_the_first_512_characters_of_the_instructions_stand_alone() {
+async fn the_first_512_characters_of_the_instructions_stand_alone() {
     let (service, _files) = crm();
     let client = Client::of(&service, local()).await;
     let told = client.greeting["instructions"].as_str().unwrap();
@@ -90,7 +90,7 @@ async fn r08_the_first_512_characters_of_the_instructions_stand_alone() {
 }
 
 #[tokio::test]
-async fn r10_everything_is_shown_at_once_where_it_fits() {
+async fn everything_is_shown_at_once_where_it_fits() {
     let (service, files) = crm();
     let reply = good(&service, &local(), "schema", json!({})).await;
     assert_eq!(reply.structured.value()["data"]["detail"], "compact");
@@ -111,7 +111,7 @@ async fn r10_everything_is_shown_at_once_where_it_fits() {
 }
 
 #[tokio::test]
-async fn r10_an_index_tells_how_much_is_behind_it() {
+async fn an_index_tells_how_much_is_behind_it() {
     let files = Files::new(&[]);
     let service = service(&[&wide("one", 24, 30, 1)], &files);
     let reply = good(&service, &local(), "schema", json!({})).await;
@@ -197,7 +197,7 @@ async fn several_streams_are_described_at_once_with_one_legend() {
 }
 
 #[tokio::test]
-async fn r11_every_stream_is_named_by_connector_however_many_there_are() {
+async fn every_stream_is_named_by_connector_however_many_there_are() {
     let files = Files::new(&[]);
     for (streams, each) in [(80, 40), (1_000, 500)] {
         let alpha = wide("alpha", each, 2, 1);
@@ -223,7 +223,7 @@ async fn r11_every_stream_is_named_by_connector_however_many_there_are() {
 }
 
 #[tokio::test]
-async fn r12_a_shared_stream_is_described_for_every_source_with_a_legend() {
+async fn a_shared_stream_is_described_for_every_source_with_a_legend() {
     let (service, _files) = crm();
     let reply = good(&service, &local(), "schema", json!({ "stream": "people" })).await;
     for word in [
@@ -255,7 +255,7 @@ async fn r12_a_shared_stream_is_described_for_every_source_with_a_legend() {
 }
 
 #[tokio::test]
-async fn r13_a_stream_of_one_connection_is_described_alone_with_all_the_next_call_needs() {
+async fn a_stream_of_one_connection_is_described_alone_with_all_the_next_call_needs() {
     let (service, _files) = crm();
     let given = json!({ "stream": "people", "connection_id": "crm-us" });
     let reply = good(&service, &local(), "schema", given).await;
@@ -287,7 +287,7 @@ async fn r13_a_stream_of_one_connection_is_described_alone_with_all_the_next_cal
 }
 
 #[tokio::test]
-async fn r14_full_detail_of_everything_is_refused() {
+async fn full_detail_of_everything_is_refused() {
     let (service, files) = crm();
     let error = refused(&service, &local(), "schema", json!({ "detail": "full" })).await;
     assert_eq!(files.asked(), 0);
@@ -308,7 +308,7 @@ async fn r14_full_detail_of_everything_is_refused() {
 }
 
 #[tokio::test]
-async fn r15_full_detail_of_a_shared_stream_asks_which_and_lists_exactly_the_holders() {
+async fn full_detail_of_a_shared_stream_asks_which_and_lists_exactly_the_holders() {
     let (service, files) = crm();
     let given = json!({ "stream": "orgs", "detail": "full" });
     let error = refused(&service, &local(), "schema", given).await;
@@ -324,7 +324,7 @@ async fn r15_full_detail_of_a_shared_stream_asks_which_and_lists_exactly_the_hol
 }
 
 #[tokio::test]
-async fn r16_full_detail_of_one_stream_has_json_schema_once() {
+async fn full_detail_of_one_stream_has_json_schema_once() {
     let (service, _files) = crm();
     let given = json!({ "stream": "people", "connection_id": "crm-eu", "detail": "full" });
     let reply = good(&service, &local(), "schema", given).await;

@@ -3,7 +3,7 @@
 use serde_json::json;
 use wayleave_plan::package::Package;
 
-use crate::reading::fixture::{CRM, CRM_SQL, Files, crm, good, refused, service, world};
+use crate::reading::fixture::{CRM, CRM_SQL, Files, active_datasets, crm, good, refused, service};
 
 #[tokio::test]
 async fn a_column_that_is_gone_is_drift_and_says_no_more() {
@@ -46,7 +46,7 @@ async fn a_world_that_is_replaced_is_served_from_the_next_call_on() {
     let (service, _files) = crm();
     let given = json!({ "stream": "offices" });
     good(&service, &Package::local(), "query_records", given.clone()).await;
-    service.replace_datasets(world(&[CRM]));
+    service.replace_datasets(active_datasets(&[CRM]));
     let error = refused(&service, &Package::local(), "query_records", given).await;
     assert_eq!(error["code"], "unknown_stream");
     let reply = good(&service, &Package::local(), "schema", json!({})).await;

@@ -39,7 +39,7 @@ pub fn ratified(toml: &str) -> Arc<Ratified<Mapping>> {
     Arc::new(ratify(proposed, ratification).unwrap())
 }
 
-pub fn world(mappings: &[&str]) -> ActiveDatasets {
+pub fn active_datasets(mappings: &[&str]) -> ActiveDatasets {
     ActiveDatasets::new(mappings.iter().map(|toml| ratified(toml)).collect()).unwrap()
 }
 
@@ -116,7 +116,7 @@ pub fn service(mappings: &[&str], files: &Arc<Files>) -> ReadService {
 
 pub fn service_within(mappings: &[&str], files: &Arc<Files>, limits: ReadLimits) -> ReadService {
     let stores: Arc<dyn Stores> = files.clone();
-    ReadService::with_clock(world(mappings), stores, keys(), limits, || NOW)
+    ReadService::with_clock(active_datasets(mappings), stores, keys(), limits, || NOW)
 }
 
 /// Two connections that have the same streams with different rows, and another dataset with a

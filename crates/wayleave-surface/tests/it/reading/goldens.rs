@@ -12,7 +12,7 @@ use crate::reading::search::Library;
 
 fn golden(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/it/reading/goldens")
+        .join("tests/it/reading/golden")
         .join(name)
 }
 

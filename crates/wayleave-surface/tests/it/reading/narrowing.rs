@@ -20,7 +20,7 @@ use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;
 use wayleave_surface::{ReadService, Reply};
 
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 
 use crate::reading::fixture::call;
 use crate::reading::search::Library;
@@ -371,15 +371,15 @@ async fn leaked(pair: &Pair, tool: &str, given: &Json, reply: &Reply) -> usize {
 async fn a_narrower_grant_never_sees_what_a_wider_one_does_not() {
     let world = laboratory();
     let _library = Library::of(&world, &[]).await;
-    let mut dice = Dice::new(0x1eaf);
+    let mut rng = SeededRng::new(0x1eaf);
     let mut told: BTreeMap<(&str, bool), usize> = BTreeMap::new();
     let mut stolen = 0;
     for number in 0..pairs() {
         let wide = match number % 5 {
             0 => Sight::everything(),
-            _ => Sight::everything().narrower(&mut dice, Rows::ByLevel),
+            _ => Sight::everything().narrower(&mut rng, Rows::ByLevel),
         };
-        let narrow = wide.narrower(&mut dice, Rows::ByCity);
+        let narrow = wide.narrower(&mut rng, Rows::ByCity);
         let wider = match number % 10 {
             0 => Package::local(),
             _ => wide.package("wider", 1),
@@ -395,7 +395,7 @@ async fn a_narrower_grant_never_sees_what_a_wider_one_does_not() {
             in_twin,
         };
         for _ in 0..CALLS_A_PAIR {
-            let (tool, given) = calls::generated(&mut dice, &narrow);
+            let (tool, given) = calls::generated(&mut rng, &narrow);
             let reply = pair.check(tool, &given).await;
             stolen += leaked(&pair, tool, &given, &reply).await;
             *told.entry((tool, reply.is_error)).or_default() += 1;

@@ -11,7 +11,7 @@ use wayleave_store::{Store, StoreError};
 use wayleave_surface::{ReadLimits, ReadService, Stores};
 
 use crate::reading::fixture::{
-    Files, NOW, arguments, call, good, keys, refused, service_within, world,
+    Files, NOW, active_datasets, arguments, call, good, keys, refused, service_within,
 };
 
 const ENDLESS: &str = r#"
@@ -132,7 +132,8 @@ async fn callers_that_leave_set_their_sessions_free() {
         deadline: Duration::from_mins(10),
         ..ReadLimits::default()
     };
-    let service = ReadService::with_clock(world(&[ENDLESS]), stores, keys(), limits, || NOW);
+    let service =
+        ReadService::with_clock(active_datasets(&[ENDLESS]), stores, keys(), limits, || NOW);
     for _ in 0..5 {
         let caller = {
             let service = service.clone();

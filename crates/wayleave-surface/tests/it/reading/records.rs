@@ -46,7 +46,7 @@ fn handle(text: &str, name: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn r23_an_id_read_from_text_alone_fetches_its_record() {
+async fn an_id_read_from_text_alone_fetches_its_record() {
     let (service, _files) = crm();
     for given in [
         json!({ "stream": "tickets", "connection_id": "crm-eu", "limit": 2, "sort": ["id"] }),
@@ -63,7 +63,7 @@ async fn r23_an_id_read_from_text_alone_fetches_its_record() {
 }
 
 #[tokio::test]
-async fn r26_a_fetched_document_is_five_members_and_its_text_is_the_same() {
+async fn a_fetched_document_is_five_members_and_its_text_is_the_same() {
     let (service, _files) = crm();
     let reply = good(
         &service,
@@ -107,7 +107,7 @@ async fn r26_a_fetched_document_is_five_members_and_its_text_is_the_same() {
 }
 
 #[tokio::test]
-async fn r27_a_projected_fetch_says_nothing_else() {
+async fn a_projected_fetch_says_nothing_else() {
     let (service, _files) = crm();
     let given = json!({ "id": "crm-eu/people:1", "fields": ["id"] });
     let reply = good(&service, &local(), "fetch", given).await;
@@ -129,7 +129,7 @@ async fn r27_a_projected_fetch_says_nothing_else() {
 }
 
 #[tokio::test]
-async fn r29_cursors_and_counts_in_the_text_walk_every_record_once() {
+async fn cursors_and_counts_in_the_text_walk_every_record_once() {
     let (service, _files) = crm();
     let mut given = json!({
         "stream": "people", "connection_id": "crm-eu", "limit": 90, "count": "exact",
@@ -159,7 +159,7 @@ async fn r29_cursors_and_counts_in_the_text_walk_every_record_once() {
 }
 
 #[tokio::test]
-async fn r29_bookmarks_in_the_text_follow_changes_and_deletions() {
+async fn bookmarks_in_the_text_follow_changes_and_deletions() {
     let (service, _files) = crm();
     let mut given = json!({
         "stream": "people", "connection_id": "crm-eu", "limit": 100,

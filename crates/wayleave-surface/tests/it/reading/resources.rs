@@ -12,16 +12,18 @@ use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::Package;
 use wayleave_surface::ReadService;
 use wayleave_surface::access::Access;
-use wayleave_surface::datasets::Offer;
+use wayleave_surface::datasets::DatasetPrimitives;
 
 use crate::reading::client::Client;
-use crate::reading::fixture::{CRM, CRM_SQL, Files, package, service, stream_grant, world};
+use crate::reading::fixture::{
+    CRM, CRM_SQL, Files, active_datasets, package, service, stream_grant,
+};
 
 /// Connects a client of everything that these datasets offer, under one package.
-pub async fn client_of(service: &ReadService, world: &ActiveDatasets, package: Package) -> Client {
+pub async fn client_of(service: &ReadService, active: &ActiveDatasets, package: Package) -> Client {
     let registry = Registry::new();
     registry.commit(Batch::new());
-    registry.commit(Offer::new(service).change(world).unwrap());
+    registry.commit(DatasetPrimitives::new(service).change(active).unwrap());
     let server = Server::new(registry, Identity::new("test", "1"));
     let access = Access {
         package: Arc::new(package),
@@ -47,7 +49,7 @@ pub async fn body(client: &mut Client, uri: &str) -> Json {
 
 async fn crm_client(package: Package) -> Client {
     let files = Files::new(&[("crm_eu", CRM_SQL), ("crm_us", CRM_SQL)]);
-    client_of(&service(&[CRM], &files), &world(&[CRM]), package).await
+    client_of(&service(&[CRM], &files), &active_datasets(&[CRM]), package).await
 }
 
 fn everything() -> Package {
@@ -225,7 +227,12 @@ async fn a_clause_on_a_hidden_field_is_refused_like_one_on_none() {
         "search = [\"full_name\"]",
     );
     let files = Files::new(&[("crm_eu", CRM_SQL), ("crm_us", CRM_SQL)]);
-    let mut missing = client_of(&service(&[&twin], &files), &world(&[&twin]), granted()).await;
+    let mut missing = client_of(
+        &service(&[&twin], &files),
+        &active_datasets(&[&twin]),
+        granted(),
+    )
+    .await;
     for clause in [
         "salary=1001.25",
         "salary=x",

@@ -13,7 +13,7 @@ const HERON: &str = "north/ships:IMO9074729";
 async fn a_workup_reads_like_this() {
     let harbour = harbour().await;
     let reply = harbour.workup(json!({ "entity": "Grey Heron" })).await;
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/workup/goldens/heron.md");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/workup/golden/heron.md");
     assert_golden(golden, &reply.text);
 }
 

@@ -206,7 +206,7 @@ async fn index(service: &ReadService) {
             library.indexes.lock().unwrap().insert(key, Arc::new(index));
         }
     }
-    service.search_in(Arc::new(library));
+    service.set_indexes(Arc::new(library));
 }
 
 pub async fn harbour() -> Harbour {
@@ -224,7 +224,7 @@ impl Harbour {
     /// A workup under a package, whatever the outcome.
     pub async fn workup_as(&self, package: &Package, given: Json) -> Reply {
         let given = arguments(given);
-        match WorkupRequest::read("workup_harbour", Some("harbour"), &given) {
+        match WorkupRequest::parse("workup_harbour", Some("harbour"), &given) {
             Ok(request) => self.service.workup(package, &request).await,
             Err(refusal) => refusal.into(),
         }

@@ -116,7 +116,7 @@ async fn a_connection_string_is_not_repeated() {
     let error = harbour.refused(json!({ "entity": dsn })).await;
     assert!(!error.to_string().contains("hunter2"), "{error}");
     let request = json!({ "dataset": dsn, "entity": "x" });
-    let request = wayleave_plan::request::WorkupRequest::read(
+    let request = wayleave_plan::request::WorkupRequest::parse(
         "workup",
         None,
         &crate::workup::fixture::arguments(request),

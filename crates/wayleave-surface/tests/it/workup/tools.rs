@@ -72,7 +72,7 @@ async fn the_tools_are_listed_like_this() {
     let harbour = harbour().await;
     let listed = asked(&harbour.service, builder(), "tools/list", json!({})).await;
     let tools = serde_json::to_string_pretty(&listed["result"]["tools"]).unwrap();
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/workup/goldens/tools.json");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/workup/golden/tools.json");
     assert_golden(golden, &format!("{tools}\n"));
 }
 

@@ -11,7 +11,7 @@ use wayleave_plan::package::{
 use wayleave_surface::ReadService;
 
 use crate::reading::canary::few;
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 
 use crate::reading::fixture::{Files, service};
 
@@ -124,22 +124,22 @@ impl Sight {
 
     /// Draws the same sight or a smaller one. It is often the same in all connections of a dataset,
     /// so that hidden parts are missing in the twin's mapping too.
-    pub fn narrower(&self, dice: &mut Dice, by: Rows) -> Self {
+    pub fn narrower(&self, rng: &mut SeededRng, by: Rows) -> Self {
         let mut sight = self.clone();
         for (_, connections, _) in DATASETS {
-            let seed = dice.below(1 << 30) as u64 | 1;
-            let alike = dice.below(3) > 0;
+            let seed = rng.below(1 << 30) as u64 | 1;
+            let alike = rng.below(3) > 0;
             for connection in connections {
-                let mut own = Dice::new(seed);
-                let dice = if alike { &mut own } else { &mut *dice };
+                let mut own = SeededRng::new(seed);
+                let rng = if alike { &mut own } else { &mut *rng };
                 if let Some(seen) = sight.0.get_mut(connection) {
-                    narrow(seen, dice, by);
+                    narrow(seen, rng, by);
                 }
             }
         }
         sight
             .0
-            .retain(|_, seen| !seen.is_empty() && dice.below(8) > 0);
+            .retain(|_, seen| !seen.is_empty() && rng.below(8) > 0);
         sight
     }
 
@@ -198,17 +198,17 @@ pub enum Rows {
     ByCity,
 }
 
-fn narrow(seen: &mut Seen, dice: &mut Dice, by: Rows) {
-    seen.retain(|_, _| dice.below(6) > 0);
+fn narrow(seen: &mut Seen, rng: &mut SeededRng, by: Rows) {
+    seen.retain(|_, _| rng.below(6) > 0);
     for stream in seen.values_mut() {
-        if dice.below(3) > 0 {
+        if rng.below(3) > 0 {
             stream
                 .fields
-                .retain(|field| always(field) || dice.below(4) > 0);
+                .retain(|field| always(field) || rng.below(4) > 0);
         }
-        match (dice.below(3), by) {
-            (0, Rows::ByLevel) => stream.level = Some(dice.below(5)),
-            (0, Rows::ByCity) => stream.cities = Some(few(dice, &CITIES, 3).into_iter().collect()),
+        match (rng.below(3), by) {
+            (0, Rows::ByLevel) => stream.level = Some(rng.below(5)),
+            (0, Rows::ByCity) => stream.cities = Some(few(rng, &CITIES, 3).into_iter().collect()),
             _ => {}
         }
     }
@@ -337,7 +337,7 @@ fn mapping(dataset: &str, connections: &[&&str], streams: &[Stream], sight: &Sig
 
 /// The tables of a connection: each connection has different values in the same columns.
 fn data(connection: &str, streams: &[Stream]) -> String {
-    let mut dice = Dice::new(connection.bytes().map(u64::from).sum::<u64>() | 1);
+    let mut rng = SeededRng::new(connection.bytes().map(u64::from).sum::<u64>() | 1);
     let mut sql = String::new();
     for stream in streams {
         let columns: Vec<_> = stream
@@ -356,7 +356,7 @@ fn data(connection: &str, streams: &[Stream]) -> String {
             let values: Vec<_> = stream
                 .fields
                 .iter()
-                .map(|field| value(&mut dice, *field, row, connection))
+                .map(|field| value(&mut rng, *field, row, connection))
                 .collect();
             sql += &format!(
                 "INSERT INTO {} VALUES ({});\n",
@@ -368,8 +368,13 @@ fn data(connection: &str, streams: &[Stream]) -> String {
     sql
 }
 
-fn value(dice: &mut Dice, (name, datatype): (&str, &str), row: usize, connection: &str) -> String {
-    let n = dice.below(1000);
+fn value(
+    rng: &mut SeededRng,
+    (name, datatype): (&str, &str),
+    row: usize,
+    connection: &str,
+) -> String {
+    let n = rng.below(1000);
     if !matches!(name, "id" | "gone" | "updated_at" | "sent_at") && n.is_multiple_of(13) {
         return "NULL".to_owned();
     }

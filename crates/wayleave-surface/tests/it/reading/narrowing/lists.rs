@@ -10,14 +10,14 @@ use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::Package;
 use wayleave_surface::ReadService;
 use wayleave_surface::access::Access;
-use wayleave_surface::datasets::Offer;
+use wayleave_surface::datasets::DatasetPrimitives;
 
 use super::laboratory::{DATASETS, Rows, Sight, laboratory, mappings};
 use super::pairs;
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 
 use crate::reading::client::Client;
-use crate::reading::fixture::{HR, crm, package, stream_grant, world};
+use crate::reading::fixture::{HR, active_datasets, crm, package, stream_grant};
 
 /// Each list method, the member that holds its items, and the member that identifies an item.
 const LISTS: [(&str, &str, &str); 4] = [
@@ -42,18 +42,18 @@ const BUILT_IN: [&str; 3] = [
 fn server(service: &ReadService, sight: &Sight) -> Server {
     let toml = mappings(sight);
     let toml: Vec<&str> = toml.iter().map(String::as_str).collect();
-    offered(service, &world(&toml))
+    offered(service, &active_datasets(&toml))
 }
 
 /// Creates a server that offers everything in these datasets.
-fn offered(service: &ReadService, world: &ActiveDatasets) -> Server {
+fn offered(service: &ReadService, active: &ActiveDatasets) -> Server {
     let registry = Registry::new();
     let reading = wayleave_surface::tools(service, |caller| {
         Arc::clone(&Access::from_caller(caller).package)
     });
     let tools = reading.unwrap().into_iter();
     registry.commit(tools.fold(Batch::new(), Batch::add_tool));
-    registry.commit(Offer::new(service).change(world).unwrap());
+    registry.commit(DatasetPrimitives::new(service).change(active).unwrap());
     Server::new(registry, Identity::new("test", "1"))
 }
 
@@ -100,11 +100,11 @@ async fn a_narrower_grant_is_listed_and_read_no_more_than_a_wider_one() {
     let all = Sight::everything();
     let world = laboratory();
     let server_of_all = server(&world, &all);
-    let mut dice = Dice::new(0x115b);
+    let mut rng = SeededRng::new(0x115b);
     let (mut found, mut missed) = (0, 0);
     for _ in 0..pairs() {
-        let wide = all.narrower(&mut dice, Rows::ByLevel);
-        let narrow = wide.narrower(&mut dice, Rows::ByCity);
+        let wide = all.narrower(&mut rng, Rows::ByLevel);
+        let narrow = wide.narrower(&mut rng, Rows::ByCity);
         let (twin, in_twin) = narrow.twin("narrower", 1);
         let mut wider = client(&server_of_all, wide.package("wider", 1)).await;
         let mut narrower = client(&server_of_all, narrow.package("narrower", 1)).await;
@@ -121,7 +121,7 @@ async fn a_narrower_grant_is_listed_and_read_no_more_than_a_wider_one() {
         }
         for (_, connections, streams) in DATASETS {
             for stream in streams {
-                let field = dice.one_of(stream.fields).0;
+                let field = rng.one_of(stream.fields).0;
                 let class = stream.name.to_uppercase();
                 for value in ["Oslo", "3", "x"] {
                     let uri = format!("wayleave://kg/{class}?where={field}={value}");
@@ -141,8 +141,8 @@ async fn a_narrower_grant_is_listed_and_read_no_more_than_a_wider_one() {
                     );
                 }
                 let prefix = if stream.name == "notes" { "n" } else { "" };
-                let key = dice.below(40);
-                let connection = dice.one_of(connections);
+                let key = rng.below(40);
+                let connection = rng.one_of(connections);
                 let uri = format!("{uri}/{connection}%2F{}:{prefix}{key}", stream.name);
                 let less = read(&mut narrower, &uri).await;
                 assert_eq!(less, read(&mut in_twin, &uri).await, "{uri}");
@@ -167,7 +167,7 @@ async fn a_narrower_grant_is_listed_and_read_no_more_than_a_wider_one() {
 #[tokio::test]
 async fn what_a_grant_withholds_is_not_listed() {
     let (service, _files) = crm();
-    let server = offered(&service, &world(&[HR]));
+    let server = offered(&service, &active_datasets(&[HR]));
     // A stream without its key has no visible record, and a row filter that does not fit matches no
     // row.
     let keyless = || ("people", stream_grant(&["grade"], None));

@@ -18,7 +18,7 @@ use wayleave_plan::request::WorkupRequest;
 use wayleave_surface::{ReadService, Reply};
 
 use crate::reading::canary::few;
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 
 use crate::reading::database::Database;
 use crate::reading::fixture::{arguments, call, package};
@@ -36,12 +36,12 @@ struct Shown {
 }
 
 impl Shown {
-    fn drawn(stream: &'static Stream, number: usize, dice: &mut Dice) -> Self {
-        let is_whole = stream.name == "parts" && dice.below(2) == 0;
-        let filter = (!is_whole).then(|| RowFilter::drawn(stream, number, dice));
+    fn drawn(stream: &'static Stream, number: usize, rng: &mut SeededRng) -> Self {
+        let is_whole = stream.name == "parts" && rng.below(2) == 0;
+        let filter = (!is_whole).then(|| RowFilter::drawn(stream, number, rng));
         let fields = stream.fields.iter().map(|(name, _)| *name);
         // A grant's filter may use a field that is not in the grant.
-        let fields = fields.filter(|it| matches!(*it, "id" | "gone") || dice.below(5) > 0);
+        let fields = fields.filter(|it| matches!(*it, "id" | "gone") || rng.below(5) > 0);
         Self {
             stream,
             fields: fields.collect(),
@@ -61,7 +61,7 @@ impl Shown {
 
     /// SQL of this stream's table, with malformed values in the hidden part, or without the hidden
     /// part.
-    fn sql(&self, kind: SourceKind, with_hidden: bool, dice: &mut Dice) -> String {
+    fn sql(&self, kind: SourceKind, with_hidden: bool, rng: &mut SeededRng) -> String {
         let name = self.stream.name;
         let columns = self.stream.fields.iter().map(|(field, datatype)| {
             let key = if *field == "id" { " PRIMARY KEY" } else { "" };
@@ -70,12 +70,12 @@ impl Shown {
         let columns: Vec<String> = columns.collect();
         let mut sql = format!("CREATE TABLE {name} ({});\n", columns.join(", "));
         for id in 1..=self.stream.records {
-            let record = record(self.stream, id, dice);
+            let record = record(self.stream, id, rng);
             let is_shown = self.filter.is_none_or(|it| it.shows(&record));
             let values = self.stream.fields.iter().map(|(field, datatype)| {
                 let odd = malformed(kind, datatype);
-                // Roll the dice equally often for both twins.
-                let (roll, pick) = (dice.below(3), dice.below(60));
+                // Draw equally often for both twins.
+                let (roll, pick) = (rng.below(3), rng.below(60));
                 let is_of_filter = self.filter.is_some_and(|it| it.field == *field);
                 let is_hidden = !is_shown || !(self.fields.contains(field) || is_of_filter);
                 if with_hidden && is_hidden && *field != "id" && roll > 0 && !odd.is_empty() {
@@ -102,21 +102,21 @@ struct Twins {
 }
 
 impl Twins {
-    async fn new(kind: SourceKind, number: usize, dice: &mut Dice) -> Self {
+    async fn new(kind: SourceKind, number: usize, rng: &mut SeededRng) -> Self {
         let mut shown = Vec::new();
         for stream in STREAMS {
-            shown.push(Shown::drawn(stream, number, dice));
+            shown.push(Shown::drawn(stream, number, rng));
         }
-        let seed = dice.below(1 << 30) as u64 | 1;
+        let seed = rng.below(1 << 30) as u64 | 1;
         let sql = |with_hidden: bool| {
-            let mut dice = Dice::new(seed);
+            let mut rng = SeededRng::new(seed);
             let lax = match kind {
                 SourceKind::Mysql => "SET sql_mode = '';\n",
                 _ => "",
             };
             let mut sql = lax.to_owned();
             for stream in &shown {
-                sql += &stream.sql(kind, with_hidden, &mut dice);
+                sql += &stream.sql(kind, with_hidden, &mut rng);
             }
             if number.is_multiple_of(2) {
                 for column in ["at", "updated_at", "embargo", "level", "pay"] {
@@ -174,7 +174,7 @@ impl Twins {
         if tool != "workup" {
             return call(service, &self.package, tool, given.clone()).await;
         }
-        match WorkupRequest::read("workup_vault", Some("vault"), &arguments(given.clone())) {
+        match WorkupRequest::parse("workup_vault", Some("vault"), &arguments(given.clone())) {
             Ok(request) => service.workup(&self.package, &request).await,
             Err(refusal) => refusal.into(),
         }
@@ -199,14 +199,14 @@ fn bytes(reply: &Reply) -> String {
     all
 }
 
-fn filter(shown: &Shown, dice: &mut Dice) -> Json {
+fn filter(shown: &Shown, rng: &mut SeededRng) -> Json {
     let is_seen = |(name, _): &&(&str, &str)| shown.fields.contains(name);
     let seen: Vec<_> = shown.stream.fields.iter().filter(is_seen).collect();
-    let (field, datatype) = match dice.below(6) {
-        0 => *dice.one_of(shown.stream.fields),
-        _ => **dice.one_of(&seen),
+    let (field, datatype) = match rng.below(6) {
+        0 => *rng.one_of(shown.stream.fields),
+        _ => **rng.one_of(&seen),
     };
-    let n = dice.below(300);
+    let n = rng.below(300);
     let value = match (field, datatype) {
         ("name" | "label", _) => Cell::Title(WORDS[n % 40 % WORDS.len()], n % 40),
         ("body", _) => Cell::Text(WORDS[n % WORDS.len()]),
@@ -225,7 +225,7 @@ fn filter(shown: &Shown, dice: &mut Dice) -> Json {
         other => other,
     };
     let value = value.json();
-    json!({ field: match dice.below(7) {
+    json!({ field: match rng.below(7) {
         0 => json!({ "ne": value }),
         1 => json!({ "is_null": n.is_multiple_of(2) }),
         2 if datatype != "boolean" => json!({ "gte": value }),
@@ -236,32 +236,32 @@ fn filter(shown: &Shown, dice: &mut Dice) -> Json {
     } })
 }
 
-fn fields(shown: &Shown, dice: &mut Dice, most: usize) -> Vec<&'static str> {
+fn fields(shown: &Shown, rng: &mut SeededRng, most: usize) -> Vec<&'static str> {
     let seen: Vec<&str> = shown.fields.iter().copied().collect();
-    let mut some: Vec<&str> = few(dice, &seen, most);
+    let mut some: Vec<&str> = few(rng, &seen, most);
     some.dedup();
     some
 }
 
 /// Generates a call of any tool.
-fn drawn(twins: &Twins, dice: &mut Dice) -> (&'static str, Json) {
-    let shown = &twins.shown[dice.below(twins.shown.len())];
+fn drawn(twins: &Twins, rng: &mut SeededRng) -> (&'static str, Json) {
+    let shown = &twins.shown[rng.below(twins.shown.len())];
     let name = shown.stream.name;
     let mut given = json!({ "stream": name });
-    if dice.below(2) == 0 {
-        given["filter"] = filter(shown, dice);
+    if rng.below(2) == 0 {
+        given["filter"] = filter(shown, rng);
     }
-    match dice.below(12) {
+    match rng.below(12) {
         0 | 1 => {
-            let some = fields(shown, dice, 13);
-            let field = *dice.one_of(&some);
-            let op = *dice.one_of(&["count", "count_distinct", "min", "max", "sum", "avg"]);
+            let some = fields(shown, rng, 13);
+            let field = *rng.one_of(&some);
+            let op = *rng.one_of(&["count", "count_distinct", "min", "max", "sum", "avg"]);
             given["metrics"] = json!([{ "op": "count" }, { "op": op, "field": field }]);
-            match dice.below(3) {
-                0 => given["group_by"] = json!(fields(shown, dice, 2)),
+            match rng.below(3) {
+                0 => given["group_by"] = json!(fields(shown, rng, 2)),
                 1 => {
-                    let field = *dice.one_of(&["at", "updated_at", "embargo", "made"]);
-                    let granularity = *dice.one_of(&["day", "month"]);
+                    let field = *rng.one_of(&["at", "updated_at", "embargo", "made"]);
+                    let granularity = *rng.one_of(&["day", "month"]);
                     given["group_by_time"] = json!({ "field": field, "granularity": granularity });
                 }
                 _ => {}
@@ -269,20 +269,20 @@ fn drawn(twins: &Twins, dice: &mut Dice) -> (&'static str, Json) {
             ("aggregate", given)
         }
         2 => {
-            let id = dice.below(shown.stream.records + 2);
+            let id = rng.below(shown.stream.records + 2);
             ("fetch", json!({ "id": format!("vault-main/{name}:{id}") }))
         }
         3 | 4 => {
-            let mut search = json!({ "q": *dice.one_of(&WORDS), "limit": dice.below(9) + 1 });
-            if let (Some(filter), 0) = (given.get("filter"), dice.below(2)) {
+            let mut search = json!({ "q": *rng.one_of(&WORDS), "limit": rng.below(9) + 1 });
+            if let (Some(filter), 0) = (given.get("filter"), rng.below(2)) {
                 search["filter"] = filter.clone();
             }
             ("search", search)
         }
         5 => {
-            let id = dice.below(40) + 1;
+            let id = rng.below(40) + 1;
             let word = WORDS[id % WORDS.len()];
-            let entity = match dice.below(4) {
+            let entity = match rng.below(4) {
                 0 => format!("vault-main/{name}:{id}"),
                 1 => format!("{word} {id}"),
                 2 => format!("{id} {word}"),
@@ -292,25 +292,25 @@ fn drawn(twins: &Twins, dice: &mut Dice) -> (&'static str, Json) {
         }
         6 => ("schema", json!({ "stream": name, "detail": "full" })),
         _ => {
-            if dice.below(2) == 0 {
-                given["fields"] = json!(fields(shown, dice, 4));
+            if rng.below(2) == 0 {
+                given["fields"] = json!(fields(shown, rng, 4));
             }
-            match dice.below(4) {
+            match rng.below(4) {
                 0 => given["changes_since"] = json!("beginning"),
                 1 | 2 => {
-                    let down = ["", "-"][dice.below(2)];
-                    let by = fields(shown, dice, 2);
+                    let down = ["", "-"][rng.below(2)];
+                    let by = fields(shown, rng, 2);
                     given["sort"] = by.iter().map(|it| format!("{down}{it}")).collect();
                 }
                 _ => {}
             }
-            if dice.below(3) == 0 {
+            if rng.below(3) == 0 {
                 given["expand"] = json!([if name == "docs" { "parts" } else { "owner" }]);
             }
-            if dice.below(2) == 0 {
-                given["count"] = json!(*dice.one_of(&["exact", "estimated"]));
+            if rng.below(2) == 0 {
+                given["count"] = json!(*rng.one_of(&["exact", "estimated"]));
             }
-            given["limit"] = json!([3, 7, 100][dice.below(3)]);
+            given["limit"] = json!([3, 7, 100][rng.below(3)]);
             ("query_records", given)
         }
     }
@@ -325,13 +325,13 @@ async fn check(kind: SourceKind, (pairs, calls): (usize, usize), seed: u64) {
         // Creating a database on a server takes time and space.
         _ => (40, 600),
     };
-    let mut dice = Dice::new(seed);
+    let mut rng = SeededRng::new(seed);
     let mut told: BTreeMap<(&str, bool), usize> = BTreeMap::new();
     let mut pages = 0;
     for number in 0..pairs {
-        let twins = Twins::new(kind, number, &mut dice).await;
+        let twins = Twins::new(kind, number, &mut rng).await;
         for _ in 0..calls {
-            let (tool, given) = drawn(&twins, &mut dice);
+            let (tool, given) = drawn(&twins, &mut rng);
             let (walked, is_error) = twins.check(tool, &given).await;
             pages += walked;
             *told.entry((tool, is_error)).or_default() += 1;

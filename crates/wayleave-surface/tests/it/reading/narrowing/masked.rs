@@ -16,7 +16,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::Package;
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 use wayleave_surface::{ReadService, Reply};
 use wayleave_test::is_full;
 
@@ -213,17 +213,17 @@ fn sorted_lines(text: &str) -> Vec<&str> {
 }
 
 async fn check(kind: SourceKind, pairs: usize, seed: u64) {
-    let mut dice = Dice::new(seed);
+    let mut rng = SeededRng::new(seed);
     let mut told: BTreeMap<(&str, String), usize> = BTreeMap::new();
     let (mut walked, mut with_tokens) = (0, 0);
     for number in 0..pairs {
         let sight = match number % 4 {
             0 => Sight::typical(),
-            _ => Sight::drawn(&mut dice),
+            _ => Sight::drawn(&mut rng),
         };
-        let mut twins = Twins::new(kind, &sight, dice.below(1 << 30) as u64 | 1).await;
+        let mut twins = Twins::new(kind, &sight, rng.below(1 << 30) as u64 | 1).await;
         for _ in 0..CALLS_A_PAIR {
-            let (tool, given) = calls::drawn(&mut dice);
+            let (tool, given) = calls::drawn(&mut rng);
             let (reply, next) = twins.check(tool, &given).await;
             with_tokens += usize::from(!tokens(&reply.text).is_empty());
             if let Some([one, two]) = next {

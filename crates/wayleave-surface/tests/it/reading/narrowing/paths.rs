@@ -18,7 +18,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::Package;
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 use wayleave_surface::{ReadService, Reply};
 
 use crate::reading::database::Database;
@@ -39,9 +39,9 @@ struct Twins {
 }
 
 impl Twins {
-    async fn new(kind: SourceKind, dice: &mut Dice) -> Self {
-        let sight = Sight::drawn(dice);
-        let seed = dice.below(1 << 30) as u64 | 1;
+    async fn new(kind: SourceKind, rng: &mut SeededRng) -> Self {
+        let sight = Sight::drawn(rng);
+        let seed = rng.below(1 << 30) as u64 | 1;
         let databases = [
             Database::new(kind, &sight.sql(kind, true, seed)).await,
             Database::new(kind, &sight.sql(kind, false, seed)).await,
@@ -149,13 +149,13 @@ async fn check(kind: SourceKind, (pairs, calls): (usize, usize), seed: u64) {
         // Creating a database on a server takes time and space.
         _ => (20, 300),
     };
-    let mut dice = Dice::new(seed);
+    let mut rng = SeededRng::new(seed);
     let mut told: BTreeMap<(&str, String), usize> = BTreeMap::new();
     let (mut pages, mut followed) = (0, 0);
     for _ in 0..pairs {
-        let twins = Twins::new(kind, &mut dice).await;
+        let twins = Twins::new(kind, &mut rng).await;
         for _ in 0..calls {
-            let (tool, given) = Calls::new(&mut dice, &twins.sight).drawn();
+            let (tool, given) = Calls::new(&mut rng, &twins.sight).drawn();
             let (walked, reply) = twins.check(tool, &given).await;
             pages += walked;
             if let Some((tool, given)) = offered(&reply) {

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::{client_of, contents};
-use crate::reading::fixture::{Files, package, service, stream_grant, world};
+use crate::reading::fixture::{Files, active_datasets, package, service, stream_grant};
 
 const MAPPING: &str = r#"
 [dataset]
@@ -137,7 +137,7 @@ async fn every_wrong_uri_gets_its_typed_error_and_reads_nothing() {
         vec![("main", vec![("tasks", stream_grant(&granted, None))])],
     );
     let service = service(&[MAPPING], &files);
-    let mut client = client_of(&service, &world(&[MAPPING]), granted).await;
+    let mut client = client_of(&service, &active_datasets(&[MAPPING]), granted).await;
     let mut told = String::new();
     for bad in BAD {
         let before = files.asked();
@@ -159,6 +159,6 @@ async fn every_wrong_uri_gets_its_typed_error_and_reads_nothing() {
     let error = contents(&mut client, &too_long).await.unwrap_err();
     let data = json!({ "field": "where", "reason": "too_long", "maximum": 4_096 });
     assert_eq!(error["data"], data);
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/reading/goldens");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/reading/golden");
     wayleave_test::assert_golden(folder.join("bad_uris.txt"), &told);
 }

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::Package;
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 use wayleave_surface::ReadService;
 
 use super::{client_of, contents};
 use crate::reading::client::Client;
 use crate::reading::database::Database;
-use crate::reading::fixture::{call, world};
+use crate::reading::fixture::{active_datasets, call};
 
 const FIELDS: [(&str, &str); 7] = [
     ("id", "integer"),
@@ -39,7 +39,7 @@ fn mapping(kind: SourceKind) -> String {
 }
 
 /// SQL of the tables, valid on all stores.
-fn sql(kind: SourceKind, dice: &mut Dice) -> String {
+fn sql(kind: SourceKind, rng: &mut SeededRng) -> String {
     let (text, time) = match kind {
         SourceKind::Mysql => ("VARCHAR(40) COLLATE utf8mb4_bin", "DATETIME"),
         SourceKind::Postgres => ("TEXT", "TIMESTAMPTZ"),
@@ -54,9 +54,9 @@ fn sql(kind: SourceKind, dice: &mut Dice) -> String {
          urgent BOOLEAN, due DATE, made_at {time});\n"
     );
     for id in 1..=120 {
-        let mut value = |n: usize, of: &dyn Fn(usize) -> String| match dice.below(9) {
+        let mut value = |n: usize, of: &dyn Fn(usize) -> String| match rng.below(9) {
             0 => "NULL".to_owned(),
-            _ => of(dice.below(n)),
+            _ => of(rng.below(n)),
         };
         let name = value(NAMES.len(), &|n| format!("'{}'", NAMES[n]));
         let level = value(6, &|n| n.to_string());
@@ -73,23 +73,23 @@ fn sql(kind: SourceKind, dice: &mut Dice) -> String {
 }
 
 /// Draws a clause: its field, its value in a URI, and its value in a filter.
-fn clause(dice: &mut Dice) -> (&'static str, String, Json) {
-    let (field, datatype) = *dice.one_of(&FIELDS);
+fn clause(rng: &mut SeededRng) -> (&'static str, String, Json) {
+    let (field, datatype) = *rng.one_of(&FIELDS);
     let text = match (field, datatype) {
-        ("id", _) => (dice.below(130) + 1).to_string(),
-        ("level", _) => dice.below(8).to_string(),
+        ("id", _) => (rng.below(130) + 1).to_string(),
+        ("level", _) => rng.below(8).to_string(),
         ("cost", _) => [
-            format!("{}.5", dice.below(9)),
-            format!("{}.50", dice.below(9)),
-        ][dice.below(2)]
+            format!("{}.5", rng.below(9)),
+            format!("{}.50", rng.below(9)),
+        ][rng.below(2)]
         .clone(),
-        ("urgent", _) => (*dice.one_of(&["true", "false"])).to_owned(),
-        ("due", _) => format!("2026-01-0{}", dice.below(6) + 1),
-        ("made_at", _) => match dice.below(2) {
-            0 => format!("2026-01-0{}T09:00:00Z", dice.below(6) + 1),
-            _ => format!("2026-01-0{}T11:00:00+02:00", dice.below(6) + 1),
+        ("urgent", _) => (*rng.one_of(&["true", "false"])).to_owned(),
+        ("due", _) => format!("2026-01-0{}", rng.below(6) + 1),
+        ("made_at", _) => match rng.below(2) {
+            0 => format!("2026-01-0{}T09:00:00Z", rng.below(6) + 1),
+            _ => format!("2026-01-0{}T11:00:00+02:00", rng.below(6) + 1),
         },
-        _ => (*dice.one_of(&NAMES)).to_owned(),
+        _ => (*rng.one_of(&NAMES)).to_owned(),
     };
     let value = match datatype {
         "boolean" => json!(text == "true"),
@@ -140,16 +140,16 @@ async fn a_clause_lists_what_a_query_with_the_same_filter_finds() {
     let is_full = wayleave_test::is_full();
     let clauses = if is_full { 1_700 } else { 50 };
     for kind in [SourceKind::Sqlite, SourceKind::Postgres, SourceKind::Mysql] {
-        let mut dice = Dice::new(0x3e5);
-        let database = Database::new(kind, &sql(kind, &mut dice)).await;
+        let mut rng = SeededRng::new(0x3e5);
+        let database = Database::new(kind, &sql(kind, &mut rng)).await;
         let mapping = mapping(kind);
         let service = database.service(&mapping);
-        let mut client = client_of(&service, &world(&[&mapping]), Package::local()).await;
+        let mut client = client_of(&service, &active_datasets(&[&mapping]), Package::local()).await;
         let mut found = 0;
         for _ in 0..clauses {
-            let (field, text, value) = clause(&mut dice);
-            let encoded = percent_encoded(&text, dice.below(2) == 0);
-            let equals = *dice.one_of(&["=", "%3D"]);
+            let (field, text, value) = clause(&mut rng);
+            let encoded = percent_encoded(&text, rng.below(2) == 0);
+            let equals = *rng.one_of(&["=", "%3D"]);
             let uri = format!("wayleave://kg/Task?where={field}{equals}{encoded}&limit=1000");
             let ids = queried(&service, &json!({ field: value })).await;
             assert_eq!(listed(&mut client, &uri).await, ids, "{kind}: {uri}");

@@ -9,7 +9,7 @@ use super::notes::{deployment, results, row, search, walk};
 use crate::reading::fixture::{good, package, refused, stream_grant};
 
 #[tokio::test]
-async fn r22_r23_r28_titles_snippets_and_the_way_to_fetch() {
+async fn titles_snippets_and_the_way_to_fetch() {
     let rows = vec![
         row(
             1,

@@ -60,7 +60,7 @@ impl Library {
             held: Mutex::default(),
         });
         library.index_all(service, but).await;
-        service.search_in(library.clone());
+        service.set_indexes(library.clone());
         library
     }
 

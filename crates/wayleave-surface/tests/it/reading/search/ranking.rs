@@ -9,7 +9,7 @@ use super::notes::{deployment, ids, results, row, search, walk};
 use crate::reading::fixture::{package, refused, stream_grant};
 
 #[tokio::test]
-async fn r21_identical_matches_in_two_and_in_25_connections_share_the_page() {
+async fn identical_matches_in_two_and_in_25_connections_share_the_page() {
     for connections in [2, 25] {
         let rows: Vec<String> = (0..connections)
             .map(|n| {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 
 /// A value of its datatype.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,10 +98,10 @@ pub fn mapping(kind: SourceKind) -> String {
 }
 
 /// A record of a stream.
-pub fn record(stream: &Stream, id: usize, dice: &mut Dice) -> Record {
+pub fn record(stream: &Stream, id: usize, rng: &mut SeededRng) -> Record {
     let mut cells = Record::new();
     for (field, datatype) in stream.fields {
-        let n = dice.below(1_000);
+        let n = rng.below(1_000);
         let cell = match (*field, *datatype) {
             ("id", _) => Cell::Integer(id),
             ("name" | "label", _) => Cell::Title(WORDS[id % WORDS.len()], id),
@@ -184,7 +184,7 @@ pub struct RowFilter {
 
 impl RowFilter {
     /// The filter for the pair of twins of this number; the numbers cycle through the datatypes.
-    pub fn drawn(stream: &Stream, number: usize, dice: &mut Dice) -> Self {
+    pub fn drawn(stream: &Stream, number: usize, rng: &mut SeededRng) -> Self {
         let parts = [
             ("level", [Cell::Integer(2), Cell::Integer(4)]),
             ("made", [Cell::Date(100), Cell::Date(200)]),
@@ -206,13 +206,13 @@ impl RowFilter {
         };
         let operator = match field {
             "region" => "eq",
-            "public" => *dice.one_of(&["eq", "ne"]),
-            _ => *dice.one_of(&["lt", "lte", "gt", "gte", "ne", "not_in"]),
+            "public" => *rng.one_of(&["eq", "ne"]),
+            _ => *rng.one_of(&["lt", "lte", "gt", "gte", "ne", "not_in"]),
         };
         Self {
             field,
             operator,
-            value: *dice.one_of(&values),
+            value: *rng.one_of(&values),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Generated calls about masked and plain fields, by every tool.
 
 use serde_json::{Value as Json, json};
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 
 use super::ward::{MASKED, PATIENTS};
 use crate::reading::canary::few;
@@ -36,74 +36,74 @@ fn fields(stream: &str) -> &'static [&'static str] {
 }
 
 /// Draws a field of a stream; more often a plain one, so that many calls succeed.
-fn field(dice: &mut Dice, stream: &str) -> &'static str {
+fn field(rng: &mut SeededRng, stream: &str) -> &'static str {
     let all = fields(stream);
     for _ in 0..2 {
-        let one = *dice.one_of(all);
+        let one = *rng.one_of(all);
         let end = one.rsplit('.').next().unwrap();
         if !MASKED.iter().any(|(_, masked)| *masked == end) {
             return one;
         }
     }
-    let last: &&str = dice.one_of(all);
+    let last: &&str = rng.one_of(all);
     last
 }
 
-fn operand(dice: &mut Dice, field: &str) -> Json {
-    let patient = format!("@{}", dice.below(PATIENTS));
+fn operand(rng: &mut SeededRng, field: &str) -> Json {
+    let patient = format!("@{}", rng.below(PATIENTS));
     match field.rsplit('.').next().unwrap() {
-        "email" => match dice.below(5) {
+        "email" => match rng.below(5) {
             0 => json!("canary-03@mail.example.org"),
             1 => json!("tok_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"),
             _ => json!(patient),
         },
-        "id" | "level" | "patient" => json!(dice.below(40)),
-        "card" => json!(4_000_000_000_u64 + dice.below(10_000) as u64),
-        "income" | "cost" | "richer" | "spent" => json!(format!("{}.5", dice.below(5000))),
-        "score" => json!(dice.below(70)),
-        "born" => json!(format!("19{}-05-05", 50 + dice.below(50))),
-        "admitted" | "changed" | "at" => json!(format!("202{}-03-03T00:00:00Z", dice.below(7))),
-        "city" => json!(*dice.one_of(&["Oslo", "Rome", "Bonn", "Nowhere"])),
-        "phone" => json!(format!("****{:04}", dice.below(10_000))),
-        _ => json!(*dice.one_of(&["canary", "[redacted]", "remark amber 1", "first", "REMARK"])),
+        "id" | "level" | "patient" => json!(rng.below(40)),
+        "card" => json!(4_000_000_000_u64 + rng.below(10_000) as u64),
+        "income" | "cost" | "richer" | "spent" => json!(format!("{}.5", rng.below(5000))),
+        "score" => json!(rng.below(70)),
+        "born" => json!(format!("19{}-05-05", 50 + rng.below(50))),
+        "admitted" | "changed" | "at" => json!(format!("202{}-03-03T00:00:00Z", rng.below(7))),
+        "city" => json!(*rng.one_of(&["Oslo", "Rome", "Bonn", "Nowhere"])),
+        "phone" => json!(format!("****{:04}", rng.below(10_000))),
+        _ => json!(*rng.one_of(&["canary", "[redacted]", "remark amber 1", "first", "REMARK"])),
     }
 }
 
-fn filter(dice: &mut Dice, stream: &str) -> Json {
+fn filter(rng: &mut SeededRng, stream: &str) -> Json {
     let mut filter = json!({});
-    for _ in 0..=dice.below(2) {
-        let name = field(dice, stream);
-        let value = operand(dice, name);
-        filter[name] = match dice.below(14) {
+    for _ in 0..=rng.below(2) {
+        let name = field(rng, stream);
+        let value = operand(rng, name);
+        filter[name] = match rng.below(14) {
             0 => json!([value]),
             1 => json!({ "ne": value }),
-            2 => json!({ "is_null": dice.below(2) == 0 }),
+            2 => json!({ "is_null": rng.below(2) == 0 }),
             3 => json!({ "gte": value }),
             4 => json!({ "lt": value }),
             5 => json!({ "contains": value }),
             6 => json!({ "starts_with": value }),
             7 => json!({ "in": [value] }),
             8 => json!({ "ieq": value }),
-            9 => json!({ "eq": { "field": field(dice, stream) } }),
+            9 => json!({ "eq": { "field": field(rng, stream) } }),
             _ => value,
         };
     }
-    if dice.below(6) == 0 {
-        let name = field(dice, stream);
-        filter["any"] = json!([{ name: operand(dice, name) }, { "id": { "lt": 20 } }]);
+    if rng.below(6) == 0 {
+        let name = field(rng, stream);
+        filter["any"] = json!([{ name: operand(rng, name) }, { "id": { "lt": 20 } }]);
     }
-    if dice.below(6) == 0 && stream == "patients" {
-        let name = *dice.one_of(&["email", "kind", "cost", "report"]);
-        filter["visits"] = json!({ "some": { name: operand(dice, name) } });
+    if rng.below(6) == 0 && stream == "patients" {
+        let name = *rng.one_of(&["email", "kind", "cost", "report"]);
+        filter["visits"] = json!({ "some": { name: operand(rng, name) } });
     }
     filter
 }
 
-fn sort(dice: &mut Dice, stream: &str) -> Json {
-    let down = dice.below(2) == 0;
+fn sort(rng: &mut SeededRng, stream: &str) -> Json {
+    let down = rng.below(2) == 0;
     let mut names: Vec<String> = Vec::new();
-    for _ in 0..=dice.below(2) {
-        let name = field(dice, stream);
+    for _ in 0..=rng.below(2) {
+        let name = field(rng, stream);
         if !names.iter().any(|it| it.ends_with(name)) {
             names.push(if down {
                 format!("-{name}")
@@ -115,50 +115,50 @@ fn sort(dice: &mut Dice, stream: &str) -> Json {
     json!(names)
 }
 
-pub fn drawn(dice: &mut Dice) -> (&'static str, Json) {
-    let stream = *dice.one_of(&["patients", "patients", "visits"]);
+pub fn drawn(rng: &mut SeededRng) -> (&'static str, Json) {
+    let stream = *rng.one_of(&["patients", "patients", "visits"]);
     let mut given = json!({ "stream": stream });
-    if dice.below(2) == 0 {
-        given["filter"] = filter(dice, stream);
+    if rng.below(2) == 0 {
+        given["filter"] = filter(rng, stream);
     }
-    match dice.below(12) {
-        0 => schema(dice, stream),
-        1..=3 => aggregate(dice, stream, given),
+    match rng.below(12) {
+        0 => schema(rng, stream),
+        1..=3 => aggregate(rng, stream, given),
         4 => {
-            let mut given = json!({ "id": format!("ward-main/{stream}:{}", dice.below(40)) });
-            if dice.below(2) == 0 {
-                given["fields"] = json!(few(dice, fields(stream), 4));
+            let mut given = json!({ "id": format!("ward-main/{stream}:{}", rng.below(40)) });
+            if rng.below(2) == 0 {
+                given["fields"] = json!(few(rng, fields(stream), 4));
             }
-            if dice.below(3) == 0 {
-                given["expand"] = json!([*dice.one_of(&["visits", "who", "by_mail"])]);
+            if rng.below(3) == 0 {
+                given["expand"] = json!([*rng.one_of(&["visits", "who", "by_mail"])]);
             }
             ("fetch", given)
         }
-        5 | 6 => search(dice),
+        5 | 6 => search(rng),
         _ => {
-            if dice.below(3) == 0 {
-                given["sort"] = sort(dice, stream);
+            if rng.below(3) == 0 {
+                given["sort"] = sort(rng, stream);
             }
-            if dice.below(2) == 0 {
-                given["fields"] = json!(few(dice, fields(stream), 5));
+            if rng.below(2) == 0 {
+                given["fields"] = json!(few(rng, fields(stream), 5));
             }
-            if dice.below(4) == 0 {
-                given["expand"] = json!([*dice.one_of(&["visits", "who", "by_mail"])]);
+            if rng.below(4) == 0 {
+                given["expand"] = json!([*rng.one_of(&["visits", "who", "by_mail"])]);
             }
-            if dice.below(3) == 0 {
-                given["count"] = json!(*dice.one_of(&["exact", "estimated", "none"]));
+            if rng.below(3) == 0 {
+                given["count"] = json!(*rng.one_of(&["exact", "estimated", "none"]));
             }
-            if dice.below(8) == 0 {
+            if rng.below(8) == 0 {
                 given["changes_since"] = json!("beginning");
             }
-            given["limit"] = json!(1 + dice.below(30));
+            given["limit"] = json!(1 + rng.below(30));
             ("query_records", given)
         }
     }
 }
 
-fn schema(dice: &mut Dice, stream: &str) -> (&'static str, Json) {
-    let given = match dice.below(4) {
+fn schema(rng: &mut SeededRng, stream: &str) -> (&'static str, Json) {
+    let given = match rng.below(4) {
         0 => json!({}),
         1 => json!({ "stream": stream }),
         2 => json!({ "streams": ["patients", "visits"] }),
@@ -167,56 +167,56 @@ fn schema(dice: &mut Dice, stream: &str) -> (&'static str, Json) {
     ("schema", given)
 }
 
-fn aggregate(dice: &mut Dice, stream: &str, mut given: Json) -> (&'static str, Json) {
-    let measured = field(dice, stream);
-    let op = *dice.one_of(&["count", "sum", "avg", "min", "max", "count_distinct"]);
+fn aggregate(rng: &mut SeededRng, stream: &str, mut given: Json) -> (&'static str, Json) {
+    let measured = field(rng, stream);
+    let op = *rng.one_of(&["count", "sum", "avg", "min", "max", "count_distinct"]);
     let mut metrics = vec![json!("count"), json!({ "op": op, "field": measured })];
-    match dice.below(8) {
-        0 => metrics.push(json!(*dice.one_of(&["wealth", "cities", "takings"]))),
+    match rng.below(8) {
+        0 => metrics.push(json!(*rng.one_of(&["wealth", "cities", "takings"]))),
         1 => metrics.push(json!("count_distinct:email")),
         2 => metrics.truncate(1),
         _ => {}
     }
     given["metrics"] = json!(metrics);
-    if dice.below(3) > 0 {
-        let mut names = vec![field(dice, stream)];
-        if dice.below(3) == 0 {
+    if rng.below(3) > 0 {
+        let mut names = vec![field(rng, stream)];
+        if rng.below(3) == 0 {
             names.push("email");
         }
         names.dedup();
         given["group_by"] = json!(names);
     }
-    if dice.below(6) == 0 {
-        let name = *dice.one_of(&["admitted", "born", "changed", "at"]);
+    if rng.below(6) == 0 {
+        let name = *rng.one_of(&["admitted", "born", "changed", "at"]);
         given["group_by_time"] = json!({ "field": name, "granularity": "month" });
     }
-    if dice.below(6) == 0 {
+    if rng.below(6) == 0 {
         given["having"] = json!({ "count": { "gte": 2 } });
     }
-    if dice.below(6) == 0 {
-        given["sort"] = json!([*dice.one_of(&["count", "-count", "email", "-email"])]);
+    if rng.below(6) == 0 {
+        given["sort"] = json!([*rng.one_of(&["count", "-count", "email", "-email"])]);
     }
-    if dice.below(6) == 0 {
+    if rng.below(6) == 0 {
         given["totals"] = json!(true);
     }
     given["limit"] = json!(100);
     ("aggregate", given)
 }
 
-fn search(dice: &mut Dice) -> (&'static str, Json) {
+fn search(rng: &mut SeededRng) -> (&'static str, Json) {
     let mut given = json!({
-        "q": *dice.one_of(&["amber", "canary", "remark amber", "birch name", "report", "ember -dune", "oslo"]),
+        "q": *rng.one_of(&["amber", "canary", "remark amber", "birch name", "report", "ember -dune", "oslo"]),
     });
-    if dice.below(3) == 0 {
+    if rng.below(3) == 0 {
         let names = ["name", "notes", "remark", "report", "alias"];
-        given["fields"] = json!([*dice.one_of(&names)]);
+        given["fields"] = json!([*rng.one_of(&names)]);
     }
-    if dice.below(3) == 0 {
-        given["streams"] = json!([*dice.one_of(&["patients", "visits"])]);
+    if rng.below(3) == 0 {
+        given["streams"] = json!([*rng.one_of(&["patients", "visits"])]);
     }
-    if dice.below(4) == 0 {
-        given["filter"] = filter(dice, "patients");
+    if rng.below(4) == 0 {
+        given["filter"] = filter(rng, "patients");
     }
-    given["limit"] = json!(1 + dice.below(20));
+    given["limit"] = json!(1 + rng.below(20));
     ("search", given)
 }

@@ -9,18 +9,20 @@ use wayleave_model::grant::Scope;
 use wayleave_model::mapping::SourceKind;
 use wayleave_surface::ReadService;
 use wayleave_surface::access::Access;
-use wayleave_surface::datasets::Offer;
+use wayleave_surface::datasets::DatasetPrimitives;
 
 use super::ward::{self, CANARY, Sight};
 use super::{Renaming, Twins, tokens};
 use crate::reading::client::Client;
-use crate::reading::fixture::world;
+use crate::reading::fixture::active_datasets;
 
 async fn client(service: &ReadService, twins: &Twins) -> Client {
     let registry = Registry::new();
     registry.commit(Batch::new());
     let mapping = ward::mapping(SourceKind::Sqlite);
-    let change = Offer::new(service).change(&world(&[&mapping])).unwrap();
+    let change = DatasetPrimitives::new(service)
+        .change(&active_datasets(&[&mapping]))
+        .unwrap();
     registry.commit(change);
     let access = Access {
         package: Arc::new(twins.package.clone()),

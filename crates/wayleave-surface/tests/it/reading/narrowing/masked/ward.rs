@@ -7,7 +7,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 
 /// Contained in every hidden value that can contain it.
 pub const CANARY: &str = "canary";
@@ -63,8 +63,8 @@ impl Sight {
         Self(MASKS.map(|it| it[0]))
     }
 
-    pub fn drawn(dice: &mut Dice) -> Self {
-        Self(MASKS.map(|it| *dice.one_of(it)))
+    pub fn drawn(rng: &mut SeededRng) -> Self {
+        Self(MASKS.map(|it| *rng.one_of(it)))
     }
 
     pub fn package(&self, subject: &str) -> Package {
@@ -192,27 +192,27 @@ pub fn sql(kind: SourceKind, seed: u64, world: World) -> String {
          CREATE TABLE visits (id integer primary key, patient integer, email {text},
            cost decimal(12, 2), at {moment}, kind {text}, report {text});\n"
     );
-    let mut dice = Dice::new(seed);
+    let mut rng = SeededRng::new(seed);
     for id in 1..=PATIENTS {
-        let row = patient(&mut dice, kind, id, world);
+        let row = patient(&mut rng, kind, id, world);
         sql += &format!("INSERT INTO patients VALUES ({});\n", row.join(", "));
     }
     for id in 1..=VISITS {
-        let row = visit(&mut dice, kind, id, world);
+        let row = visit(&mut rng, kind, id, world);
         sql += &format!("INSERT INTO visits VALUES ({});\n", row.join(", "));
     }
     sql
 }
 
 /// Draws a number that differs between the worlds.
-fn hidden(dice: &mut Dice, below: usize, world: World) -> usize {
-    let both = [dice.below(below), dice.below(below)];
+fn hidden(rng: &mut SeededRng, below: usize, world: World) -> usize {
+    let both = [rng.below(below), rng.below(below)];
     both[usize::from(world == World::Two)]
 }
 
 /// The value or NULL, the same in both worlds.
-fn or_null(dice: &mut Dice, value: String) -> String {
-    if dice.below(9) == 0 {
+fn or_null(rng: &mut SeededRng, value: String) -> String {
+    if rng.below(9) == 0 {
         return "NULL".to_owned();
     }
     value
@@ -234,8 +234,8 @@ fn moment(kind: SourceKind, year: usize, month: usize, day: usize) -> String {
 }
 
 /// A text to be redacted; in each world it may be null, empty or any words.
-fn redacted(dice: &mut Dice, world: World, what: &str) -> String {
-    let (kind, at) = (hidden(dice, 4, world), hidden(dice, WORDS.len(), world));
+fn redacted(rng: &mut SeededRng, world: World, what: &str) -> String {
+    let (kind, at) = (hidden(rng, 4, world), hidden(rng, WORDS.len(), world));
     match kind {
         0 => "NULL".to_owned(),
         1 => "''".to_owned(),
@@ -243,70 +243,70 @@ fn redacted(dice: &mut Dice, world: World, what: &str) -> String {
     }
 }
 
-fn patient(dice: &mut Dice, kind: SourceKind, id: usize, world: World) -> Vec<String> {
-    let shared = dice.below(MAILS);
-    let (last4, year) = (dice.below(10_000), 1950 + dice.below(50));
-    let (thousand, ten) = (dice.below(9), dice.below(7));
-    let seen_year = 2020 + dice.below(5);
-    let (oddity, name) = (hidden(dice, 8, world), redacted(dice, world, "name"));
+fn patient(rng: &mut SeededRng, kind: SourceKind, id: usize, world: World) -> Vec<String> {
+    let shared = rng.below(MAILS);
+    let (last4, year) = (rng.below(10_000), 1950 + rng.below(50));
+    let (thousand, ten) = (rng.below(9), rng.below(7));
+    let seen_year = 2020 + rng.below(5);
+    let (oddity, name) = (hidden(rng, 8, world), redacted(rng, world, "name"));
     let name = match (kind, oddity) {
         // Even a malformed value is not reported, because it is not read.
         (SourceKind::Sqlite, 0) => "x'ff00'".to_owned(),
         _ => name,
     };
     let email = mail(shared, world);
-    let phone = format!("'+{:06}{last4:04}'", 100_000 + hidden(dice, 800_000, world));
+    let phone = format!("'+{:06}{last4:04}'", 100_000 + hidden(rng, 800_000, world));
     let born = format!(
         "'{year}-{:02}-{:02}'",
-        1 + hidden(dice, 12, world),
-        1 + hidden(dice, 28, world)
+        1 + hidden(rng, 12, world),
+        1 + hidden(rng, 28, world)
     );
     let income = format!(
         "{thousand}{:03}.{:02}",
-        hidden(dice, 1000, world),
-        hidden(dice, 100, world)
+        hidden(rng, 1000, world),
+        hidden(rng, 100, world)
     );
-    let score = format!("{ten}{}.5", hidden(dice, 10, world));
-    let card = format!("{}{last4:04}", 400_000 + hidden(dice, 100_000, world));
-    let (month, day) = (1 + hidden(dice, 12, world), 1 + hidden(dice, 28, world));
+    let score = format!("{ten}{}.5", hidden(rng, 10, world));
+    let card = format!("{}{last4:04}", 400_000 + hidden(rng, 100_000, world));
+    let (month, day) = (1 + hidden(rng, 12, world), 1 + hidden(rng, 28, world));
     let admitted = moment(kind, seen_year, month, day);
-    let notes = redacted(dice, world, "notes");
-    let kin = format!("'{{\"{CANARY}\": {}}}'", hidden(dice, 99, world));
-    let city = format!("'{}'", CITIES[dice.below(4)]);
-    let remark = format!("'remark {} {}'", WORDS[dice.below(5)], dice.below(9));
-    let changed = moment(kind, 2026, 1 + dice.below(3), 1 + dice.below(28));
+    let notes = redacted(rng, world, "notes");
+    let kin = format!("'{{\"{CANARY}\": {}}}'", hidden(rng, 99, world));
+    let city = format!("'{}'", CITIES[rng.below(4)]);
+    let remark = format!("'remark {} {}'", WORDS[rng.below(5)], rng.below(9));
+    let changed = moment(kind, 2026, 1 + rng.below(3), 1 + rng.below(28));
     vec![
         id.to_string(),
         name,
-        or_null(dice, email),
-        or_null(dice, phone),
-        or_null(dice, born),
-        or_null(dice, income),
-        or_null(dice, score),
-        or_null(dice, card),
-        or_null(dice, admitted),
+        or_null(rng, email),
+        or_null(rng, phone),
+        or_null(rng, born),
+        or_null(rng, income),
+        or_null(rng, score),
+        or_null(rng, card),
+        or_null(rng, admitted),
         notes,
         kin,
         city,
-        dice.below(6).to_string(),
-        or_null(dice, remark),
+        rng.below(6).to_string(),
+        or_null(rng, remark),
         changed,
     ]
 }
 
-fn visit(dice: &mut Dice, kind: SourceKind, id: usize, world: World) -> Vec<String> {
-    let patient = (1 + dice.below(PATIENTS + 4)).to_string();
-    let email = mail(dice.below(MAILS), world);
-    let cost = format!("{}", dice.below(9) * 50 + hidden(dice, 50, world));
-    let at = moment(kind, 2026, 1 + dice.below(6), 1 + dice.below(28));
-    let report = format!("'report {} {}'", WORDS[dice.below(5)], dice.below(9));
+fn visit(rng: &mut SeededRng, kind: SourceKind, id: usize, world: World) -> Vec<String> {
+    let patient = (1 + rng.below(PATIENTS + 4)).to_string();
+    let email = mail(rng.below(MAILS), world);
+    let cost = format!("{}", rng.below(9) * 50 + hidden(rng, 50, world));
+    let at = moment(kind, 2026, 1 + rng.below(6), 1 + rng.below(28));
+    let report = format!("'report {} {}'", WORDS[rng.below(5)], rng.below(9));
     vec![
         id.to_string(),
-        or_null(dice, patient),
-        or_null(dice, email),
-        or_null(dice, cost),
+        or_null(rng, patient),
+        or_null(rng, email),
+        or_null(rng, cost),
         at,
-        format!("'{}'", ["first", "control"][dice.below(2)]),
+        format!("'{}'", ["first", "control"][rng.below(2)]),
         report,
     ]
 }

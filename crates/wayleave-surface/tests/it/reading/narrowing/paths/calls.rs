@@ -2,7 +2,7 @@
 //! included.
 
 use serde_json::{Map, Value as Json, json};
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 
 use super::streams::{CITIES, Relation, STREAMS, Stream, WORDS, stream};
 use super::web::Sight;
@@ -12,7 +12,7 @@ const DEEPEST: usize = 2;
 
 /// A generator of calls by someone who has this sight, and guesses the rest.
 pub struct Calls<'a> {
-    dice: &'a mut Dice,
+    rng: &'a mut SeededRng,
     sight: &'a Sight,
     /// Whether this call names things that are hidden or missing.
     guesses: bool,
@@ -25,10 +25,10 @@ struct Named {
 }
 
 impl<'a> Calls<'a> {
-    pub fn new(dice: &'a mut Dice, sight: &'a Sight) -> Self {
-        let guesses = dice.below(3) == 0;
+    pub fn new(rng: &'a mut SeededRng, sight: &'a Sight) -> Self {
+        let guesses = rng.below(3) == 0;
         Self {
-            dice,
+            rng,
             sight,
             guesses,
         }
@@ -36,7 +36,7 @@ impl<'a> Calls<'a> {
 
     pub fn drawn(&mut self) -> (&'static str, Json) {
         let of = self.stream();
-        match self.dice.below(20) {
+        match self.rng.below(20) {
             0 | 1 => self.schema(of),
             2..=9 => self.aggregate(of),
             10 | 11 => self.fetch(of),
@@ -46,7 +46,7 @@ impl<'a> Calls<'a> {
     }
 
     fn chance(&mut self, one_in: usize) -> bool {
-        self.dice.below(one_in) == 0
+        self.rng.below(one_in) == 0
     }
 
     fn guesses(&mut self, one_in: usize) -> bool {
@@ -56,9 +56,9 @@ impl<'a> Calls<'a> {
     fn stream(&mut self) -> &'static Stream {
         let seen = self.sight.streams();
         if self.guesses(6) {
-            return STREAMS[self.dice.below(STREAMS.len())];
+            return STREAMS[self.rng.below(STREAMS.len())];
         }
-        seen[self.dice.below(seen.len())]
+        seen[self.rng.below(seen.len())]
     }
 
     /// Draws a relation of the right cardinality; mostly one that can be followed.
@@ -67,13 +67,13 @@ impl<'a> Calls<'a> {
         let fitting = of.relations.iter().filter(|it| it.is_to_one() == to_one);
         let fitting = fitting.filter(|it| guesses || self.sight.relation(of, it.name).is_some());
         let fitting: Vec<_> = fitting.collect();
-        self.dice.pick(&fitting).copied()
+        self.rng.pick(&fitting).copied()
     }
 
     /// Draws a path along relations, with its final dot, and the stream where it ends.
     fn walk(&mut self, from: &'static Stream) -> (String, &'static Stream) {
         let (mut prefix, mut end) = (String::new(), from);
-        let hops = [0, 0, 1, 1, 1, 2, 2, 3, 4, 4][self.dice.below(10)];
+        let hops = [0, 0, 1, 1, 1, 2, 2, 3, 4, 4][self.rng.below(10)];
         let hops = if self.guesses(30) { 5 } else { hops };
         for _ in 0..hops {
             let to_one = !self.guesses(20);
@@ -93,10 +93,10 @@ impl<'a> Calls<'a> {
         let fields = end.all_fields().filter(|it| fits(it.1));
         let fields = fields.filter(|it| guesses || self.sight.shows(end, it.0));
         let fields: Vec<_> = fields.collect();
-        let (name, datatype) = match self.dice.pick(&fields) {
+        let (name, datatype) = match self.rng.pick(&fields) {
             Some(found) if !self.guesses(20) => *found,
             _ => (
-                *self.dice.one_of(&[
+                *self.rng.one_of(&[
                     "nmae",
                     "Name",
                     "salary",
@@ -121,7 +121,7 @@ impl<'a> Calls<'a> {
 
     fn some(&mut self, from: &'static Stream, most: usize) -> Vec<String> {
         let mut some: Vec<String> = Vec::new();
-        for _ in 0..=self.dice.below(most) {
+        for _ in 0..=self.rng.below(most) {
             let one = self.any(from);
             if !some.contains(&one) {
                 some.push(one);
@@ -132,14 +132,14 @@ impl<'a> Calls<'a> {
 
     fn sorted(&mut self, names: &[String]) -> Json {
         let keys = names.iter().map(|it| {
-            let down = ["", "-"][self.dice.below(2)];
+            let down = ["", "-"][self.rng.below(2)];
             format!("{down}{it}")
         });
         keys.take(3).collect()
     }
 
     fn value(&mut self, named: &Named) -> Json {
-        let n = self.dice.below(300);
+        let n = self.rng.below(300);
         let word = WORDS[n % WORDS.len()];
         match named.datatype {
             "integer" => json!(n % 12),
@@ -173,7 +173,7 @@ impl<'a> Calls<'a> {
         let value = self.value(named);
         let is_text = named.datatype == "string";
         let is_ordered = named.datatype != "boolean";
-        match self.dice.below(12) {
+        match self.rng.below(12) {
             0 => json!({ "ne": value }),
             1 => json!({ "is_null": value.to_string().len().is_multiple_of(2) }),
             2 if is_ordered => json!({ "gte": value }),
@@ -185,7 +185,7 @@ impl<'a> Calls<'a> {
             8 | 9 => {
                 let datatype = named.datatype;
                 let other = self.named(from, |it| it == datatype).name;
-                let op = *self.dice.one_of(&["eq", "ne", "lte", "gt"]);
+                let op = *self.rng.one_of(&["eq", "ne", "lte", "gt"]);
                 json!({ op: { "field": other } })
             }
             10 => json!({ "not_in": [value] }),
@@ -195,7 +195,7 @@ impl<'a> Calls<'a> {
 
     fn filter(&mut self, from: &'static Stream, depth: usize) -> Map<String, Json> {
         let mut filter = Map::new();
-        for _ in 0..=self.dice.below(2) {
+        for _ in 0..=self.rng.below(2) {
             if depth < DEEPEST && self.chance(3) {
                 let (mut prefix, mut end) = (String::new(), from);
                 if self.chance(3) {
@@ -203,7 +203,7 @@ impl<'a> Calls<'a> {
                 }
                 let to_one = self.chance(4);
                 if let Some(relation) = self.hop(end, to_one) {
-                    let quantifier = *self.dice.one_of(&["some", "none"]);
+                    let quantifier = *self.rng.one_of(&["some", "none"]);
                     let inner = if self.chance(4) {
                         Map::new()
                     } else {
@@ -226,7 +226,7 @@ impl<'a> Calls<'a> {
     }
 
     fn schema(&mut self, of: &'static Stream) -> (&'static str, Json) {
-        let given = match self.dice.below(4) {
+        let given = match self.rng.below(4) {
             0 => json!({}),
             1 => json!({ "streams": [of.name, "people"] }),
             2 => json!({ "stream": of.name, "detail": "full" }),
@@ -249,17 +249,17 @@ impl<'a> Calls<'a> {
         }
         if self.chance(4) {
             let relations: Vec<&str> = of.relations.iter().map(|it| it.name).collect();
-            given["expand"] = json!([*self.dice.one_of(&relations)]);
+            given["expand"] = json!([*self.rng.one_of(&relations)]);
         }
         if self.chance(2) {
             given["count"] = json!("exact");
         }
-        given["limit"] = json!([3, 7, 100][self.dice.below(3)]);
+        given["limit"] = json!([3, 7, 100][self.rng.below(3)]);
         ("query_records", given)
     }
 
     fn metric(&mut self, of: &'static Stream, number: usize) -> Json {
-        if let (Some(measure), true) = (self.dice.pick(of.measures), self.chance(3)) {
+        if let (Some(measure), true) = (self.rng.pick(of.measures), self.chance(3)) {
             return json!(measure.name);
         }
         let named = self.named(of, |_| true);
@@ -269,7 +269,7 @@ impl<'a> Calls<'a> {
         } else {
             &["count", "count_distinct", "min", "max"]
         };
-        let op = *self.dice.one_of(ops);
+        let op = *self.rng.one_of(ops);
         if self.chance(2) {
             return json!(format!("{op}:{}", named.name));
         }
@@ -283,7 +283,7 @@ impl<'a> Calls<'a> {
 
     fn aggregate(&mut self, of: &'static Stream) -> (&'static str, Json) {
         let mut metrics: Vec<Json> = vec![json!("count")];
-        for number in 0..self.dice.below(3) {
+        for number in 0..self.rng.below(3) {
             let metric = self.metric(of, number);
             if !metrics.contains(&metric) {
                 metrics.push(metric);
@@ -292,7 +292,7 @@ impl<'a> Calls<'a> {
         let mut given = json!({ "stream": of.name, "metrics": metrics });
         if !self.chance(4) {
             let mut by = Vec::new();
-            for _ in 0..=self.dice.below(2) {
+            for _ in 0..=self.rng.below(2) {
                 // Either a relation or a field.
                 let one = if self.chance(3) {
                     let (prefix, end) = self.walk(of);
@@ -308,14 +308,14 @@ impl<'a> Calls<'a> {
         }
         if self.chance(5) {
             let named = self.named(of, |it| matches!(it, "date" | "datetime"));
-            let granularity = *self.dice.one_of(&["day", "month", "year"]);
+            let granularity = *self.rng.one_of(&["day", "month", "year"]);
             given["group_by_time"] = json!({ "field": named.name, "granularity": granularity });
         }
         if self.chance(2) {
             given["filter"] = self.filter(of, 0).into();
         }
         if self.chance(4) {
-            given["having"] = json!({ "count": { "gte": self.dice.below(4) } });
+            given["having"] = json!({ "count": { "gte": self.rng.below(4) } });
         }
         if self.chance(3) {
             given["totals"] = json!(true);
@@ -323,32 +323,32 @@ impl<'a> Calls<'a> {
         if self.chance(5) {
             given["sort"] = json!(["-count"]);
         }
-        given["limit"] = json!([2, 5, 100][self.dice.below(3)]);
+        given["limit"] = json!([2, 5, 100][self.rng.below(3)]);
         ("aggregate", given)
     }
 
     fn fetch(&mut self, of: &'static Stream) -> (&'static str, Json) {
-        let id = self.dice.below(of.rows + 2);
+        let id = self.rng.below(of.rows + 2);
         let mut given = json!({ "id": format!("web-main/{}:{id}", of.name) });
         if self.chance(2) {
             given["fields"] = json!(self.some(of, 3));
         }
         if self.chance(3) {
             let relations: Vec<&str> = of.relations.iter().map(|it| it.name).collect();
-            given["expand"] = json!([*self.dice.one_of(&relations)]);
+            given["expand"] = json!([*self.rng.one_of(&relations)]);
         }
         ("fetch", given)
     }
 
     fn search(&mut self, of: &'static Stream) -> (&'static str, Json) {
-        let (word, other) = (*self.dice.one_of(&WORDS), *self.dice.one_of(&WORDS));
-        let q = match self.dice.below(5) {
+        let (word, other) = (*self.rng.one_of(&WORDS), *self.rng.one_of(&WORDS));
+        let q = match self.rng.below(5) {
             0 => format!("{}:{word}", self.any(of)),
             1 => format!("{word} -{other}"),
             2 => format!("{word} {other}"),
             _ => word.to_owned(),
         };
-        let limit = *self.dice.one_of(&[2, 100]);
+        let limit = *self.rng.one_of(&[2, 100]);
         let mut given = json!({ "q": q, "limit": limit });
         if self.chance(2) {
             given["filter"] = self.filter(of, 0).into();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::{FieldScope, RelationScope, StreamGrant};
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 
 use super::streams::{CITIES, Computed, Measure, Relation, STREAMS, Stream, WORDS, stream};
 use crate::reading::canary::few;
@@ -20,11 +20,11 @@ enum RowFilter {
 }
 
 impl RowFilter {
-    fn drawn(dice: &mut Dice) -> Self {
-        match dice.below(3) {
-            0 => Self::AtMost(dice.below(5)),
-            1 => Self::Above(dice.below(5)),
-            _ => Self::In(few(dice, &CITIES, 3).into_iter().collect()),
+    fn drawn(rng: &mut SeededRng) -> Self {
+        match rng.below(3) {
+            0 => Self::AtMost(rng.below(5)),
+            1 => Self::Above(rng.below(5)),
+            _ => Self::In(few(rng, &CITIES, 3).into_iter().collect()),
         }
     }
 
@@ -66,23 +66,23 @@ struct Granted {
 pub struct Sight(BTreeMap<&'static str, Granted>);
 
 impl Sight {
-    pub fn drawn(dice: &mut Dice) -> Self {
+    pub fn drawn(rng: &mut SeededRng) -> Self {
         let mut sight = BTreeMap::new();
-        let (hides_fields, hides_relations) = (dice.below(4) > 0, dice.below(3) == 0);
+        let (hides_fields, hides_relations) = (rng.below(4) > 0, rng.below(3) == 0);
         for stream in STREAMS {
-            if stream.name != "people" && dice.below(6) == 0 {
+            if stream.name != "people" && rng.below(6) == 0 {
                 continue;
             }
             let fields = stream.all_fields().map(|(name, _)| name);
-            let fields = fields.filter(|it| *it == "id" || !hides_fields || dice.below(5) > 0);
+            let fields = fields.filter(|it| *it == "id" || !hides_fields || rng.below(5) > 0);
             let fields = fields.collect();
             let relations = stream.relations.iter().map(|it| it.name);
-            let relations = relations.filter(|_| !hides_relations || dice.below(4) > 0);
+            let relations = relations.filter(|_| !hides_relations || rng.below(4) > 0);
             let relations = relations.collect();
             let granted = Granted {
                 fields,
                 relations,
-                filter: (dice.below(5) > 1).then(|| RowFilter::drawn(dice)),
+                filter: (rng.below(5) > 1).then(|| RowFilter::drawn(rng)),
             };
             sight.insert(stream.name, granted);
         }
@@ -172,7 +172,7 @@ impl Sight {
 
     /// SQL of the tables: with the hidden data, malformed, or without it.
     pub fn sql(&self, kind: SourceKind, with_hidden: bool, seed: u64) -> String {
-        let mut dice = Dice::new(seed);
+        let mut rng = SeededRng::new(seed);
         let mut sql = match kind {
             SourceKind::Mysql => "SET sql_mode = '';\n".to_owned(),
             _ => String::new(),
@@ -193,14 +193,14 @@ impl Sight {
                 let row: BTreeMap<&str, Cell> = stream
                     .fields
                     .iter()
-                    .map(|(name, _)| (*name, cell(name, id, &mut dice)))
+                    .map(|(name, _)| (*name, cell(name, id, &mut rng)))
                     .collect();
-                let topic = dice.below(7);
+                let topic = rng.below(7);
                 let is_shown =
                     granted.is_some_and(|it| it.filter.as_ref().is_none_or(|it| it.shows(&row)));
                 let values = stream.fields.iter().map(|(name, datatype)| {
                     let odd = malformed(kind, datatype);
-                    let (roll, pick) = (dice.below(3), dice.below(60));
+                    let (roll, pick) = (rng.below(3), rng.below(60));
                     let is_hidden = !is_shown || !self.stays(stream, name);
                     let fixed = matches!(*name, "id" | "badge");
                     if with_hidden && is_hidden && !fixed && roll > 0 && !odd.is_empty() {
@@ -320,8 +320,8 @@ impl Sight {
 }
 
 /// Draws a value for a stream's column.
-fn cell(name: &str, id: usize, dice: &mut Dice) -> Cell {
-    let n = dice.below(1_000);
+fn cell(name: &str, id: usize, rng: &mut SeededRng) -> Cell {
+    let n = rng.below(1_000);
     match name {
         "id" => Cell::Integer(id),
         "badge" => Cell::Integer(100 + id),

@@ -1,10 +1,10 @@
-//! Writes the replies of the dataset tools, as text and as structure. Every builder is told that a
+//! Renders the replies of the dataset tools, as text and as structure. Every builder is told that a
 //! dataset exists, but its content only as far as the caller sees it.
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::Mapping;
 
-use super::{Connected, Dataset, DatasetPage, Disconnected};
+use super::{ConnectedDataset, Dataset, DatasetPage, DisconnectedDataset};
 use crate::access::Access;
 use crate::reply::Reply;
 use crate::table::Table;
@@ -44,7 +44,12 @@ pub(super) fn list(listed: &DatasetPage, access: &Access) -> Reply {
             "next_after={next}\nmore datasets: list_datasets with after\n"
         );
     }
-    Reply::row_set(text, &data, &json!({ "next_after": next }))
+    let mut meta = Map::from_iter([("next_after".to_owned(), next.into())]);
+    if listed.drafts_unlisted {
+        text.push_str("drafts are missing: they cannot be listed; the operator has the details\n");
+        meta.insert("drafts_unlisted".to_owned(), true.into());
+    }
+    Reply::row_set(text, &data, &Json::Object(meta))
 }
 
 fn row(dataset: &Dataset, access: &Access) -> Vec<Json> {
@@ -104,7 +109,7 @@ fn own_tool(mapping: &Mapping, shares_workup: bool) -> String {
     }
 }
 
-pub(super) fn connected(it: &Connected, access: &Access) -> Reply {
+pub(super) fn connected(it: &ConnectedDataset, access: &Access) -> Reply {
     let (mapping, package) = (&it.mapping, &access.package);
     let shares_workup = !it.own_tools.are_shown(access);
     let name = mapping.dataset.name.as_str();
@@ -137,7 +142,7 @@ pub(super) fn connected(it: &Connected, access: &Access) -> Reply {
     Reply::done(text, json!({ "data": data }))
 }
 
-pub(super) fn disconnected(it: &Disconnected) -> Reply {
+pub(super) fn disconnected(it: &DisconnectedDataset) -> Reply {
     let name = &it.name;
     let text = if it.was_active {
         format!("`{name}` is out of service; it stays ratified\n")

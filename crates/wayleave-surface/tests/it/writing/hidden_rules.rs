@@ -5,10 +5,10 @@ use serde_json::{Value as Json, json};
 use wayleave_mcp::RpcError;
 use wayleave_model::mapping::SourceKind;
 
-use crate::laboratory::{
+use crate::writing::laboratory::{
     KINDS, Laboratory, mapping, narrow, tables, with_capabilities, with_mask, writer,
 };
-use crate::narrowing::{sequence, timeless};
+use crate::writing::narrowing::{sequence, timeless};
 
 /// Creates two worlds; only in the first a hidden record would conflict.
 async fn worlds(kind: SourceKind, sql: &str) -> [Laboratory; 2] {
@@ -242,7 +242,7 @@ async fn values_that_a_person_listed_may_refer_to_what_is_not_mapped() {
 
 #[tokio::test]
 async fn a_reference_set_in_part_is_refused_alike_whether_it_is_hidden_or_missing() {
-    let shops = crate::edges::SHOPS;
+    let shops = crate::writing::edges::SHOPS;
     for kind in KINDS {
         let sql = "CREATE TABLE shops (region varchar(20) NOT NULL, number bigint NOT NULL, PRIMARY KEY (region, number));
             CREATE TABLE orders (id bigint PRIMARY KEY, region varchar(20) DEFAULT 'us', shop bigint,

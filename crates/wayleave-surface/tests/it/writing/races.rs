@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::laboratory::{KINDS, Laboratory, count, writer};
+use crate::writing::laboratory::{KINDS, Laboratory, count, fields, writer};
 
 const RECORDS: usize = 16;
 
@@ -40,7 +40,7 @@ async fn no_update_of_64_writers_is_lost() {
                     match laboratory.call(&writer(), "crm_change", &given).await {
                         Ok(_) => successes += 1,
                         Err(error) => {
-                            let told = crate::laboratory::fields(&error);
+                            let told = fields(&error);
                             let codes: Vec<&str> = told.iter().map(|it| it.1.as_str()).collect();
                             assert!(
                                 matches!(codes[..], ["conflict" | "serialization"]),
@@ -82,7 +82,7 @@ async fn a_key_that_many_use_at_once_is_one_write() {
             match told {
                 Ok(told) => assert_eq!(told, id, "{kind}"),
                 Err(error) => {
-                    assert_eq!(crate::laboratory::fields(&error)[0].1, "serialization");
+                    assert_eq!(fields(&error)[0].1, "serialization");
                 }
             }
         }
@@ -93,8 +93,8 @@ async fn a_key_that_many_use_at_once_is_one_write() {
 async fn two_records_of_one_set_cannot_be_made_at_once() {
     for kind in KINDS {
         // Here the store itself keeps only the key unique.
-        let sql = crate::laboratory::tables(kind).replace(", UNIQUE (name, country)", "");
-        let mapping = crate::laboratory::mapping(kind);
+        let sql = crate::writing::laboratory::tables(kind).replace(", UNIQUE (name, country)", "");
+        let mapping = crate::writing::laboratory::mapping(kind);
         let laboratory = Arc::new(Laboratory::with(kind, &sql, &mapping).await);
         let mut writers = tokio::task::JoinSet::new();
         for id in 0..12 {

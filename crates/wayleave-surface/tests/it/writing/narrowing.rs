@@ -3,8 +3,9 @@
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::SourceKind;
+use wayleave_store::conformance::SeededRng;
 
-use crate::laboratory::{Dice, Laboratory, count, narrow, org};
+use crate::writing::laboratory::{Laboratory, count, narrow, org};
 
 const VISIBLE: &str = "INSERT INTO orgs (id, name, country, region) VALUES \
       (1, 'Acme', 'NO', 'eu'), (2, 'Umbrella', 'DE', 'eu'), (3, 'Vogon', NULL, 'eu'); \
@@ -53,11 +54,11 @@ async fn narrowing(kind: SourceKind) {
         worlds.push(Laboratory::new(kind, &sql).await);
     }
     let kept = [hidden(&worlds[0]).await, hidden(&worlds[1]).await];
-    let mut dice = Dice::new(11);
+    let mut rng = SeededRng::new(11);
     let mut accepted = 0;
     let cases = count(120, 8_100);
     for case in 0..cases {
-        let (tool, given) = draw(&mut dice);
+        let (tool, given) = draw(&mut rng);
         let one = worlds[0].call(&narrow(), tool, &given).await.map(timeless);
         let other = worlds[1].call(&narrow(), tool, &given).await.map(timeless);
         // Trace ids are random; no error here has one.
@@ -98,8 +99,8 @@ pub fn timeless(mut answer: Json) -> Json {
     answer
 }
 
-fn draw(dice: &mut Dice) -> (&'static str, Json) {
-    let tool = *dice.of(&[
+fn draw(rng: &mut SeededRng) -> (&'static str, Json) {
+    let tool = *rng.one_of(&[
         "crm_open",
         "crm_rename",
         "crm_close",
@@ -107,7 +108,7 @@ fn draw(dice: &mut Dice) -> (&'static str, Json) {
         "crm_change",
         "crm_forget",
     ]);
-    let number = i64::try_from(dice.below(8)).unwrap() + 1;
+    let number = i64::try_from(rng.below(8)).unwrap() + 1;
     let mut given = Map::new();
     let mut put = |name: &str, value: Json| drop(given.insert(name.to_owned(), value));
     let names = ["Acme", "Hidden", "Other", "Umbrella", "New"];
@@ -116,46 +117,46 @@ fn draw(dice: &mut Dice) -> (&'static str, Json) {
     match tool {
         "crm_open" => {
             put("id", number.into());
-            put("name", (*dice.of(&names)).into());
-            put("country", dice.of(&countries).clone());
-            put("region", (*dice.of(&regions)).into());
+            put("name", (*rng.one_of(&names)).into());
+            put("country", rng.one_of(&countries).clone());
+            put("region", (*rng.one_of(&regions)).into());
         }
         "crm_rename" => {
             put("id", number.into());
-            put("name", (*dice.of(&names)).into());
+            put("name", (*rng.one_of(&names)).into());
         }
         "crm_hire" => {
-            put("name", (*dice.of(&names)).into());
+            put("name", (*rng.one_of(&names)).into());
             put("status", "proposed".into());
-            put("region", (*dice.of(&regions)).into());
+            put("region", (*rng.one_of(&regions)).into());
         }
         "crm_change" => {
             put("id", number.into());
-            match dice.below(4) {
-                0 => put("region", (*dice.of(&regions)).into()),
+            match rng.below(4) {
+                0 => put("region", (*rng.one_of(&regions)).into()),
                 1 => put(
                     "status",
-                    (*dice.of(&["proposed", "accepted", "odd"])).into(),
+                    (*rng.one_of(&["proposed", "accepted", "odd"])).into(),
                 ),
-                2 => put("age", (dice.below(200)).into()),
-                _ => put("name", (*dice.of(&names)).into()),
+                2 => put("age", (rng.below(200)).into()),
+                _ => put("name", (*rng.one_of(&names)).into()),
             }
         }
         _ => put("id", number.into()),
     }
     if matches!(tool, "crm_hire" | "crm_change") {
-        if dice.one_in(3) {
-            put("org_id", org(i64::try_from(dice.below(8)).unwrap() + 1));
+        if rng.below(3) == 0 {
+            put("org_id", org(i64::try_from(rng.below(8)).unwrap() + 1));
         }
-        if dice.one_in(4) {
-            put("badge", format!("B-1{}", dice.below(8)).into());
+        if rng.below(4) == 0 {
+            put("badge", format!("B-1{}", rng.below(8)).into());
         }
     }
-    if dice.one_in(8) {
+    if rng.below(8) == 0 {
         put("dry_run", true.into());
     }
-    if tool == "crm_hire" && dice.one_in(8) {
-        put("idempotency_key", format!("key {}", dice.below(5)).into());
+    if tool == "crm_hire" && rng.below(8) == 0 {
+        put("idempotency_key", format!("key {}", rng.below(5)).into());
     }
     (tool, Json::Object(given))
 }

@@ -179,13 +179,13 @@ impl Laboratory {
             id: 1,
             secret: [7; 32],
         };
-        let world = ActiveDatasets::new(vec![ratified(mapping)]).unwrap();
+        let active = ActiveDatasets::new(vec![ratified(mapping)]).unwrap();
         let limits = ReadLimits {
             deadline: Duration::from_mins(2),
             text_bytes: 1 << 20,
             ..ReadLimits::default()
         };
-        let service = ReadService::new(world, source.clone(), KeyRing::new(&key, &[]), limits);
+        let service = ReadService::new(active, source.clone(), KeyRing::new(&key, &[]), limits);
         Self {
             kind,
             writes: WriteService::new(service.clone(), source),
@@ -344,30 +344,6 @@ pub fn narrow() -> Package {
     };
     let streams = [("people".to_owned(), people), ("orgs".to_owned(), orgs)];
     package("narrow", StreamScope::Only(streams.into()), &CAPABILITIES)
-}
-
-/// A pseudo-random generator that is the same in every run.
-pub struct Dice(u64);
-
-impl Dice {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from((self.0 >> 11) % u64::try_from(end).unwrap()).unwrap()
-    }
-
-    pub fn of<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len())]
-    }
-
-    pub fn one_in(&mut self, end: usize) -> bool {
-        self.below(end) == 0
-    }
 }
 
 /// The URI of an organization.

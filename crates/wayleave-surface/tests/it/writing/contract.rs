@@ -1,12 +1,12 @@
 //! The contract of each capability tool that a package lists, one file per tool. A rename or a
-//! change of a schema fails here until `WAYLEAVE_BLESS=1 cargo test -p wayleave-surface --test
-//! writing contract` rewrites the file on purpose.
+//! change of a schema fails here until `WAYLEAVE_BLESS=1 cargo test -p wayleave-surface
+//! writing::contract` rewrites the file on purpose.
 
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::write;
 
-use crate::laboratory::{mapping, ratified};
+use crate::writing::laboratory::{mapping, ratified};
 
 const EVERY: &str = include_str!("every_keyword.toml");
 
@@ -50,7 +50,7 @@ fn sorted(json: &Json) -> Json {
 
 #[test]
 fn every_mapped_constraint_is_guarded_by_a_golden_file() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/writing/contract");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/writing/contract");
     let mut all = String::new();
     for toml in [EVERY.to_owned(), mapping(SourceKind::Sqlite)] {
         for (name, listed) in descriptors(&toml) {

@@ -1,5 +1,4 @@
-//! Adds what the live datasets offer to the lists: tools, resources, templates, prompts,
-//! completions.
+//! The MCP primitives of the live datasets: tools, resources, templates, prompts, completions.
 //!
 //! Going from one set of datasets to the next is one batch of changes, hence one notice per kind,
 //! and the batch holds only what changed. The caller's package alone decides who sees what.
@@ -18,17 +17,17 @@ use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::{Grants, Package};
 
 use crate::access::{self, Access};
-use crate::live::LiveOptions;
+use crate::live::ChangeFeedOptions;
 use crate::resources::{self, BuiltIn};
 use crate::service::ReadService;
 use crate::write::WriteService;
 use crate::{completions, prompts};
 
-type Live = Arc<Ratified<Mapping>>;
+type ActiveMapping = Arc<Ratified<Mapping>>;
 
-/// An item of our own cannot be offered. This is a bug.
+/// Why a primitive of our own cannot be registered. This is a bug.
 #[derive(Debug, thiserror::Error)]
-pub enum OfferError {
+pub enum RegistrationError {
     /// A tool's schema is invalid.
     #[error(transparent)]
     Tool(#[from] SchemaError),
@@ -38,24 +37,24 @@ pub enum OfferError {
 }
 
 /// Datasets that have a type, by name.
-type TypeHolders = BTreeMap<String, Live>;
+type TypeHolders = BTreeMap<String, ActiveMapping>;
 
-/// The items offered now.
-pub struct Offer {
+/// The primitives registered now.
+pub struct DatasetPrimitives {
     service: ReadService,
     /// How subscriptions work, where clients can subscribe.
-    live: Option<LiveOptions>,
+    live: Option<ChangeFeedOptions>,
     /// Carries out capabilities, where the deployment writes.
     writes: Option<WriteService>,
     /// Maximum number of live datasets with a tool of their own. If more are live, none is shown:
     /// `workup` takes the dataset's name.
     max_own_tools: Arc<AtomicUsize>,
-    datasets: BTreeMap<String, Live>,
+    datasets: BTreeMap<String, ActiveMapping>,
     types: BTreeMap<String, TypeHolders>,
 }
 
-impl Offer {
-    /// An offer that is still empty.
+impl DatasetPrimitives {
+    /// No primitives yet.
     pub fn new(service: &ReadService) -> Self {
         Self {
             service: service.clone(),
@@ -69,7 +68,7 @@ impl Offer {
 
     /// Lets clients subscribe to types and records.
     #[must_use]
-    pub fn with_live(mut self, live: Option<LiveOptions>) -> Self {
+    pub fn with_live(mut self, live: Option<ChangeFeedOptions>) -> Self {
         self.live = live;
         self
     }
@@ -89,9 +88,9 @@ impl Offer {
         self
     }
 
-    /// The changes from the current offer to what these datasets offer.
-    pub fn change(&mut self, world: &ActiveDatasets) -> Result<Batch, OfferError> {
-        let (gone, come) = self.difference(world);
+    /// The changes from the current primitives to those of these datasets.
+    pub fn change(&mut self, active: &ActiveDatasets) -> Result<Batch, RegistrationError> {
+        let (gone, come) = self.difference(active);
         if gone.is_empty() && come.is_empty() {
             return Ok(Batch::new());
         }
@@ -99,7 +98,7 @@ impl Offer {
         let touched: BTreeSet<String> = touched.collect();
         let mut batch = Batch::new();
         for mapping in &gone {
-            self.forget(mapping);
+            self.remove_dataset(mapping);
             if !come
                 .iter()
                 .any(|it| it.dataset.name == mapping.dataset.name)
@@ -111,7 +110,7 @@ impl Offer {
             }
         }
         for mapping in &come {
-            self.take_in(mapping);
+            self.add_dataset(mapping);
             if let Some(writes) = &self.writes {
                 let tools = writes.tools(mapping)?.into_iter();
                 batch = tools.fold(batch, Batch::add_tool);
@@ -126,30 +125,30 @@ impl Offer {
         self.with_common(batch)
     }
 
-    fn difference(&self, world: &ActiveDatasets) -> (Vec<Live>, Vec<Live>) {
-        let same = |one: &Live, other: &Live| Arc::ptr_eq(one, other);
-        let now: BTreeMap<&str, &Live> = world
+    fn difference(&self, active: &ActiveDatasets) -> (Vec<ActiveMapping>, Vec<ActiveMapping>) {
+        let same = |one: &ActiveMapping, other: &ActiveMapping| Arc::ptr_eq(one, other);
+        let now: BTreeMap<&str, &ActiveMapping> = active
             .datasets()
             .iter()
             .map(|it| (it.dataset.name.as_str(), it))
             .collect();
-        let kept = |it: &&Live| {
+        let kept = |it: &&ActiveMapping| {
             let other = now.get(it.dataset.name.as_str());
             other.is_some_and(|other| same(it, other))
         };
         let gone = self.datasets.values().filter(|it| !kept(it)).cloned();
-        let known = |it: &&&Live| {
+        let known = |it: &&&ActiveMapping| {
             let other = self.datasets.get(it.dataset.name.as_str());
             other.is_some_and(|other| same(it, other))
         };
         let come = now
             .values()
             .filter(|it| !known(it))
-            .map(|it| Live::clone(it));
+            .map(|it| ActiveMapping::clone(it));
         (gone.collect(), come.collect())
     }
 
-    fn take_in(&mut self, mapping: &Live) {
+    fn add_dataset(&mut self, mapping: &ActiveMapping) {
         let name = &mapping.dataset.name.value;
         for of_type in types_of(mapping) {
             let holders = self.types.entry(of_type).or_default();
@@ -158,7 +157,7 @@ impl Offer {
         self.datasets.insert(name.clone(), Arc::clone(mapping));
     }
 
-    fn forget(&mut self, mapping: &Live) {
+    fn remove_dataset(&mut self, mapping: &ActiveMapping) {
         for name in types_of(mapping) {
             if let Some(holders) = self.types.get_mut(&name) {
                 holders.remove(mapping.dataset.name.as_str());
@@ -172,7 +171,7 @@ impl Offer {
 
     /// The dataset's own tool, for builders, while few enough are live. A builder without a grant in
     /// the dataset does not learn that the tool exists.
-    fn workup(&self, mapping: &Live) -> Result<wayleave_mcp::Tool, SchemaError> {
+    fn workup(&self, mapping: &ActiveMapping) -> Result<wayleave_mcp::Tool, SchemaError> {
         let tool = crate::workup::tool_for(&self.service, &mapping.dataset)?;
         let (own, service) = (Arc::clone(mapping), self.service.clone());
         let max_own_tools = Arc::clone(&self.max_own_tools);
@@ -194,7 +193,7 @@ impl Offer {
         batch: Batch,
         name: &str,
         holders: Option<&TypeHolders>,
-    ) -> Result<Batch, OfferError> {
+    ) -> Result<Batch, RegistrationError> {
         let Some(holders) = holders else {
             let batch = batch.remove_resource(resources::type_uri(name));
             let templates = resources::templates_of(name).into_iter();
@@ -211,16 +210,17 @@ impl Offer {
                 holders.any(|it| package.sees(it, |stream| *stream.type_name == of_type))
             })
         });
-        let templates = resources::of_type_templates(&self.service, name, &who, self.live)?;
-        let batch = batch.add_resource(resources::of_type(&self.service, name, who, self.live));
+        let templates = resources::type_templates(&self.service, name, &who, self.live)?;
+        let first_page = resources::type_resource(&self.service, name, who, self.live);
+        let batch = batch.add_resource(first_page);
         let batch = templates.into_iter().fold(batch, Batch::add_template);
-        let completions = completions::of_type(&self.service, name);
+        let completions = completions::for_type(&self.service, name);
         Ok(completions.into_iter().fold(batch, Batch::add_completion))
     }
 
     /// Adds the items that all datasets share: present while any dataset is, for every caller who
     /// sees one.
-    fn with_common(&self, mut batch: Batch) -> Result<Batch, OfferError> {
+    fn with_common(&self, mut batch: Batch) -> Result<Batch, RegistrationError> {
         if self.datasets.is_empty() {
             for name in completions::PROMPTS {
                 batch = batch
@@ -234,7 +234,7 @@ impl Offer {
                 .remove_template(resources::PAGE)
                 .remove_completion(CompletionRef::template(resources::PAGE)));
         }
-        let live: BTreeMap<String, Live> = self
+        let live: BTreeMap<String, ActiveMapping> = self
             .datasets
             .values()
             .flat_map(|it| it.connections.iter().map(move |c| (c.id.value.clone(), it)))
@@ -243,7 +243,7 @@ impl Offer {
         let any = Visibility::when(move |caller| reader(caller, |it| sees_any(it, &live)));
         let service = &self.service;
         for name in completions::PROMPTS {
-            batch = batch.add_completion(completions::of_prompt(service, name));
+            batch = batch.add_completion(completions::for_prompt(service, name));
         }
         for built_in in BuiltIn::ALL {
             batch = batch.add_resource(built_in.resource(service, any.clone()));
@@ -252,7 +252,7 @@ impl Offer {
             .add_prompt(prompts::explore(service, any.clone()))
             .add_prompt(prompts::workup(service, for_builders(any.clone())))
             .add_template(resources::pages(service, any)?)
-            .add_completion(completions::of_pages(service)))
+            .add_completion(completions::for_pages(service)))
     }
 }
 
@@ -270,17 +270,17 @@ fn for_builders(who: Visibility) -> Visibility {
     })
 }
 
-fn types_of(mapping: &Live) -> BTreeSet<String> {
+fn types_of(mapping: &ActiveMapping) -> BTreeSet<String> {
     let types = mapping.streams.iter().map(|it| it.type_name.value.clone());
     types.collect()
 }
 
 /// Whether a package shows any part of a dataset.
-fn sees_dataset(package: &Package, mapping: &Live) -> bool {
+fn sees_dataset(package: &Package, mapping: &ActiveMapping) -> bool {
     package.sees(mapping, |_| true)
 }
 
-fn sees_any(package: &Package, live: &BTreeMap<String, Live>) -> bool {
+fn sees_any(package: &Package, live: &BTreeMap<String, ActiveMapping>) -> bool {
     let Grants::Only(grants) = &package.grants else {
         return true;
     };

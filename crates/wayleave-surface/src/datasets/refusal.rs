@@ -11,8 +11,8 @@ use crate::reply::{MAX_ERROR_BYTES, Reply};
 
 /// Maximum number of names in a refusal.
 const MAX_NAMES: usize = 12;
-/// Maximum size of a message, in bytes.
-const MAX_MESSAGE_BYTES: usize = 400;
+/// Maximum length of a message, in characters.
+const MAX_MESSAGE_CHARS: usize = 400;
 
 /// The kind of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Code {
 
 /// A refusal. Its message quotes no connection string.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct DatasetRefusal {
     /// The kind of refusal.
     pub code: Code,
     /// The problem, for the reader.
@@ -88,7 +88,7 @@ pub struct Refused {
     pub retry_after: Option<Duration>,
 }
 
-impl Refused {
+impl DatasetRefusal {
     /// A refusal with only a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
@@ -157,7 +157,7 @@ impl Refused {
         put("code", self.code.as_str().into());
         put(
             "message",
-            escape::inline(&self.message, MAX_MESSAGE_BYTES).into(),
+            escape::inline(&self.message, MAX_MESSAGE_CHARS).into(),
         );
         if let Some(reason) = self.reason {
             put("reason", reason.into());
@@ -191,7 +191,8 @@ mod tests {
 
     #[test]
     fn a_connection_string_taken_for_a_name_is_not_repeated() {
-        let reply = Refused::unknown("postgres://u:hunter2@h/db", vec!["crm".to_owned()]).reply();
+        let available = vec!["crm".to_owned()];
+        let reply = DatasetRefusal::unknown("postgres://u:hunter2@h/db", available).reply();
         assert!(!reply.text.contains("hunter2"), "{}", reply.text);
         assert!(!reply.structured.value().to_string().contains("hunter2"));
         assert!(
@@ -218,7 +219,7 @@ mod tests {
     #[test]
     fn a_refusal_keeps_its_budget_however_many_datasets_there_are() {
         let names = (0..1_000).map(|n| format!("a-dataset-with-a-long-name-{n:04}"));
-        let refused = Refused::unknown("a-dataset-with-a-long-name-9999", names.collect());
+        let refused = DatasetRefusal::unknown("a-dataset-with-a-long-name-9999", names.collect());
         let reply = refused.reply();
         assert!(reply.bytes() <= MAX_ERROR_BYTES, "{}", reply.bytes());
         let error = &reply.structured.value()["error"];

@@ -1,4 +1,4 @@
-//! Writes hits as text and as structure, within a budget of bytes.
+//! Renders hits as text and as structure, within a budget of bytes.
 
 use serde_json::{Map, Value as Json};
 use wayleave_plan::search::{HitPosition, SearchPlan};
@@ -19,7 +19,7 @@ const HIT_BYTES: usize = 600;
 const SNIPPETS: [usize; 6] = [160, 120, 90, 60, 30, 12];
 
 /// The reply: as many hits as fit, with snippets as long as fit.
-pub(super) fn written(
+pub(super) fn render(
     call: &CallContext<'_>,
     plan: &SearchPlan,
     query: &Query,
@@ -146,8 +146,8 @@ impl Page<'_> {
                 hit.snippet.as_str().into(),
                 hit.score.clone(),
             ];
-            // A table without bounds has room for every row.
-            let _ = table.push(&[], &row);
+            let has_room = table.push(&[], &row);
+            assert!(has_room, "a table without bounds has room for every row");
         }
         text.push_str(&table.finish(None).0);
     }

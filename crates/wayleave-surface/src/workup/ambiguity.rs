@@ -13,7 +13,7 @@ const MAX_LISTED: usize = 12;
 const MAX_TITLE_CHARS: usize = 60;
 
 /// The reply to an ambiguous name.
-pub(super) fn ambiguous(dataset: &str, several: &[Node<'_>]) -> Reply {
+pub(super) fn refuse_ambiguous(dataset: &str, several: &[Node<'_>]) -> Reply {
     let mut listed = several.len().min(MAX_LISTED);
     loop {
         let error = error(dataset, several, listed);

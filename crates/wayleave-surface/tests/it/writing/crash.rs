@@ -15,7 +15,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_test::attached::{Tracer, points, taken};
 use wayleave_test::{mariadb, postgres};
 
-use crate::laboratory::{KINDS, Laboratory, count, writer};
+use crate::writing::laboratory::{KINDS, Laboratory, count, writer};
 
 const KIND: &str = "WAYLEAVE_TEST_KIND";
 const DSN: &str = "WAYLEAVE_TEST_DSN";
@@ -57,7 +57,7 @@ impl WriterProcess {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
-                "crash::write_once",
+                "writing::crash::write_once",
                 "--ignored",
                 "--nocapture",
                 "--test-threads=1",
@@ -152,7 +152,7 @@ async fn killed_at_any_call(kind: SourceKind) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_under_which_postgres_crashes_and_recovers_are_made_once() {
     let server = wayleave_test::own_postgres().await.unwrap();
-    let sql = crate::laboratory::tables(SourceKind::Postgres);
+    let sql = crate::writing::laboratory::tables(SourceKind::Postgres);
     let made = server.fresh_database("crash", &sql).await.unwrap();
     let laboratory = Arc::new(Laboratory::at(SourceKind::Postgres, &made.dsn));
     // Acknowledged writes must survive the crash; by default the test server does not wait for the

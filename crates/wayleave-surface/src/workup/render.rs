@@ -1,4 +1,4 @@
-//! Writes statements as Markdown within a budget of bytes, and as structure.
+//! Renders statements as Markdown within a budget of bytes, and as structure.
 //!
 //! Room is shared out in rounds, one statement of each section per round, so that no section
 //! starves another. Records are numbered in the order in which the text first cites them.
@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value as Json, json};
 use wayleave_plan::request::Section;
 
-use super::draft::{Draft, RecordUse};
 use super::gap::Gap;
 use super::node::{ReachedRecords, SUBJECT};
+use super::statement::{RecordUse, Statement};
 use crate::url;
 
 /// Bytes reserved for the note about room, and for the headings that are always there.
 const RESERVED_BYTES: usize = 140;
 /// Size of a citation with the longest possible number, in bytes.
-const CITE: usize = "[g9999]".len();
+const CITATION_BYTES: usize = "[g9999]".len();
 /// Sections in the order in which they get room.
 const PRIORITY: [Section; 6] = [
     Section::Record,
@@ -31,8 +31,8 @@ const PRIORITY: [Section; 6] = [
 pub(super) struct WorkupContent<'a> {
     pub(super) reached: &'a ReachedRecords<'a>,
     /// The lines under the heading.
-    pub(super) opening: Draft,
-    pub(super) drafts: Vec<Draft>,
+    pub(super) opening: Statement,
+    pub(super) statements: Vec<Statement>,
     pub(super) gaps: Vec<Gap>,
     /// Size of the closing text, in bytes.
     pub(super) ending: usize,
@@ -78,10 +78,10 @@ impl CitedRecord {
 }
 
 impl WorkupContent<'_> {
-    /// The dossier as text and structure; `None` where not even its opening fits.
-    pub(super) fn write(mut self) -> Option<NumberedWorkup> {
+    /// The workup as text and structure; `None` where not even its opening fits.
+    pub(super) fn render(mut self) -> Option<NumberedWorkup> {
         let Selection {
-            drafts,
+            statements,
             gaps,
             left_out,
         } = self.choose()?;
@@ -98,7 +98,7 @@ impl WorkupContent<'_> {
         }
         let mut pen = CitationWriter::default();
         self.head(&mut pen);
-        let sections = self.body(&drafts, &mut pen);
+        let sections = self.body(&statements, &mut pen);
         let gaps = self.tail(&mut pen);
         let written = NumberedWorkup {
             text: pen.text,
@@ -122,28 +122,28 @@ impl WorkupContent<'_> {
     fn body(&self, chosen: &BTreeSet<usize>, pen: &mut CitationWriter) -> Json {
         let mut sections = Vec::new();
         for section in Section::ALL {
-            let drafts = self.drafts.iter().enumerate();
-            let drafts: Vec<&Draft> = drafts
-                .filter(|(at, draft)| draft.section == section && chosen.contains(at))
-                .map(|(_, draft)| draft)
+            let statements = self.statements.iter().enumerate();
+            let statements: Vec<&Statement> = statements
+                .filter(|(at, statement)| statement.section == section && chosen.contains(at))
+                .map(|(_, statement)| statement)
                 .collect();
-            if drafts.is_empty() {
+            if statements.is_empty() {
                 continue;
             }
             say!(pen.text, "\n## {}\n\n", heading(section));
-            let statements: Vec<Json> = drafts
+            let cited: Vec<Json> = statements
                 .into_iter()
-                .map(|draft| {
-                    say!(pen.text, "- {}", draft.text);
-                    let cites = pen.cite(&draft.uses);
+                .map(|statement| {
+                    say!(pen.text, "- {}", statement.text);
+                    let cites = pen.cite(&statement.uses);
                     pen.text.push('\n');
-                    json!({ "text": draft.text, "cites": cites })
+                    json!({ "text": statement.text, "cites": cites })
                 })
                 .collect();
             sections.push(json!({
                 "key": section.as_str(),
                 "title": heading(section),
-                "statements": statements,
+                "statements": cited,
             }));
         }
         Json::Array(sections)
@@ -171,7 +171,7 @@ impl WorkupContent<'_> {
     /// Selects what fits; `None` where nothing does.
     fn choose(&self) -> Option<Selection> {
         let name = self.reached.get(SUBJECT).name().len();
-        let fixed = name + 2 * CITE + self.ending + RESERVED_BYTES;
+        let fixed = name + 2 * CITATION_BYTES + self.ending + RESERVED_BYTES;
         let mut room = SizeBudget {
             reached: self.reached,
             left: self.budget.checked_sub(fixed)?,
@@ -197,22 +197,24 @@ impl WorkupContent<'_> {
         let mut waiting: Vec<(Section, Vec<usize>)> = PRIORITY
             .into_iter()
             .map(|section| {
-                let all = self.drafts.iter().enumerate().rev();
+                let all = self.statements.iter().enumerate().rev();
                 let ours = all.filter(|(_, it)| it.section == section);
                 (section, ours.map(|(at, _)| at).collect())
             })
             .collect();
         let mut begun = BTreeSet::new();
-        while waiting.iter().any(|(_, drafts)| !drafts.is_empty()) {
-            for (section, drafts) in &mut waiting {
-                let next = drafts.pop();
-                let Some((at, draft)) = next.and_then(|at| Some((at, self.drafts.get(at)?))) else {
+        while waiting.iter().any(|(_, statements)| !statements.is_empty()) {
+            for (section, statements) in &mut waiting {
+                let next = statements.pop();
+                let Some((at, statement)) =
+                    next.and_then(|at| Some((at, self.statements.get(at)?)))
+                else {
                     continue;
                 };
                 let title = "\n## \n\n".len() + heading(*section).len();
                 let first = if begun.contains(section) { 0 } else { title };
-                if room.take(draft.text.len(), &draft.uses, first) {
-                    chosen.drafts.insert(at);
+                if room.take(statement.text.len(), &statement.uses, first) {
+                    chosen.statements.insert(at);
                     begun.insert(*section);
                 } else {
                     chosen.left_out += 1;
@@ -225,7 +227,7 @@ impl WorkupContent<'_> {
 /// The selected statements and gaps, by index.
 #[derive(Default)]
 struct Selection {
-    drafts: BTreeSet<usize>,
+    statements: BTreeSet<usize>,
     gaps: BTreeSet<usize>,
     /// Number of statements that do not fit.
     left_out: usize,
@@ -242,7 +244,7 @@ struct SizeBudget<'a> {
 impl SizeBudget<'_> {
     /// Takes room for a line and for its citations, if there is enough.
     fn take(&mut self, text: usize, uses: &[RecordUse], heading: usize) -> bool {
-        let mut needed = "- . \n".len() + text + heading + uses.len() * CITE;
+        let mut needed = "- . \n".len() + text + heading + uses.len() * CITATION_BYTES;
         let mut new = BTreeSet::new();
         for used in uses.iter().filter(|it| !self.nodes.contains(&it.node)) {
             if new.insert(used.node) {

@@ -4,7 +4,7 @@
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 
-use crate::laboratory::{KINDS, Laboratory, mapping, tables, writer};
+use crate::writing::laboratory::{KINDS, Laboratory, mapping, tables, writer};
 
 fn person(more: &Json) -> Json {
     let mut given = json!({ "name": "Ann", "status": "proposed", "region": "eu" });
@@ -151,7 +151,7 @@ async fn rules_of_the_store_are_told_without_naming_what_is_hidden() {
             .call(&writer(), "crm_hire", &person(&json!({ "name": "nobody" })))
             .await
             .unwrap_err();
-        let told = crate::laboratory::fields(&error);
+        let told = crate::writing::laboratory::fields(&error);
         assert_eq!(told, [("*".to_owned(), "check".to_owned())], "{kind}");
         let text = format!("{error} {:?}", error.data);
         for word in ["people", "constraint ", "CHECK", "nobody'"] {
@@ -262,7 +262,7 @@ async fn a_reference_of_several_fields_exists_though_a_call_sets_only_one() {
             INSERT INTO shops VALUES ('eu', 1), ('eu', 2), ('us', 7);
             INSERT INTO orders VALUES (1, 'eu', 1);";
         let laboratory = Laboratory::with(kind, sql, &SHOPS.replace("KIND", kind.as_str())).await;
-        let package = crate::laboratory::with_capabilities(&["move", "order"]);
+        let package = crate::writing::laboratory::with_capabilities(&["move", "order"]);
         laboratory
             .done(&package, "crm_move", json!({ "id": 1, "shop": 2 }))
             .await;

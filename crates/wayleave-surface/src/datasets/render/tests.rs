@@ -8,7 +8,7 @@ use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
 
-use super::super::OwnTools;
+use super::super::DatasetToolLimit;
 use super::*;
 
 /// A dataset of two streams, read through one connection with the dataset's name.
@@ -75,8 +75,8 @@ fn access(package: Package) -> Access {
 }
 
 fn told(package: &Package) -> (Json, String) {
-    let it = Connected {
-        own_tools: OwnTools { live: 1, most: 64 },
+    let it = ConnectedDataset {
+        own_tools: DatasetToolLimit { live: 1, most: 64 },
         mapping: ratified("crm"),
         revision: 1,
         was_active: false,
@@ -123,7 +123,7 @@ fn a_list_names_the_tools_of_datasets_alone_of_which_the_caller_sees_something()
     };
     let listed = DatasetPage {
         datasets: vec![dataset("crm"), dataset("hr"), dataset("it")],
-        more: false,
+        ..DatasetPage::default()
     };
     let withheld = only("people", &["city"], None);
     let package = of(&[("hr", StreamScope::All), ("it", withheld)]);

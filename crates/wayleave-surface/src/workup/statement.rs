@@ -18,7 +18,7 @@ impl RecordUse {
 
 /// One statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Draft {
+pub(super) struct Statement {
     pub(super) section: Section,
     pub(super) text: String,
     /// Never empty.

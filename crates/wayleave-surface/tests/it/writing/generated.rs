@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::write::input_schema;
+use wayleave_store::conformance::SeededRng;
 
-use crate::laboratory::{Dice, Laboratory, count, fields, mapping, org, ratified, writer};
+use crate::writing::laboratory::{Laboratory, count, fields, mapping, org, ratified, writer};
 
 type Record = Map<String, Json>;
 
@@ -69,7 +70,7 @@ struct Run<'a> {
     laboratory: &'a Laboratory,
     schemas: BTreeMap<&'static str, jsonschema::Validator>,
     model: Model,
-    dice: Dice,
+    rng: SeededRng,
     accepted: usize,
     refused: usize,
     /// Number of accepted calls with a key.
@@ -91,7 +92,7 @@ impl<'a> Run<'a> {
             laboratory,
             schemas: schemas.collect(),
             model: Model::default(),
-            dice: Dice::new(7),
+            rng: SeededRng::new(7),
             accepted: 0,
             refused: 0,
             keys: 0,
@@ -102,14 +103,14 @@ impl<'a> Run<'a> {
     async fn step(&mut self, case: usize) {
         let kind = self.laboratory.kind;
         // Few records collide often, and are read quickly.
-        let is_full = self.model.people.len() > 16 && self.dice.one_in(2);
+        let is_full = self.model.people.len() > 16 && self.rng.below(2) == 0;
         let name = if is_full {
             "forget"
         } else {
-            *self.dice.of(&TOOLS)
+            *self.rng.one_of(&TOOLS)
         };
         let mut given = self.draw(name);
-        if name == "hire" && self.dice.one_in(4) {
+        if name == "hire" && self.rng.below(4) == 0 {
             given["idempotency_key"] = format!("call {case}").into();
         }
         let by_schema: BTreeSet<String> = self.schema_fields(name, &given);
@@ -279,7 +280,7 @@ impl<'a> Run<'a> {
 
     /// Draws arguments; in every fourth call one of them is odd.
     fn draw(&mut self, name: &str) -> Json {
-        let id = i64::try_from(self.dice.below(8)).unwrap() + 1;
+        let id = i64::try_from(self.rng.below(8)).unwrap() + 1;
         let mut given = Map::new();
         let fields: &[&str] = match name {
             "open" => &["id", "name", "country", "region"],
@@ -288,12 +289,12 @@ impl<'a> Run<'a> {
             "hire" => &PERSON[1..],
             _ => &PERSON,
         };
-        let odd = self.dice.one_in(4).then(|| *self.dice.of(fields));
+        let odd = (self.rng.below(4) == 0).then(|| *self.rng.one_of(fields));
         for field in fields {
             let must = matches!((name, *field), ("open", "id" | "name" | "region"))
                 || matches!((name, *field), ("hire", "name" | "status" | "region"));
             let is_key = *field == "id" && name != "open";
-            if !must && !is_key && !self.dice.one_in(3) {
+            if !must && !is_key && self.rng.below(3) != 0 {
                 continue;
             }
             let value = match *field {
@@ -304,11 +305,11 @@ impl<'a> Run<'a> {
             given.insert((*field).to_owned(), value);
         }
         if let Some(odd) = odd
-            && self.dice.one_in(6)
+            && self.rng.below(6) == 0
         {
             given.remove(odd);
         }
-        if self.dice.one_in(40) {
+        if self.rng.below(40) == 0 {
             given.insert("sal'ary".to_owned(), 1.into());
         }
         Json::Object(given)
@@ -317,16 +318,16 @@ impl<'a> Run<'a> {
     /// Draws the key of an existing person, or a missing one.
     fn person(&mut self) -> Json {
         let keys: Vec<i64> = self.model.people.keys().copied().collect();
-        if keys.is_empty() || self.dice.one_in(12) {
+        if keys.is_empty() || self.rng.below(12) == 0 {
             return 999_999.into();
         }
-        (*self.dice.of(&keys)).into()
+        (*self.rng.one_of(&keys)).into()
     }
 
     fn value(&mut self, field: &str, is_odd: bool) -> Json {
         let (good, bad) = values(field);
         let from = if is_odd { bad } else { good };
-        from[self.dice.below(from.len())].clone()
+        from[self.rng.below(from.len())].clone()
     }
 
     fn apply(&mut self, name: &str, given: &Json, done: &Json) {

@@ -10,7 +10,7 @@ use wayleave_model::ratify::Proposed;
 use wayleave_project::{
     Explanation, Rendering,
     call_summary::{CallQuery, CallSummary, RecentUse},
-    index_status::IndexStatus,
+    index_status::IndexStatuses,
     source_probe::SourceProbe,
 };
 
@@ -57,8 +57,8 @@ pub trait ConsoleBackend: Send + Sync + 'static {
         arguments: Map<String, Value>,
     ) -> Result<ReadTrial, Explanation>;
 
-    /// The full-text indexes, as far as they are known.
-    async fn indexes(&self) -> Vec<IndexStatus>;
+    /// The full-text indexes of the served datasets.
+    async fn indexes(&self) -> Result<IndexStatuses, Explanation>;
 
     /// The recorded calls that match a query.
     async fn calls(&self, query: CallQuery) -> Result<CallSummary, Explanation>;
@@ -66,14 +66,18 @@ pub trait ConsoleBackend: Send + Sync + 'static {
     /// One recorded call by its id.
     async fn call(&self, id: &str) -> Result<Option<Activity>, Explanation>;
 
-    /// Recent use of tokens and grants; empty if unknown.
-    async fn recent_use(&self) -> RecentUse;
+    /// Recent use of tokens, grants and datasets.
+    async fn recent_use(&self) -> Result<RecentUse, Explanation>;
 
     /// Verifies the record of calls.
     async fn verify_calls(&self) -> Result<Rendering, Explanation>;
 
     /// Number of calls recorded since `since_ms`, if the record has changed since `known`.
-    async fn calls_since(&self, since_ms: u64, known: &LogStamp) -> Option<(LogStamp, usize)>;
+    async fn calls_since(
+        &self,
+        since_ms: u64,
+        known: &LogStamp,
+    ) -> Result<Option<(LogStamp, usize)>, Explanation>;
 
     /// The address agents connect to, if this program serves one.
     fn agents_url(&self) -> Option<String>;

@@ -18,7 +18,7 @@ pub(crate) enum ComparedState {
     Fits,
     /// A source differs from the mapping: the first difference.
     Drifted(String),
-    /// A source gave no answer: why.
+    /// A source did not answer: why.
     NoAnswer(String),
 }
 

@@ -10,15 +10,17 @@ mod comparisons;
 mod console;
 mod form;
 mod links;
-mod names;
 mod page;
 mod pages;
 mod respond;
 mod risk_notes;
 mod security;
+mod sentences;
 mod session;
 mod signing;
-mod words;
+#[cfg(test)]
+mod tests;
+mod visible_text;
 
 pub use backend::{ConsoleBackend, ReadTrial, SampleRows};
 pub use console::{Console, ConsoleOptions};

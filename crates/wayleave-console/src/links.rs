@@ -74,7 +74,7 @@ impl LoginLinks {
     }
 
     /// The link of a code, if it is still valid. Does not redeem it.
-    pub(crate) fn look(&self, code: &str, now: Millis) -> Option<LoginLink> {
+    pub(crate) fn find(&self, code: &str, now: Millis) -> Option<LoginLink> {
         let bytes = fs::read(self.path(code)).ok()?;
         let link: LoginLink = serde_json::from_slice(&bytes).ok()?;
         (now < link.expires).then_some(link)
@@ -82,7 +82,7 @@ impl LoginLinks {
 
     /// Redeems a link. Of two concurrent attempts, one succeeds.
     pub(crate) fn redeem(&self, code: &str, now: Millis) -> Option<LoginLink> {
-        let link = self.look(code, now)?;
+        let link = self.find(code, now)?;
         fs::remove_file(self.path(code)).ok()?;
         Some(link)
     }

@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, html};
 use wayleave_ledger::{Millis, rfc3339};
 use wayleave_project::Explanation;
 
-use crate::{assets, names::VisibleText, session::Session, words::sentence};
+use crate::{assets, sentences::sentence, session::Session, visible_text::VisibleText};
 
 /// The navigation entry a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,8 @@ const SECTIONS: [(NavSection, &str, &str); 6] = [
 pub(crate) struct Frame<'a> {
     pub(crate) project: &'a str,
     pub(crate) session: Option<&'a Session>,
-    pub(crate) waiting: usize,
+    /// Number of waiting proposals; `None` if the inbox cannot be read.
+    pub(crate) waiting: Option<usize>,
     pub(crate) ledger: Option<(u64, String)>,
     pub(crate) port: u16,
     pub(crate) now: Millis,
@@ -92,9 +93,7 @@ impl Frame<'_> {
                         @for (section, path, name) in SECTIONS {
                             li { a href=(path) aria-current=[(section == current).then_some("page")] {
                                 (name)
-                                @if section == NavSection::Inbox && self.waiting > 0 {
-                                    span.count { (self.waiting) } span.vh { " waiting" }
-                                }
+                                @if section == NavSection::Inbox { (waiting(self.waiting)) }
                             } }
                         }
                     } }
@@ -124,6 +123,15 @@ impl Frame<'_> {
             }
         }
     }
+}
+
+/// The number of waiting proposals, beside the link to the inbox.
+fn waiting(many: Option<usize>) -> Markup {
+    html! { @match many {
+        Some(0) => {},
+        Some(many) => { span.count { (many) } span.vh { " waiting" } },
+        None => { span.count { "?" } span.vh { " waiting: the inbox cannot be read" } },
+    } }
 }
 
 /// The hidden field with the session's CSRF token.
@@ -192,6 +200,11 @@ pub(crate) fn failed(what: &str, why: &Explanation) -> Markup {
             @if let Some(hint) = &why.hint { p { (sentence(&sentence_of(hint))) } }
         }
     }
+}
+
+/// The error box of a record that cannot be read; nothing if it was read.
+pub(crate) fn unread<T>(what: &str, read: &Result<T, Explanation>) -> Markup {
+    html! { @if let Err(why) = read { (failed(what, why)) } }
 }
 
 /// A message as a sentence: with a capital and a full stop.

@@ -5,7 +5,10 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::
 use maud::{Markup, html};
 use wayleave_activity::LogStamp;
 use wayleave_ledger::State;
-use wayleave_project::{Explanation, inbox::ProposalInbox};
+use wayleave_project::{
+    Explanation,
+    inbox::{InboxError, ProposalInbox},
+};
 
 use crate::{
     assets,
@@ -52,10 +55,10 @@ impl PageAnswer {
         }
     }
 
-    /// A page that says what is not there.
+    /// A page that says what was not found.
     pub(crate) fn missing(section: NavSection, what: &Markup) -> Self {
-        let body = html! { div.state { h1 { "Nothing is here" } p { (what) } } };
-        Self::page(section, "Nothing is here", body).with_status(StatusCode::NOT_FOUND)
+        let body = html! { div.state { h1 { "Page not found" } p { (what) } } };
+        Self::page(section, "Page not found", body).with_status(StatusCode::NOT_FOUND)
     }
 
     /// A page that says why something cannot be shown.
@@ -103,14 +106,16 @@ impl Console {
     }
 
     /// Number of proposals that wait for a decision.
-    pub fn waiting(&self) -> usize {
-        ProposalInbox::new(&self.project)
-            .waiting(self.now())
-            .unwrap_or(0)
+    pub fn waiting(&self) -> Result<usize, InboxError> {
+        ProposalInbox::new(&self.project).waiting(self.now())
     }
 
     /// Number of calls recorded since `since_ms`, if the record has changed since `known`.
-    pub async fn calls_since(&self, since_ms: u64, known: &LogStamp) -> Option<(LogStamp, usize)> {
+    pub async fn calls_since(
+        &self,
+        since_ms: u64,
+        known: &LogStamp,
+    ) -> Result<Option<(LogStamp, usize)>, Explanation> {
         self.backend.calls_since(since_ms, known).await
     }
 
@@ -184,10 +189,10 @@ impl Console {
 
     async fn log_in(&self, form: &FormFields) -> Response<Bytes> {
         let now = self.now();
-        if self.sessions.is_under_attack(now) {
+        if self.sessions.has_too_many_failures(now) {
             return plain(
                 StatusCode::TOO_MANY_REQUESTS,
-                "too many links that do not fit; wait a minute",
+                "too many failed sign-ins; wait a minute",
             );
         }
         let Some(link) = self.links.redeem(form.get("code"), now) else {
@@ -247,7 +252,10 @@ impl Console {
         let frame = Frame {
             project: &self.project.settings().name,
             session,
-            waiting: session.map_or(0, |_| self.waiting()),
+            waiting: match session {
+                Some(_) => self.waiting().ok(),
+                None => Some(0),
+            },
             ledger,
             port: self.port,
             now: self.now(),

@@ -6,7 +6,7 @@ use wayleave_model::{
     mapping::Mapping,
 };
 
-use crate::names;
+use crate::visible_text;
 
 /// A risk note on one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ const PERSONAL: &[(&[&str], &str)] = &[
             "diagnosis",
             "health",
         ],
-        "something about a person that is nobody's business",
+        "a sensitive attribute of a person",
     ),
     (
         &["salary", "wage", "income", "compensation"],
@@ -99,7 +99,7 @@ pub fn risk_notes(changes: &[Change], mapping: &Mapping) -> Vec<RiskNote> {
             });
         };
         for risk in &change.risks {
-            let (title, text) = told(risk);
+            let (title, text) = describe_risk(risk);
             note(title, text);
         }
         let field = field(&change.path);
@@ -115,7 +115,7 @@ pub fn risk_notes(changes: &[Change], mapping: &Mapping) -> Vec<RiskNote> {
             let text = format!("By its name, {what}. No token has it until you grant it.");
             note("Personal data", text);
         }
-        if !names::spoofed(&change.words).is_empty() {
+        if !visible_text::spoofed(&change.words).is_empty() {
             let text = "It holds characters that hide, turn text around or look like others. They \
                         are shown by their number here, and never as they would look.";
             note("A name made to look like another", text.to_owned());
@@ -124,7 +124,7 @@ pub fn risk_notes(changes: &[Change], mapping: &Mapping) -> Vec<RiskNote> {
     notes
 }
 
-fn told(risk: &Risk) -> (&'static str, String) {
+fn describe_risk(risk: &Risk) -> (&'static str, String) {
     match risk {
         Risk::Secret { name, reason } => (
             "Looks secret",

@@ -85,7 +85,7 @@ impl SessionTable {
     }
 
     /// Whether too many sign-ins failed in the last minute. Then none is attempted.
-    pub(crate) fn is_under_attack(&self, now: Millis) -> bool {
+    pub(crate) fn has_too_many_failures(&self, now: Millis) -> bool {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = failures
             .iter()

@@ -49,10 +49,10 @@ impl SignedInRequest<'_> {
             let unlocked = backend.unlock(path, passphrase).await;
             let unlocked = unlocked
                 .map_err(|error| Explanation::from_error(&error).maybe_hint(error.hint()))?;
-            return Ok(project.signed_by(Arc::new(unlocked)));
+            return Ok(project.with_signer(Arc::new(unlocked)));
         }
         match &signing.agent {
-            Some(socket) => Ok(project.signed_by(Arc::new(SshAgent::new(socket.clone())))),
+            Some(socket) => Ok(project.with_signer(Arc::new(SshAgent::new(socket.clone())))),
             None => Err(GovernanceError::Unsigned.into()),
         }
     }

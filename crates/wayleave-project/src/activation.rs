@@ -1,10 +1,10 @@
 //! Connects and disconnects a dataset, for tools and for people alike.
 //!
 //! Resolve the name, verify the frozen bytes, compare them with the live sources, record the act,
-//! apply it. The effects of a running server and of the command line are behind [`ActivationEnv`];
-//! the order of the steps and the refusals are here.
+//! apply it. The effects of a running server and of the command line are behind
+//! [`ActivationBackend`]; the order of the steps and the refusals are here.
 
-mod folder_env;
+mod folder_backend;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
 use wayleave_plan::active_datasets::ActiveDatasetsError;
 
-pub use folder_env::FolderEnv;
+pub use folder_backend::FolderBackend;
 
 use crate::source_probe::ConnectionDrift;
 
@@ -25,7 +25,7 @@ const MAX_ATTEMPTS: usize = 4;
 
 /// The effects of activation: state, sources, rate limit, served datasets.
 #[async_trait]
-pub trait ActivationEnv: Send + Sync {
+pub trait ActivationBackend: Send + Sync {
     /// The ledger that records acts, and the frozen mappings.
     fn governance(&self) -> &Governance;
 
@@ -58,7 +58,7 @@ pub trait ActivationEnv: Send + Sync {
 
 /// A dataset that is live.
 #[derive(Debug)]
-pub struct Connected {
+pub struct ConnectOutcome {
     /// The mapping that is served.
     pub mapping: Ratified<Mapping>,
     /// Counts its activations and deactivations.
@@ -71,7 +71,7 @@ pub struct Connected {
 
 /// A dataset that is not live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Disconnected {
+pub struct DisconnectOutcome {
     /// Counts its activations and deactivations.
     pub revision: u64,
     /// Whether it was live before; if not, nothing was recorded.
@@ -147,14 +147,14 @@ impl From<LedgerError> for ActivationError {
 /// Makes a ratified dataset live. One that is already live as ratified is still compared with its
 /// sources, and left as it is.
 pub async fn connect(
-    env: &dyn ActivationEnv,
+    backend: &dyn ActivationBackend,
     dataset: &str,
     who: &str,
-) -> Result<Connected, ActivationError> {
+) -> Result<ConnectOutcome, ActivationError> {
     let mut attempts = MAX_ATTEMPTS;
     loop {
         attempts -= 1;
-        match connect_once(env, dataset, who).await {
+        match connect_once(backend, dataset, who).await {
             Err(ActivationError::Ledger(error)) if attempts > 0 && is_overtaken(&error) => {}
             ended => return ended,
         }
@@ -162,13 +162,13 @@ pub async fn connect(
 }
 
 async fn connect_once(
-    env: &dyn ActivationEnv,
+    backend: &dyn ActivationBackend,
     dataset: &str,
     who: &str,
-) -> Result<Connected, ActivationError> {
-    let state = env.state().await?;
+) -> Result<ConnectOutcome, ActivationError> {
+    let state = backend.state().await?;
     let Some(known) = state.datasets().get(dataset) else {
-        return Err(unknown(env, &state, dataset).await);
+        return Err(unknown(backend, &state, dataset).await);
     };
     if known.ratified.is_none() {
         return Err(ActivationError::Retired {
@@ -176,13 +176,13 @@ async fn connect_once(
             ratified: ratified(&state),
         });
     }
-    let governance = env.governance();
+    let governance = backend.governance();
     let mapping = governance
         .load(dataset)
         .await
         .map_err(|cause| not_loaded(dataset, cause))?;
-    env.fits(&state, &mapping).await?;
-    let compared = env.compare(&state, &mapping).await;
+    backend.fits(&state, &mapping).await?;
+    let compared = backend.compare(&state, &mapping).await;
     if compared.iter().any(ConnectionDrift::is_broken) {
         return Err(ActivationError::Unmatched {
             dataset: dataset.to_owned(),
@@ -195,8 +195,8 @@ async fn connect_once(
     if let Some(active) = live.filter(|active| active.digest == mapping.digest()) {
         let revision = active.revision;
         // It may have been withheld for a fault that is now fixed.
-        env.apply().await?;
-        return Ok(Connected {
+        backend.apply().await?;
+        return Ok(ConnectOutcome {
             mapping,
             revision,
             was_active: true,
@@ -204,10 +204,10 @@ async fn connect_once(
         });
     }
     let revision = state.next_revision(dataset);
-    env.may_act(who).map_err(too_often)?;
+    backend.may_act(who).map_err(too_often)?;
     governance.activate_as(&mapping, revision, who).await?;
-    env.apply().await?;
-    Ok(Connected {
+    backend.apply().await?;
+    Ok(ConnectOutcome {
         mapping,
         revision,
         was_active: false,
@@ -217,30 +217,30 @@ async fn connect_once(
 
 /// Takes a dataset out of service. It stays ratified.
 pub async fn disconnect(
-    env: &dyn ActivationEnv,
+    backend: &dyn ActivationBackend,
     dataset: &str,
     who: &str,
-) -> Result<Disconnected, ActivationError> {
+) -> Result<DisconnectOutcome, ActivationError> {
     let mut attempts = MAX_ATTEMPTS;
     loop {
         attempts -= 1;
-        let state = env.state().await?;
+        let state = backend.state().await?;
         let Some(known) = state.datasets().get(dataset) else {
-            return Err(unknown(env, &state, dataset).await);
+            return Err(unknown(backend, &state, dataset).await);
         };
         if known.active.is_none() {
-            return Ok(Disconnected {
+            return Ok(DisconnectOutcome {
                 revision: known.revision,
                 was_active: false,
             });
         }
         let revision = state.next_revision(dataset);
-        env.may_act(who).map_err(too_often)?;
-        let governance = env.governance();
+        backend.may_act(who).map_err(too_often)?;
+        let governance = backend.governance();
         match governance.deactivate_as(dataset, revision, who).await {
             Ok(_) => {
-                env.apply().await?;
-                return Ok(Disconnected {
+                backend.apply().await?;
+                return Ok(DisconnectOutcome {
                     revision,
                     was_active: true,
                 });
@@ -255,9 +255,9 @@ fn too_often(retry_after: Duration) -> ActivationError {
     ActivationError::TooOften { retry_after }
 }
 
-async fn unknown(env: &dyn ActivationEnv, state: &State, dataset: &str) -> ActivationError {
+async fn unknown(backend: &dyn ActivationBackend, state: &State, dataset: &str) -> ActivationError {
     let ratified = ratified(state);
-    if env.is_drafted(dataset).await {
+    if backend.is_drafted(dataset).await {
         ActivationError::Draft {
             dataset: dataset.to_owned(),
             ratified,

@@ -118,11 +118,11 @@ async fn fill(
     // After the ledger: the log must contain every segment whose seal the ledger has.
     let log = activity_log::reader(project);
     log.copy_into(&private.join(activity_log::LOG_FOLDER))?;
-    let copied = Project::open_read_only(to).map_err(|source| BackupError::Unsound {
+    let copied = Project::open_read_only(to).map_err(|source| BackupError::Damaged {
         reason: source.to_string(),
     })?;
     let verified = verify(&copied, head).await;
-    verified.map_err(|reason| BackupError::Unsound { reason })?;
+    verified.map_err(|reason| BackupError::Damaged { reason })?;
     let manifest = Manifest::from_folder(to, SystemClock.now(), head)?;
     let text = manifest.text();
     copy::write_file(&to.join(MANIFEST), text.as_bytes(), copy::PRIVATE_FILE)?;

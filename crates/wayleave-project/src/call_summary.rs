@@ -10,13 +10,13 @@ use wayleave_activity::{
 };
 
 /// Maximum number of calls one summary reads, newest first, to bound the cost of a page.
-pub const MAX_SUMMARIZED: usize = 200_000;
+pub const MAX_SUMMARIZED_CALLS: usize = 200_000;
 /// Calls on one page of the list.
 pub const PAGE_CALLS: usize = 30;
 /// JSON-RPC code of an internal error.
 const INTERNAL_ERROR: i32 = -32603;
 /// Buckets per power of two. Latencies below this many microseconds are counted exactly.
-const STEPS: u64 = 32;
+const BUCKETS_PER_OCTAVE: u64 = 32;
 
 /// How a call ended, as people filter by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub struct CallBar {
     /// All calls.
     pub calls: u64,
     /// Calls that were not answered.
-    pub in_vain: u64,
+    pub unanswered: u64,
     /// Median latency in microseconds.
     pub median: Option<u64>,
     /// 95th percentile of the latency in microseconds.
@@ -105,7 +105,7 @@ pub struct CallSummary {
     /// All calls.
     pub calls: u64,
     /// Calls that were not answered.
-    pub in_vain: u64,
+    pub unanswered: u64,
     /// Median latency in microseconds.
     pub median: Option<u64>,
     /// 95th percentile of the latency in microseconds.
@@ -136,13 +136,13 @@ pub struct RecentUse {
 /// Histogram of latencies in buckets of about three percent: a million take a kilobyte.
 #[derive(Debug, Clone, Default)]
 struct Latencies {
-    steps: BTreeMap<u64, u64>,
+    buckets: BTreeMap<u64, u64>,
     count: u64,
 }
 
 impl Latencies {
     fn add(&mut self, micros: u64) {
-        *self.steps.entry(step(micros)).or_default() += 1;
+        *self.buckets.entry(bucket(micros)).or_default() += 1;
         self.count += 1;
     }
 
@@ -150,30 +150,30 @@ impl Latencies {
     fn percentile(&self, percent: u64) -> Option<u64> {
         let wanted = (self.count * percent).div_ceil(100).max(1);
         let mut passed = 0;
-        let found = self.steps.iter().find(|(_, many)| {
+        let found = self.buckets.iter().find(|(_, many)| {
             passed += **many;
             passed >= wanted
         });
-        found.map(|(step, _)| upper_end(*step))
+        found.map(|(bucket, _)| upper_end(*bucket))
     }
 }
 
 /// The bucket of a latency: itself if small, else its power of two and the fraction above it.
-fn step(micros: u64) -> u64 {
-    if micros < STEPS {
+fn bucket(micros: u64) -> u64 {
+    if micros < BUCKETS_PER_OCTAVE {
         return micros;
     }
-    let doubling = u64::from(micros.ilog2() - STEPS.ilog2());
-    STEPS * doubling + (micros >> doubling)
+    let doubling = u64::from(micros.ilog2() - BUCKETS_PER_OCTAVE.ilog2());
+    BUCKETS_PER_OCTAVE * doubling + (micros >> doubling)
 }
 
 /// The largest latency of a bucket.
-fn upper_end(step: u64) -> u64 {
-    if step < STEPS * 2 {
-        return step;
+fn upper_end(bucket: u64) -> u64 {
+    if bucket < BUCKETS_PER_OCTAVE * 2 {
+        return bucket;
     }
-    let doubling = step / STEPS - 1;
-    let part = step - STEPS * doubling;
+    let doubling = bucket / BUCKETS_PER_OCTAVE - 1;
+    let part = bucket - BUCKETS_PER_OCTAVE * doubling;
     ((part + 1) << doubling) - 1
 }
 
@@ -192,7 +192,7 @@ pub fn summarize(reader: &ActivityReader, query: &CallQuery) -> Result<CallSumma
         .collect();
     let (mut summary, mut latencies) = (CallSummary::default(), Latencies::default());
     let mut newest = NewestCalls::new(query.before);
-    summary.is_whole = reader.recent(&query.filter, MAX_SUMMARIZED, |activity| {
+    summary.is_whole = reader.recent(&query.filter, MAX_SUMMARIZED_CALLS, |activity| {
         if let Some(target) = activity
             .target
             .as_ref()
@@ -204,15 +204,15 @@ pub fn summarize(reader: &ActivityReader, query: &CallQuery) -> Result<CallSumma
         if query.verdict.is_some_and(|wanted| wanted != verdict) {
             return;
         }
-        let in_vain = u64::from(verdict != CallVerdict::Answered);
+        let unanswered = u64::from(verdict != CallVerdict::Answered);
         summary.calls += 1;
-        summary.in_vain += in_vain;
+        summary.unanswered += unanswered;
         latencies.add(activity.micros);
         let at = activity.id.started_ms().saturating_sub(since) / bar_ms;
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         if let Some((bar, of_bar)) = bars.get_mut(at) {
             bar.calls += 1;
-            bar.in_vain += in_vain;
+            bar.unanswered += unanswered;
             of_bar.add(activity.micros);
         }
         newest.offer(activity);
@@ -380,8 +380,11 @@ mod tests {
             999_999,
             u64::from(u32::MAX),
         ] {
-            let end = upper_end(step(micros));
-            assert!(end >= micros && step(end) == step(micros), "{micros} {end}");
+            let end = upper_end(bucket(micros));
+            assert!(
+                end >= micros && bucket(end) == bucket(micros),
+                "{micros} {end}"
+            );
         }
     }
 
@@ -419,7 +422,7 @@ mod tests {
         };
         let summary = summarize(&reader, &query).unwrap();
         assert_eq!(
-            (summary.calls, summary.in_vain, summary.is_whole),
+            (summary.calls, summary.unanswered, summary.is_whole),
             (120, 36, true)
         );
         assert_eq!((summary.bars[0].calls, summary.bars[1].calls), (120, 0));

@@ -3,14 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use wayleave_ledger::State;
+use wayleave_ledger::{GovernanceError, State};
 use wayleave_model::catalogue::TableKind;
 use wayleave_model::mapping::SourceKind;
 pub use wayleave_sql::TableName;
-use wayleave_store::silent;
+use wayleave_store::ignore_progress;
 
 use crate::{
     project::Project,
+    ratified_mappings::{RatifiedMappings, UnreadableMapping},
     source_probe::{ProbeError, SourceProbe, declared},
 };
 
@@ -21,6 +22,8 @@ pub struct TriggerScript {
     pub tables: Vec<TableName>,
     /// Views that datasets read, whose changes are not announced.
     pub views: Vec<TableName>,
+    /// Datasets that may read further tables, because their mapping cannot be loaded.
+    pub unreadable: Vec<UnreadableMapping>,
     /// The statements.
     pub sql: String,
 }
@@ -45,6 +48,19 @@ pub enum TriggerError {
         /// The source.
         name: String,
     },
+    /// No table is known, and a mapping that may name some cannot be loaded.
+    #[error(
+        "no table of source `{name}` is known, because the mapping of dataset `{dataset}` cannot be loaded"
+    )]
+    Mapping {
+        /// The source.
+        name: String,
+        /// The dataset.
+        dataset: String,
+        /// Why.
+        #[source]
+        cause: Box<GovernanceError>,
+    },
     /// An invalid table name.
     #[error("a table's name cannot be written in SQL")]
     Name,
@@ -61,6 +77,10 @@ impl TriggerError {
                     .to_owned()
             }
             Self::NoTables { .. } => "ratify one, or name tables with `--table`".to_owned(),
+            Self::Mapping { cause, .. } => cause
+                .hint()
+                .unwrap_or("name tables with `--table`")
+                .to_owned(),
             Self::Name => "check the names given with `--table`".to_owned(),
         }
     }
@@ -80,17 +100,31 @@ pub async fn change_triggers(
     if kind != SourceKind::Postgres {
         return Err(TriggerError::Kind { name, kind });
     }
-    let (views, tables) = if tables.is_empty() {
-        let mapped = mapped_tables(project, state, source).await;
-        split_views(probe, state, source, mapped).await?
+    let (views, tables, unreadable) = if tables.is_empty() {
+        let ratified = RatifiedMappings::load(project, state).await;
+        let mapped = mapped_tables(&ratified, source);
+        let (views, tables) = split_views(probe, state, source, mapped).await?;
+        (views, tables, ratified.unreadable)
     } else {
-        (Vec::new(), tables.to_vec())
+        (Vec::new(), tables.to_vec(), Vec::new())
     };
     if tables.is_empty() {
-        return Err(TriggerError::NoTables { name });
+        return Err(match unreadable.into_iter().next() {
+            None => TriggerError::NoTables { name },
+            Some(UnreadableMapping { dataset, cause }) => TriggerError::Mapping {
+                name,
+                dataset,
+                cause: Box::new(cause),
+            },
+        });
     }
     let sql = wayleave_sql::change_triggers(kind, &tables).ok_or(TriggerError::Name)?;
-    Ok(TriggerScript { tables, views, sql })
+    Ok(TriggerScript {
+        tables,
+        views,
+        unreadable,
+        sql,
+    })
 }
 
 /// Splits tables into views and all others.
@@ -104,7 +138,7 @@ async fn split_views(
     let schemas: BTreeSet<Option<String>> = names.iter().map(|it| it.schema.clone()).collect();
     for schema in schemas {
         let catalogue = probe
-            .catalogue(state, source, schema.as_deref(), &silent)
+            .catalogue(state, source, schema.as_deref(), &ignore_progress)
             .await?;
         let tables = catalogue.tables.into_iter();
         let found = tables.filter(|table| table.kind != TableKind::Table);
@@ -116,12 +150,11 @@ async fn split_views(
     Ok(names.into_iter().partition(|name| views.contains(name)))
 }
 
-async fn mapped_tables(project: &Project, state: &State, source: &str) -> Vec<TableName> {
+/// The tables that mappings read through the source.
+fn mapped_tables(ratified: &RatifiedMappings, source: &str) -> Vec<TableName> {
     let mut tables = BTreeSet::new();
-    for name in state.datasets().keys() {
-        let Ok(mapping) = project.governance().load(name).await else {
-            continue;
-        };
+    for mapping in ratified.readers(source) {
+        // A mapping that only writes through the source reads no table of it.
         if mapping.connections.iter().any(|it| it.source == source) {
             let schema = mapping.dataset.schema.as_ref();
             tables.extend(mapping.streams.iter().map(|stream| TableName {

@@ -208,9 +208,9 @@ pub async fn compare_live(
 pub enum CheckError {
     /// The folder cannot be listed.
     #[error(transparent)]
-    Unlisted(#[from] ListDraftsError),
+    ListDrafts(#[from] ListDraftsError),
     /// No draft has that name, and no file that path.
-    #[error("{} is in no draft", asked(name))]
+    #[error("no draft {}", asked(name))]
     Unknown {
         /// The name as given.
         name: String,
@@ -219,12 +219,12 @@ pub enum CheckError {
     },
 }
 
-/// Quotes a valid dataset name; anything else may be a pasted secret and is not repeated.
+/// Names a draft by a valid dataset name; anything else may be a pasted secret and is not repeated.
 fn asked(name: &str) -> String {
     if NameKind::Dataset.matches(name) {
-        format!("dataset `{name}`")
+        format!("is named `{name}`")
     } else {
-        "what was asked for".to_owned()
+        "has the given name".to_owned()
     }
 }
 
@@ -232,12 +232,12 @@ impl CheckError {
     /// What the operator can do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::Unlisted(_) => "check who owns the folder".to_owned(),
+            Self::ListDrafts(_) => "check who owns the folder".to_owned(),
             Self::Unknown {
                 near: Some(near), ..
             } => format!("did you mean `{near}`?"),
             Self::Unknown { .. } => {
-                "`wayleave datasets` lists what there is; `wayleave propose` writes a draft; a file goes by its path"
+                "`wayleave datasets` lists what there is; `wayleave propose` writes a draft; name a file by its path"
                     .to_owned()
             }
         }
@@ -253,7 +253,8 @@ pub fn check(project: &Project, wanted: &[String]) -> Result<Report, CheckError>
     for name in wanted {
         let path = Path::new(name);
         if !known(&report.drafts, name) && path.is_file() {
-            let vocabulary = report.ontology.as_ref().and_then(|it| it.ontology.as_ref());
+            let ontology = report.ontology.as_ref();
+            let vocabulary = ontology.and_then(CheckedOntology::vocabulary);
             let file = DraftFile::read(project.folder(), path);
             report.drafts.push(CheckedDraft::new(file, vocabulary));
         }
@@ -267,14 +268,21 @@ pub fn dataset(project: &Project, name: &str) -> Result<Report, CheckError> {
     all(project)?.only(&[name.to_owned()])
 }
 
-/// The project's vocabulary, if it has one.
-pub fn vocabulary(project: &Project) -> Option<Ontology> {
-    draft::ontology(project).map(read_ontology)?.ontology
+/// The project's vocabulary and its problems, if it has one.
+pub fn checked_ontology(project: &Project) -> Option<CheckedOntology> {
+    draft::ontology(project).map(read_ontology)
+}
+
+impl CheckedOntology {
+    /// The vocabulary; `None` if the file cannot be read or has problems.
+    pub fn vocabulary(&self) -> Option<&Ontology> {
+        self.ontology.as_ref()
+    }
 }
 
 fn all(project: &Project) -> Result<Report, CheckError> {
-    let ontology = draft::ontology(project).map(read_ontology);
-    let vocabulary = ontology.as_ref().and_then(|it| it.ontology.as_ref());
+    let ontology = checked_ontology(project);
+    let vocabulary = ontology.as_ref().and_then(CheckedOntology::vocabulary);
     let drafts: Vec<CheckedDraft> = draft::all(project)?
         .into_iter()
         .map(|file| CheckedDraft::new(file, vocabulary))
@@ -343,7 +351,7 @@ fn clashes(drafts: &[CheckedDraft]) -> Vec<NameConflict> {
         .filter_map(|it| Some((it.file.shown.as_str(), it.mapping()?)));
     // Two drafts of one dataset also share its connections, which are not reported again.
     let told: Vec<_> = clashes.iter().map(|it| it.documents.clone()).collect();
-    let mut others = check::clashes(mappings);
+    let mut others = check::name_conflicts(mappings);
     others.retain(|it| it.what != UniqueNameKind::Dataset && !told.contains(&it.documents));
     clashes.append(&mut others);
     clashes

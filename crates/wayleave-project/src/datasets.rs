@@ -132,7 +132,7 @@ impl ServedDatasets {
     }
 
     /// The served datasets as [`ActiveDatasets`].
-    pub fn world(&self) -> Result<ActiveDatasets, ActiveDatasetsError> {
+    pub fn active_datasets(&self) -> Result<ActiveDatasets, ActiveDatasetsError> {
         ActiveDatasets::new(self.mappings().cloned().collect())
     }
 

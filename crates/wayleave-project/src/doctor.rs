@@ -9,7 +9,7 @@ use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path};
 use serde::Serialize;
 use wayleave_activity::ActivityLog;
 use wayleave_ledger::{Clock as _, FOLDER, GovernanceError, State, SystemClock, Validity, rfc3339};
-use wayleave_model::{grant::TokenKind, problem::shown};
+use wayleave_model::{grant::TokenKind, problem::quoted};
 use wayleave_store::Progress;
 
 use crate::{
@@ -161,7 +161,7 @@ fn owners(state: &State, trust: &TrustStore) -> Finding {
     };
     let present = state.owners().values().filter(|it| it.removed.is_none());
     let names: Vec<_> = present.map(|it| it.name.as_str()).collect();
-    let signed = format!("decisions are signed, by {}", shown(&names.join(", ")));
+    let signed = format!("decisions are signed, by {}", quoted(&names.join(", ")));
     if trust.names_owner() {
         return Finding::ok(about, format!("{signed}; {first} is trusted by name"));
     }
@@ -238,7 +238,7 @@ fn exposed_files(private: &Path) -> Vec<String> {
                     folders.push(path);
                 }
             } else if found.is_file() && found.permissions().mode() & 0o077 != 0 {
-                open.push(shown(&name.to_string_lossy()));
+                open.push(quoted(&name.to_string_lossy()));
             }
         }
     }
@@ -299,15 +299,12 @@ fn running(project: &Project) -> Vec<Finding> {
         if let Some(refused) = &status.settings_refused {
             findings.push(Finding::problem(
                 about.as_str(),
-                format!("refuses the settings file and goes on with those before: {refused}"),
-                Some("mend the line; the server reads the file again by itself"),
+                format!("rejected the settings file and keeps the previous settings: {refused}"),
+                Some("fix the line; the server reads the file again by itself"),
             ));
         }
         if findings.iter().all(|it| it.about != about) {
-            findings.push(Finding::ok(
-                about,
-                "serves by the settings as they are written",
-            ));
+            findings.push(Finding::ok(about, "runs with the settings in the file"));
         }
     }
     findings
@@ -331,7 +328,7 @@ fn clock(state: &State) -> Option<Finding> {
     let latest = state.now(clock);
     (latest > clock).then(|| {
         let message = format!(
-            "the clock is behind the latest entry ({}), which counts as now for what expires",
+            "the clock is behind the latest ledger entry ({}); expiry is judged by that entry's time",
             rfc3339(latest)
         );
         Finding::warning("clock", message, "set the clock of this machine")
@@ -346,7 +343,7 @@ async fn ledger(project: &Project) -> (Vec<Finding>, Option<std::sync::Arc<State
         Ok(report) => {
             let (entries, frozen) = (report.ledger.good, report.mappings);
             findings.push(match report.ledger.problem {
-                None => Finding::ok("ledger", format!("{entries} entries, whole and in order")),
+                None => Finding::ok("ledger", format!("{entries} entries, intact")),
                 Some(problem) => {
                     let hint = "keep the folder as evidence, and restore it whole from a backup";
                     Finding::problem("ledger", problem.to_string(), Some(hint))
@@ -389,7 +386,7 @@ fn drafts(project: &Project) -> Vec<Finding> {
             || format!("has {} problem(s)", draft.problems.len()),
             crate::draft::ReadDraftError::reason,
         );
-        let about = format!("draft {}", shown(&draft.file.shown));
+        let about = format!("draft {}", quoted(&draft.file.shown));
         findings.push(Finding::warning(about, message, hint));
     }
     if findings.is_empty() {
@@ -410,7 +407,12 @@ async fn sources(state: &State, probe: &SourceProbe) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, source) in state.sources() {
         let about = format!("source {name}");
-        let waits = async || probe.writers_wait(state, name).await.unwrap_or(false);
+        let waits = async || {
+            probe
+                .reads_block_writers(state, name)
+                .await
+                .unwrap_or(false)
+        };
         findings.push(match probe.ping(state, name).await {
             Ok(took) => Finding {
                 hint: waits().await.then(|| WRITE_AHEAD_LOG.to_owned()),

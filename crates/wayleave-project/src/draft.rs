@@ -115,9 +115,9 @@ pub fn paths(project: &Project) -> Result<Vec<PathBuf>, ListDraftsError> {
 #[derive(Debug, thiserror::Error)]
 #[error("the folder `{}` cannot be listed", folder.display())]
 pub struct ListDraftsError {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     #[source]
-    cause: io::Error,
+    pub(crate) cause: io::Error,
 }
 
 /// The file that `propose` writes a dataset's draft to.

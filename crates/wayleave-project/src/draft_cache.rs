@@ -12,8 +12,8 @@ use wayleave_model::mapping::Mapping;
 use wayleave_model::ontology::Ontology;
 
 use crate::Project;
-use crate::check::{self, CheckedDraft};
-use crate::draft::{self, DraftFile};
+use crate::check::{self, CheckedDraft, CheckedOntology};
+use crate::draft::{self, DraftFile, ListDraftsError};
 use crate::project::ONTOLOGY;
 
 /// Largest number of cached drafts.
@@ -72,20 +72,28 @@ struct CacheState {
 }
 
 impl DraftCache {
-    /// The drafts of a project; `None` where they cannot be listed.
-    pub async fn list(&self, project: &Project) -> Option<Vec<Arc<DraftSummary>>> {
+    /// The drafts of a project.
+    pub async fn list(&self, project: &Project) -> Result<Vec<Arc<DraftSummary>>, ListDraftsError> {
+        let folder = project.drafts();
         let (cache, project) = (Arc::clone(&self.0), project.clone());
         let looked = tokio::task::spawn_blocking(move || {
             let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
             cache.list(&project, SystemTime::now())
         });
-        looked.await.ok().flatten()
+        looked.await.unwrap_or_else(|error| {
+            let cause = error.into();
+            Err(ListDraftsError { folder, cause })
+        })
     }
 }
 
 impl CacheState {
-    fn list(&mut self, project: &Project, now: SystemTime) -> Option<Vec<Arc<DraftSummary>>> {
-        let paths = draft::paths(project).ok()?;
+    fn list(
+        &mut self,
+        project: &Project,
+        now: SystemTime,
+    ) -> Result<Vec<Arc<DraftSummary>>, ListDraftsError> {
+        let paths = draft::paths(project)?;
         let ontology = FileVersion::read(&project.folder().join(ONTOLOGY));
         if ontology != self.ontology || ontology.is_some_and(|it| !it.is_settled(now)) {
             self.drafts.clear();
@@ -93,7 +101,7 @@ impl CacheState {
         }
         self.drafts
             .retain(|path, _| paths.binary_search(path).is_ok());
-        let mut vocabulary = None;
+        let mut checked = None;
         let drafts = paths.into_iter().map(|path| {
             // Taken before reading, so that a change meanwhile is noticed the next time.
             let found = FileVersion::read(&path);
@@ -102,8 +110,10 @@ impl CacheState {
             {
                 return Arc::clone(draft);
             }
-            let vocabulary = vocabulary.get_or_insert_with(|| check::vocabulary(project));
-            let draft = Arc::new(read_draft(project, &path, vocabulary.as_ref()));
+            // The problems of the vocabulary itself are those of `check`.
+            let checked = checked.get_or_insert_with(|| check::checked_ontology(project));
+            let vocabulary = checked.as_ref().and_then(CheckedOntology::vocabulary);
+            let draft = Arc::new(read_draft(project, &path, vocabulary));
             self.reads += 1;
             self.drafts.remove(&path);
             if let Some(found) = found.filter(|it| it.is_settled(now))
@@ -113,7 +123,7 @@ impl CacheState {
             }
             draft
         });
-        Some(drafts.collect())
+        Ok(drafts.collect())
     }
 }
 

@@ -8,8 +8,9 @@ use wayleave_model::sensitive;
 use wayleave_store::StoreError;
 
 use crate::{
-    ProjectError, check::CheckError, overview::OverviewError, proposal::ProposalError,
-    source::SourceError, source_probe::ProbeError,
+    ProjectError, change_triggers::TriggerError, check::CheckError, overview::OverviewError,
+    proposal::ProposalError, ratified_mappings::RatifiedMappingError, source::SourceError,
+    source_probe::ProbeError,
 };
 
 /// An error, for the person whose request failed.
@@ -123,6 +124,26 @@ impl From<GovernanceError> for Explanation {
 impl From<LedgerError> for Explanation {
     fn from(error: LedgerError) -> Self {
         GovernanceError::from(error).into()
+    }
+}
+
+impl From<RatifiedMappingError> for Explanation {
+    fn from(error: RatifiedMappingError) -> Self {
+        match error {
+            RatifiedMappingError::Unknown { ref near, .. } => {
+                Self::from_error(&error).hint(match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "`wayleave datasets` lists what there is".to_owned(),
+                })
+            }
+            RatifiedMappingError::Governance(error) => Self::from(error).finding(),
+        }
+    }
+}
+
+impl From<TriggerError> for Explanation {
+    fn from(error: TriggerError) -> Self {
+        Self::from_error(&error).hint(error.hint())
     }
 }
 

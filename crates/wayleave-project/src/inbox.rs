@@ -14,10 +14,10 @@ use wayleave_ledger::Millis;
 use wayleave_model::digest::Digest;
 
 pub use decide::{
-    AcceptError, Acceptance, Agreement, RatifyError, accept, checked, ratify, review, send_back,
+    AcceptError, Acceptance, Agreement, RatifyError, accept, ratify, review, send_back,
     would_overwrite,
 };
-pub use storage::ProposalInbox;
+pub use storage::{InboxListing, ProposalInbox};
 pub use text::BadProposalText;
 
 #[cfg(test)]
@@ -33,8 +33,8 @@ pub const MAX_WAITING_PER_TOKEN: usize = 20;
 pub const PROPOSAL_LIFETIME: Millis = 14 * 24 * 3600 * 1000;
 /// Retention of a decided or expired proposal, in milliseconds.
 pub const PROPOSAL_RETENTION: Millis = 30 * 24 * 3600 * 1000;
-/// Maximum number of looks at rows stored with a proposal; the record of looks has them all.
-const MAX_LOOKS: usize = 100;
+/// Maximum number of row views stored with a proposal; the record of row views has them all.
+const MAX_ROW_ACCESSES: usize = 100;
 
 /// Who sent a proposal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,8 +71,8 @@ pub struct InboxProposal {
     /// The decision; `None` while it waits, or if it expired.
     pub decision: Option<InboxDecision>,
     /// Who was shown sample rows of it, and when.
-    #[serde(default)]
-    pub looks: Vec<RowLook>,
+    #[serde(default, rename = "looks")]
+    pub row_accesses: Vec<ProposalRowAccess>,
 }
 
 /// A person's decision on a proposal.
@@ -100,10 +100,10 @@ pub enum InboxOutcome {
     Returned,
 }
 
-/// A person's look at sample rows.
+/// A person's access to sample rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RowLook {
-    /// Who looked.
+pub struct ProposalRowAccess {
+    /// Who was shown rows.
     pub who: String,
     /// When.
     pub at: Millis,
@@ -194,7 +194,7 @@ pub enum InboxError {
         status: InboxStatus,
     },
     /// The agent has replaced it since the person read it.
-    #[error("proposal {id} is not what was read: the agent has replaced it by {}", now.short())]
+    #[error("proposal {id} changed after it was read: the agent replaced it with {}", now.short())]
     Replaced {
         /// The number.
         id: u64,

@@ -7,6 +7,8 @@ use wayleave_ledger::FOLDER;
 use wayleave_plan::{search::SearchableStream, value::Value};
 use wayleave_search::{Analyzer, Index, IndexError, IndexRoot, IndexState, Spec};
 
+use crate::explanation::{Explanation, with_causes};
+
 /// Folder of indexes inside the project's private folder.
 pub(crate) const INDEX_FOLDER: &str = "index";
 
@@ -75,6 +77,60 @@ pub fn status(index_root: &IndexRoot, what: &SearchableStream) -> Result<IndexSt
         fields: fields.clone(),
         follows_changes: what.is_tracked,
     })
+}
+
+/// The indexes of a project, as far as their status can be read.
+#[derive(Debug, Clone, Default)]
+pub struct IndexStatuses {
+    /// Those whose status is known.
+    pub known: Vec<IndexStatus>,
+    /// Those whose status cannot be read.
+    pub faults: Vec<IndexFault>,
+}
+
+/// An index whose status cannot be read.
+#[derive(Debug, Clone)]
+pub struct IndexFault {
+    /// The dataset.
+    pub dataset: String,
+    /// The stream.
+    pub stream: String,
+    /// Why.
+    pub why: Explanation,
+}
+
+impl IndexStatuses {
+    /// Reads all of every index.
+    pub fn read(index_root: &IndexRoot, searchable: &[SearchableStream]) -> Self {
+        let mut all = Self::default();
+        for what in searchable {
+            match status(index_root, what) {
+                Ok(known) => all.known.push(known),
+                Err(error) => all.faults.push(IndexFault::new(what, &error)),
+            }
+        }
+        all
+    }
+
+    /// Keeps only the indexes of a dataset.
+    pub fn retain(&mut self, dataset: &str) {
+        self.known.retain(|it| it.dataset == dataset);
+        self.faults.retain(|it| it.dataset == dataset);
+    }
+}
+
+impl IndexFault {
+    fn new(what: &SearchableStream, error: &IndexError) -> Self {
+        let (connection, stream) = (&what.connection_id, &what.stream);
+        let message = format!("the index `{connection}/{stream}` cannot be read");
+        let mut why = Explanation::new(message).hint(error.hint());
+        why.causes.push(with_causes(error));
+        Self {
+            dataset: what.connector_key.clone(),
+            stream: stream.clone(),
+            why,
+        }
+    }
 }
 
 fn time(seconds: i64) -> Option<String> {

@@ -12,7 +12,6 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
 };
 
 use wayleave_plan::seal::{KeyRing, SealingKey};
@@ -72,24 +71,16 @@ impl KeyError {
 /// Loads the project's key ring, and creates it if it is missing.
 pub fn ring(private: &Path) -> Result<KeyRing, KeyError> {
     let path = private.join(FILE);
-    let keys = match fs::read_to_string(&path) {
-        Ok(text) => parse(&path, &text)?,
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            let first = KeyFile {
-                current: fresh(1)?,
-                older: Vec::new(),
-            };
-            publish_new(&path, &first.text())?;
-            // Read back: another process may have created the file first, and all must use the same.
-            return ring(private);
-        }
-        Err(cause) => {
-            return Err(KeyError::Disk {
-                path,
-                doing: "read",
-                cause,
-            });
-        }
+    let keys = if let Some(keys) = read(&path)? {
+        keys
+    } else {
+        let first = KeyFile {
+            current: fresh(1)?,
+            older: Vec::new(),
+        };
+        publish_new(&path, &first.text())?;
+        // Read back: another process may have created the file first, and all must use the same.
+        read_present(&path)?
     };
     let ring = KeyRing::new(&keys.current, &keys.older);
     Ok(ring.with_mask_key(mask::key(private)?))
@@ -113,12 +104,7 @@ pub fn rotate(private: &Path, drop_older: bool) -> Result<Rotation, KeyError> {
     // Creates the file if it is missing.
     ring(private)?;
     let path = private.join(FILE);
-    let text = fs::read_to_string(&path).map_err(|cause| KeyError::Disk {
-        path: path.clone(),
-        doing: "read",
-        cause,
-    })?;
-    let before = parse(&path, &text)?;
+    let before = read_present(&path)?;
     let id = before.current.id.wrapping_add(1);
     let mut older = vec![before.current];
     older.extend(before.older);
@@ -137,17 +123,8 @@ pub fn rotate(private: &Path, drop_older: bool) -> Result<Rotation, KeyError> {
 
 /// Checks that the project's key files are valid or missing. Creates nothing.
 pub fn check(private: &Path) -> Result<(), KeyError> {
-    let path = private.join(FILE);
     mask::read(private)?;
-    match fs::read_to_string(&path) {
-        Ok(text) => parse(&path, &text).map(drop),
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(cause) => Err(KeyError::Disk {
-            path,
-            doing: "read",
-            cause,
-        }),
-    }
+    read(&private.join(FILE)).map(drop)
 }
 
 /// The file's keys.
@@ -160,6 +137,28 @@ fn fresh(id: u8) -> Result<SealingKey, KeyError> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(|_| KeyError::Random)?;
     Ok(SealingKey { id, secret })
+}
+
+/// The keys in the file, if there is one.
+fn read(path: &Path) -> Result<Option<KeyFile>, KeyError> {
+    match fs::read_to_string(path) {
+        Ok(text) => parse(path, &text).map(Some),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(unreadable(path, cause)),
+    }
+}
+
+/// The keys in the file, which must be there.
+fn read_present(path: &Path) -> Result<KeyFile, KeyError> {
+    read(path)?.ok_or_else(|| unreadable(path, io::ErrorKind::NotFound.into()))
+}
+
+fn unreadable(path: &Path, cause: io::Error) -> KeyError {
+    KeyError::Disk {
+        path: path.to_owned(),
+        doing: "read",
+        cause,
+    }
 }
 
 fn parse(path: &Path, text: &str) -> Result<KeyFile, KeyError> {
@@ -227,21 +226,23 @@ fn publish(
     text: &str,
     place: impl FnOnce(&Path) -> io::Result<()>,
 ) -> Result<(), KeyError> {
-    static WRITTEN: AtomicU64 = AtomicU64::new(0);
-    let (process, number) = (std::process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed));
-    let aside = path.with_extension(format!("{process}-{number}.tmp"));
-    let written = fs::OpenOptions::new()
+    // Random: process ids repeat in other containers that share the folder.
+    let mut suffix = [0; 8];
+    getrandom::fill(&mut suffix).map_err(|_| KeyError::Random)?;
+    let aside = path.with_extension(format!("{:016x}.tmp", u64::from_be_bytes(suffix)));
+    let created = fs::OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(0o600)
-        .open(&aside)
-        .and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        })
-        .and_then(|()| place(&aside));
-    let _ = fs::remove_file(&aside);
+        .open(&aside);
+    let written = created.and_then(|mut file| {
+        let written = file
+            .write_all(text.as_bytes())
+            .and_then(|()| file.sync_all())
+            .and_then(|()| place(&aside));
+        let _ = fs::remove_file(&aside);
+        written
+    });
     written.map_err(|cause| KeyError::Disk {
         path: path.to_owned(),
         doing: "written",
@@ -269,6 +270,23 @@ mod tests {
             });
             assert!(read.iter().all(|it| *it == read[0]));
         }
+    }
+
+    #[test]
+    fn a_link_to_nothing_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        std::os::unix::fs::symlink(folder.path().join("nowhere"), &path).unwrap();
+        for error in [
+            ring(folder.path()).map(drop).unwrap_err(),
+            rotate(folder.path(), false).unwrap_err(),
+        ] {
+            assert!(
+                matches!(error, KeyError::Disk { doing: "read", .. }),
+                "{error}"
+            );
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

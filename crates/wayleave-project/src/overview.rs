@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Serialize, Serializer};
-use wayleave_ledger::{Dataset, GovernanceError, State};
+use wayleave_ledger::{Dataset, GovernanceError};
 use wayleave_model::{digest::Digest, mapping::Mapping};
 
 use crate::{
@@ -184,20 +184,4 @@ fn draft_problem(drafts: &[&CheckedDraft]) -> Option<String> {
         1 => Some("1 problem".to_owned()),
         many => Some(format!("{many} problems")),
     }
-}
-
-/// The datasets whose ratified mapping reads or writes through a source.
-pub async fn readers(project: &Project, state: &State, source: &str) -> Vec<String> {
-    let mut readers = Vec::new();
-    for name in state.datasets().keys() {
-        let Ok(mapping) = project.governance().load(name).await else {
-            continue;
-        };
-        let mut sources = mapping.connections.iter().map(|it| &it.source);
-        let mut writes = mapping.capabilities.iter().map(|it| &it.source);
-        if sources.any(|it| *it == source) || writes.any(|it| *it == source) {
-            readers.push(name.clone());
-        }
-    }
-    readers
 }

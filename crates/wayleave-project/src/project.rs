@@ -97,7 +97,7 @@ impl Project {
 
     /// Opens the project in `folder`. Its ledger must match its trust anchor.
     pub fn open_trusting(folder: &Path, trust: &TrustStore) -> Result<Self, ProjectError> {
-        Self::open_with(folder, trust, Governance::open_trusting)
+        Self::open_with(folder, trust, Governance::open_with_anchor)
     }
 
     /// Opens the project in `folder` for reading. It may be a copy that cannot be written.
@@ -110,7 +110,7 @@ impl Project {
         Self::open_with(
             folder,
             trust,
-            |folder, clock, anchor| match Governance::open_trusting(
+            |folder, clock, anchor| match Governance::open_with_anchor(
                 folder,
                 Arc::clone(&clock),
                 anchor,
@@ -184,9 +184,9 @@ impl Project {
 
     /// The same project, with decisions signed by an owner's key in `signer`.
     #[must_use]
-    pub fn signed_by(&self, signer: Arc<dyn Signer>) -> Self {
+    pub fn with_signer(&self, signer: Arc<dyn Signer>) -> Self {
         Self {
-            governance: self.governance.signed_by(signer),
+            governance: self.governance.with_signer(signer),
             ..self.clone()
         }
     }

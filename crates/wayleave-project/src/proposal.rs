@@ -8,7 +8,7 @@ use std::{
 
 use wayleave_model::{
     catalogue::Catalogue,
-    problem::shown,
+    problem::quoted,
     propose::{self, Change, MergeError, Note, Omission, ProposeOptions},
 };
 
@@ -68,10 +68,10 @@ pub struct Proposal {
 pub enum ProposalError {
     /// The folder cannot be listed.
     #[error(transparent)]
-    Unlisted(#[from] ListDraftsError),
+    ListDrafts(#[from] ListDraftsError),
     /// Two drafts name the dataset.
     #[error("dataset `{dataset}` is in {}", files.join(" and in "))]
-    Twice {
+    DuplicateDataset {
         /// The dataset.
         dataset: String,
         /// The drafts.
@@ -129,13 +129,17 @@ impl ProposalError {
     /// What the operator can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Unlisted(_) | Self::Disk { .. } => "check who owns the folder and its free space",
-            Self::Twice { .. } => "keep one of them, or give the other dataset another name",
+            Self::ListDrafts(_) | Self::Disk { .. } => {
+                "check who owns the folder and its free space"
+            }
+            Self::DuplicateDataset { .. } => {
+                "keep one of them, or give the other dataset another name"
+            }
             Self::Taken { .. } | Self::Elsewhere { .. } => {
                 "give the new draft a name of its own with `--dataset`"
             }
             Self::Unreadable { .. } => "move the file away, or look at it with `--stdout`",
-            Self::Merge { .. } => "mend it first: `wayleave check` shows where it breaks",
+            Self::Merge { .. } => "fix it first: `wayleave check` shows where it breaks",
         }
     }
 }
@@ -165,7 +169,7 @@ impl DraftTarget {
 
     /// Continues a text that is not in the drafts, such as the ratified mapping. It cannot be
     /// written.
-    pub fn over_text(
+    pub fn from_text(
         options: ProposeOptions,
         shown: &str,
         existing: Option<String>,
@@ -192,19 +196,19 @@ impl DraftTarget {
     }
 
     fn continue_with(&mut self, file: DraftFile) -> Result<(), ProposalError> {
-        let shown_file = shown(&file.shown);
+        let quoted_file = quoted(&file.shown);
         let unreadable = |reason: String| ProposalError::Unreadable {
-            file: shown_file.clone(),
+            file: quoted_file.clone(),
             reason,
         };
         let bytes = file.bytes.map_err(|error| unreadable(error.reason()))?;
         let text = String::from_utf8(bytes).map_err(|_| unreadable("is not UTF-8".to_owned()))?;
         let declared = DraftSources::parse(&text);
         let elsewhere = |what, found: &str, asked: &str| ProposalError::Elsewhere {
-            file: shown_file.clone(),
+            file: quoted_file.clone(),
             what,
-            found: shown(found),
-            asked: shown(asked),
+            found: quoted(found),
+            asked: quoted(asked),
         };
         if !declared.sources.is_empty() && !declared.sources.contains(&self.options.source) {
             let found = declared.sources.join(", ");
@@ -245,7 +249,7 @@ impl DraftTarget {
         let existing = self.existing.as_deref().unwrap_or_default();
         let merge = propose::repropose(existing, catalogue, &self.options).map_err(|cause| {
             ProposalError::Merge {
-                file: shown(&self.shown),
+                file: quoted(&self.shown),
                 cause,
             }
         })?;
@@ -274,7 +278,7 @@ impl DraftTarget {
     pub fn fit(&self, catalogue: &Catalogue) -> Result<Proposal, ProposalError> {
         let existing = self.existing.as_deref().unwrap_or_default();
         let fit = propose::fit(existing, catalogue).map_err(|cause| ProposalError::Merge {
-            file: shown(&self.shown),
+            file: quoted(&self.shown),
             cause,
         })?;
         Ok(Proposal {
@@ -302,7 +306,7 @@ impl DraftTarget {
             .canonicalize()
             .unwrap_or_else(|_| self.path.clone());
         replace(&path, proposal.text.as_bytes()).map_err(|cause| ProposalError::Disk {
-            file: shown(&self.shown),
+            file: quoted(&self.shown),
             cause,
         })
     }
@@ -314,9 +318,9 @@ fn find(project: &Project, dataset: &str) -> Result<Option<DraftFile>, ProposalE
         .into_iter()
         .partition(|file| file.dataset.as_deref() == Some(dataset));
     if named.len() > 1 {
-        return Err(ProposalError::Twice {
+        return Err(ProposalError::DuplicateDataset {
             dataset: dataset.to_owned(),
-            files: named.iter().map(|file| shown(&file.shown)).collect(),
+            files: named.iter().map(|file| quoted(&file.shown)).collect(),
         });
     }
     if let Some(file) = named.pop() {
@@ -327,7 +331,7 @@ fn find(project: &Project, dataset: &str) -> Result<Option<DraftFile>, ProposalE
     };
     if there.dataset.is_some() {
         return Err(ProposalError::Taken {
-            file: shown(&there.shown),
+            file: quoted(&there.shown),
             dataset: dataset.to_owned(),
         });
     }

@@ -11,13 +11,18 @@ pub mod catalogue;
 pub mod check;
 pub mod datasets;
 pub mod doctor;
+pub mod granting;
 pub mod grants;
 pub mod inbox;
 pub mod indexes;
+pub mod issuing;
+pub mod keys;
 mod listing;
 pub mod owners;
 pub mod proposal;
+pub mod retirement;
 pub mod review;
+pub mod serving;
 pub mod sources;
 pub mod tokens;
 

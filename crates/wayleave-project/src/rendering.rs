@@ -9,6 +9,7 @@ use crate::sanitize;
 pub struct Rendering {
     document: Value,
     text: String,
+    remarks: Vec<String>,
     has_findings: bool,
 }
 
@@ -18,8 +19,16 @@ impl Rendering {
         Self {
             document,
             text: text.into(),
+            remarks: Vec::new(),
             has_findings: false,
         }
+    }
+
+    /// Adds remarks, which are shown beside the answer.
+    #[must_use]
+    pub fn with_remarks(mut self, remarks: impl IntoIterator<Item = String>) -> Self {
+        self.remarks.extend(remarks);
+        self
     }
 
     /// Sets whether there are findings.
@@ -32,6 +41,11 @@ impl Rendering {
     /// The text, safe to show: without credentials and terminal control characters.
     pub fn text(&self) -> String {
         sanitize::text(&self.text)
+    }
+
+    /// The remarks beside the answer, safe to show likewise.
+    pub fn remarks(&self) -> impl Iterator<Item = String> {
+        self.remarks.iter().map(|it| sanitize::text(it))
     }
 
     /// The document, without credentials.

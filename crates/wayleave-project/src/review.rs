@@ -88,13 +88,13 @@ pub enum ReviewError {
     Check(#[from] CheckError),
     /// Several drafts name the dataset.
     #[error("{clash}")]
-    Twice {
+    DuplicateDataset {
         /// All of them.
         clash: NameConflict,
     },
     /// The draft does not check.
     #[error("the draft of `{dataset}` does not check")]
-    Unsound {
+    InvalidDraft {
         /// The dataset.
         dataset: String,
         /// All of its problems.
@@ -102,7 +102,7 @@ pub enum ReviewError {
     },
     /// Another dataset has claimed one of its names.
     #[error("{clash}")]
-    Claimed {
+    NameTaken {
         /// The name and the dataset that has it.
         clash: NameConflict,
     },
@@ -117,10 +117,10 @@ impl Review {
         let mut report = check::dataset(project, dataset)?;
         if let Some(clash) = report.clashes.iter().find(|it| it.name == dataset) {
             let clash = clash.clone();
-            return Err(ReviewError::Twice { clash });
+            return Err(ReviewError::DuplicateDataset { clash });
         }
         if !report.is_sound() {
-            return Err(ReviewError::Unsound {
+            return Err(ReviewError::InvalidDraft {
                 dataset: dataset.to_owned(),
                 report: Box::new(report),
             });
@@ -223,8 +223,8 @@ impl Review {
                 continue;
             };
             let both = [(self.file.as_str(), mapping), (name.as_str(), &*other)];
-            if let Some(clash) = documents::clashes(both).into_iter().next() {
-                return Err(ReviewError::Claimed { clash });
+            if let Some(clash) = documents::name_conflicts(both).into_iter().next() {
+                return Err(ReviewError::NameTaken { clash });
             }
         }
         Ok(())

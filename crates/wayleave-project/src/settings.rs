@@ -22,7 +22,7 @@ pub use audit::AuditSettings;
 pub use change::{SettingChange, SettingKey, TakesEffect};
 pub use drift::DriftSettings;
 pub use issuer::{Algorithm, Issuer, PackageRule, UnknownAlgorithm, endpoint};
-pub use live::LiveSettings;
+pub use live::ChangeFeedSettings;
 use raw::RawSettings;
 
 /// The file's name in a project folder.
@@ -37,9 +37,9 @@ pub const DEFAULT_CONSOLE: &str = "127.0.0.1:7412";
 /// Default maximum number of live datasets with a tool of their own.
 const DEFAULT_DATASET_TOOLS: usize = 64;
 
-/// The environment a project runs in.
+/// Whether a project is developed or serves others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Env {
+pub enum ProjectMode {
     /// On a person's own machine.
     Development,
     /// Serving others.
@@ -51,8 +51,8 @@ pub enum Env {
 pub struct Settings {
     /// The project's name, as clients show it.
     pub name: String,
-    /// The environment it runs in.
-    pub env: Env,
+    /// Whether it is developed or serves others.
+    pub env: ProjectMode,
     /// The address of Streamable HTTP.
     pub http: SocketAddr,
     /// Accepted hosts besides loopback names.
@@ -78,7 +78,7 @@ pub struct Settings {
     /// How often full-text indexes are updated.
     pub search: Freshness,
     /// How changes of records are detected and reported.
-    pub live: LiveSettings,
+    pub live: ChangeFeedSettings,
     /// How often live mappings are compared with their sources.
     pub drift: DriftSettings,
     /// How calls are recorded.
@@ -171,7 +171,7 @@ pub enum SettingsError {
         expected: &'static str,
     },
     /// A listener open to the network without authentication.
-    #[error("the address is not a loopback one, and not every client would be asked for a token")]
+    #[error("refusing to listen beyond this machine: some clients would need no token")]
     OpenToTheWorld,
     /// Tokens and rows would cross the network unencrypted.
     #[error(
@@ -240,8 +240,8 @@ impl Settings {
             },
         })?;
         let env = match raw.project.env.as_deref() {
-            None | Some("development") => Env::Development,
-            Some("production") => Env::Production,
+            None | Some("development") => ProjectMode::Development,
+            Some("production") => ProjectMode::Production,
             Some(_) => {
                 return Err(SettingsError::Value {
                     setting: "project.env",
@@ -279,8 +279,8 @@ impl Settings {
             tokens: raw.serve.tokens.unwrap_or(false),
             // Scopes for authors are not for production.
             scopes: match env {
-                Env::Production => scopes.without(Scope::Dev),
-                Env::Development => scopes,
+                ProjectMode::Production => scopes.without(Scope::Dev),
+                ProjectMode::Development => scopes,
             },
             url,
             tls: raw.serve.tls.map(|tls| TlsFiles {
@@ -291,7 +291,7 @@ impl Settings {
             jwt: jwt.transpose()?,
             limits: limits(&raw.limits)?,
             search: freshness(&raw.search)?,
-            live: LiveSettings::resolve(&raw.live)?,
+            live: ChangeFeedSettings::resolve(&raw.live)?,
             drift: DriftSettings::resolve(&raw.drift),
             audit: AuditSettings::resolve(&raw.audit)?,
             telemetry: audit::telemetry_address(&raw.telemetry)?,

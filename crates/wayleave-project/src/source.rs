@@ -13,11 +13,11 @@ use wayleave_store::StoreError;
 
 /// The environment variables.
 #[derive(Clone, Default)]
-pub struct Environment {
+pub struct EnvironmentVariables {
     given: Arc<BTreeMap<String, String>>,
 }
 
-impl Environment {
+impl EnvironmentVariables {
     /// The process's own environment.
     pub fn process() -> Self {
         Self::default()
@@ -52,10 +52,11 @@ impl Environment {
     }
 }
 
-impl std::fmt::Debug for Environment {
+impl std::fmt::Debug for EnvironmentVariables {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The values are DSNs.
-        f.debug_struct("Environment").finish_non_exhaustive()
+        f.debug_struct("EnvironmentVariables")
+            .finish_non_exhaustive()
     }
 }
 
@@ -109,13 +110,17 @@ impl SourceError {
 }
 
 /// Whether a variable holds the DSN of a source, or names a file that may.
-pub fn is_set(source: &Source, environment: &Environment) -> bool {
+pub fn is_set(source: &Source, environment: &EnvironmentVariables) -> bool {
     let file = format!("{}_FILE", source.env);
     environment.get(&source.env).is_some() || environment.get(&file).is_some()
 }
 
 /// The DSN of a declared source.
-pub fn dsn(name: &str, source: &Source, environment: &Environment) -> Result<Dsn, SourceError> {
+pub fn dsn(
+    name: &str,
+    source: &Source,
+    environment: &EnvironmentVariables,
+) -> Result<Dsn, SourceError> {
     let (variable, text) = if let Some(text) = environment.get(&source.env) {
         (source.env.clone(), text)
     } else {

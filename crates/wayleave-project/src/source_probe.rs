@@ -19,7 +19,7 @@ use wayleave_model::{
 };
 use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, SampleError, StoreError};
 
-use crate::source::{self, Environment, SourceError};
+use crate::source::{self, EnvironmentVariables, SourceError};
 
 /// Why a source could not be probed.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ pub enum ProbeError {
     #[error(transparent)]
     Dsn(#[from] SourceError),
     /// The store failed.
-    #[error("source `{name}` gave no answer")]
+    #[error("source `{name}` did not answer")]
     Store {
         /// The source.
         name: String,
@@ -103,7 +103,7 @@ pub struct UnsampledColumn {
 #[derive(Debug, Clone, Default)]
 pub struct SourceProbe {
     /// The environment that holds the DSNs.
-    pub environment: Environment,
+    pub environment: EnvironmentVariables,
     /// The time limits of a session.
     pub limits: Limits,
 }
@@ -120,11 +120,11 @@ impl SourceProbe {
     }
 
     /// Whether reads of a declared source block the programs that write to it.
-    pub async fn writers_wait(&self, state: &State, name: &str) -> Result<bool, ProbeError> {
+    pub async fn reads_block_writers(&self, state: &State, name: &str) -> Result<bool, ProbeError> {
         let source = declared(state, name)?;
         let dsn = source::dsn(name, source, &self.environment)?;
-        let told = wayleave_sql::writers_wait_for_reads(dsn, self.limits).await;
-        told.map_err(|cause| failed(name, cause))
+        let answered = wayleave_sql::writers_wait_for_reads(dsn, self.limits).await;
+        answered.map_err(|cause| failed(name, cause))
     }
 
     /// Reads the catalogue of a declared source.

@@ -1,7 +1,7 @@
 //! Compares the settings' rules for other issuers' tokens with the existing grants.
 
 use wayleave_ledger::State;
-use wayleave_model::{nearest::nearest, problem::shown};
+use wayleave_model::{nearest::nearest, problem::quoted};
 
 use crate::Settings;
 
@@ -23,7 +23,7 @@ impl std::fmt::Display for UnknownGrant {
             f,
             "`auth.jwt.packages.grants`: rule {} names grant {}, and there is no such grant",
             self.rule,
-            shown(&self.grant)
+            quoted(&self.grant)
         )
     }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use wayleave_ledger::{Head, KeyFingerprint, State, TrustAnchor};
 use wayleave_model::digest::Digest;
 
-use crate::source::Environment;
+use crate::source::EnvironmentVariables;
 
 /// The variable that names the key of the trusted first owner.
 pub const OWNER_VARIABLE: &str = "WAYLEAVE_TRUST_OWNER";
@@ -76,7 +76,7 @@ impl TrustError {
 
 impl TrustStore {
     /// Reads the anchors that the environment names, and locates the user's records.
-    pub fn from_environment(environment: &Environment) -> Result<Self, TrustError> {
+    pub fn from_environment(environment: &EnvironmentVariables) -> Result<Self, TrustError> {
         let owner = parsed(environment, OWNER_VARIABLE, TrustError::Owner)?;
         let head = parsed(environment, HEAD_VARIABLE, TrustError::Head)?;
         let path = |name: &str| environment.get(name).map(PathBuf::from);
@@ -178,7 +178,7 @@ impl TrustStore {
 
 /// Parses the value of a variable. An empty value is an error: it was meant to hold something.
 fn parsed<T: std::str::FromStr>(
-    environment: &Environment,
+    environment: &EnvironmentVariables,
     name: &str,
     fault: TrustError,
 ) -> Result<Option<T>, TrustError> {

@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use wayleave::{
-    Deployment, Environment, FieldError, FieldErrorCode, Operation, OperationCall, OperationError,
-    ProcessToken, Project, Scope, SideEffects,
+    Deployment, EnvironmentVariables, FieldError, FieldErrorCode, Operation, OperationCall,
+    OperationError, ProcessToken, Project, Scope, SideEffects,
 };
 
 /// What a caller gives. Its schema is derived, and what breaks it never reaches the program.
@@ -56,13 +56,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .nth(1)
         .map_or_else(|| PathBuf::from("."), PathBuf::from);
     let project = Project::open(&folder)?;
-    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let deployment = Deployment::open(&project, EnvironmentVariables::process()).await?;
     let remind = Operation::new("remind", remind)
         .describe("Schedules a reminder.")
         .requires(Scope::Runtime)
         .effects(SideEffects::Adds);
     deployment.register(remind)?;
-    let given = ProcessToken::read(&Environment::process())?;
+    let given = ProcessToken::read(&EnvironmentVariables::process())?;
     deployment
         .serve_stdio(given, CancellationToken::new())
         .await?;

@@ -17,7 +17,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use wayleave::{
-    Deployment, Environment, Operation, OperationCall, OperationError, ProcessToken, Project, Scope,
+    Deployment, EnvironmentVariables, Operation, OperationCall, OperationError, ProcessToken,
+    Project, Scope,
 };
 
 /// How a call goes wrong.
@@ -53,7 +54,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args_os().skip(1);
     let folder = words.next().map_or_else(|| ".".into(), PathBuf::from);
     let project = Project::open(&folder)?;
-    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let deployment = Deployment::open(&project, EnvironmentVariables::process()).await?;
     deployment.register(Operation::new("fall", fall).requires(Scope::Runtime))?;
     deployment.register(Operation::new("linger", linger).requires(Scope::Runtime))?;
     let stop = CancellationToken::new();
@@ -69,7 +70,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         });
         http.serve(stop).await;
     } else {
-        let given = ProcessToken::read(&Environment::process())?;
+        let given = ProcessToken::read(&EnvironmentVariables::process())?;
         deployment.serve_stdio(given, stop).await?;
     }
     deployment.close().await;

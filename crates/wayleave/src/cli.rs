@@ -14,12 +14,15 @@ const EXIT_CODES: [(u8, &str); 6] = [
     (0, "done"),
     (
         1,
-        "done, and something was found: problems, drift, a record that is not whole, a no",
+        "completed with findings: problems, drift, a damaged record, or a confirmation that was declined",
     ),
     (2, "invalid usage, or something it needs is missing"),
     (70, "a bug"),
-    (77, "an owner's credential where an agent's belongs"),
-    (130, "told to stop a second time, and stopped at once"),
+    (
+        77,
+        "an owner's or control credential was found where only an agent's may be",
+    ),
+    (130, "killed by a second interrupt"),
 ];
 
 fn exit_codes() -> String {
@@ -43,11 +46,11 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make a small project of its own and serve it: the quickest look at what Wayleave does.
+    /// Create and serve a small demo project: the quickest look at what Wayleave does.
     Demo(commands::demo::Arguments),
-    /// Make a project.
+    /// Create a project.
     Init(commands::init::Arguments),
-    /// Declare, list, test and withdraw sources.
+    /// Declare, list, test and remove sources.
     #[command(subcommand)]
     Source(commands::source::Action),
     /// Show what a source holds: tables, columns, keys and references. No row is read.
@@ -65,7 +68,7 @@ pub(crate) enum Command {
     Inbox(commands::inbox::Action),
     /// Open the console: a page in your browser to read what agents propose, and decide.
     Console(commands::console::Arguments),
-    /// Run an authoring operation of agents, with the same answer.
+    /// Run one of the agents' authoring operations.
     Meta(commands::meta::Arguments),
     /// Withdraw a dataset.
     Retire(commands::retire::Arguments),
@@ -77,7 +80,7 @@ pub(crate) enum Command {
     Disconnect(commands::disconnect::Arguments),
     /// Serve the active datasets to agents.
     Serve(commands::serve::Arguments),
-    /// Tell the programs that agents live in of this project's server.
+    /// Add this project's server to the settings of an MCP client.
     #[command(subcommand)]
     Client(commands::client::Action),
     /// Show what agents can read: all streams, or some with their fields and an example call.
@@ -90,21 +93,21 @@ pub(crate) enum Command {
     Search(commands::search::Arguments),
     /// Read one record, as agents would.
     Fetch(commands::fetch::Arguments),
-    /// Show changes of a stream or a record as they happen, as subscribers are told of them.
+    /// Print changes of a stream or record as subscribers get them.
     Watch(commands::watch::Arguments),
-    /// Look at the full-text indexes, or make them again.
+    /// Show or rebuild the full-text indexes.
     #[command(subcommand)]
     Index(commands::index::Action),
     /// Register the people whose keys sign decisions.
     #[command(subcommand)]
     Owner(commands::owner::Action),
-    /// Say what may be read: make, list, show and take back grants.
+    /// Create, list, show, narrow and revoke grants.
     #[command(subcommand)]
     Grant(commands::grant::Action),
-    /// Issue, list and take back the tokens agents come with.
+    /// Issue, list and revoke tokens.
     #[command(subcommand)]
     Token(commands::token::Action),
-    /// Show what was decided and by whom, and what agents did; verify that both records are whole.
+    /// Show and verify the records of decisions and of calls.
     Audit(commands::audit::Arguments),
     /// Manage the keys that seal cursors.
     #[command(subcommand)]
@@ -113,11 +116,11 @@ pub(crate) enum Command {
     Gc,
     /// Copy the project while it is served, into a folder that can be verified and restored.
     Backup(commands::backup::Arguments),
-    /// Verify a backup and make it a project again, in an empty folder.
+    /// Verify a backup and restore it into an empty folder.
     Restore(commands::restore::Arguments),
-    /// Show the calls of agents as they come: rates, latencies, failures, slow calls.
+    /// Show live statistics of calls.
     Top(commands::top::Arguments),
-    /// Look at everything the project needs in order to serve.
+    /// Check everything the project needs to serve.
     Doctor,
     /// Print a completion script for a shell.
     Completions(commands::completions::Arguments),

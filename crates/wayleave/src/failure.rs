@@ -4,8 +4,9 @@ use std::error::Error;
 
 use wayleave_ledger::{GovernanceError, LedgerError};
 use wayleave_project::{
-    Explanation, ProjectError, check::CheckError, overview::OverviewError, proposal::ProposalError,
-    source::SourceError, source_probe::ProbeError,
+    Explanation, ProjectError, change_triggers::TriggerError, check::CheckError,
+    overview::OverviewError, proposal::ProposalError, ratified_mappings::RatifiedMappingError,
+    source::SourceError, source_probe::ProbeError, whole_grants::WholeGrantError,
 };
 use wayleave_server::auth::NonAgentToken;
 use wayleave_store::StoreError;
@@ -99,8 +100,11 @@ explained!(
     ProbeError,
     ProjectError,
     ProposalError,
+    RatifiedMappingError,
     SourceError,
     StoreError,
+    TriggerError,
+    WholeGrantError,
 );
 
 impl From<NonAgentToken> for Failure {

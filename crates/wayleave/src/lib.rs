@@ -2,11 +2,11 @@
 //! own beside its datasets.
 //!
 //! ```no_run
-//! use wayleave::{Deployment, Environment, Operation, Project};
+//! use wayleave::{Deployment, EnvironmentVariables, Operation, Project};
 //!
 //! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
 //! let project = Project::open(".".as_ref())?;
-//! let deployment = Deployment::open(&project, Environment::process()).await?;
+//! let deployment = Deployment::open(&project, EnvironmentVariables::process()).await?;
 //! deployment.register(Operation::new("ping", |_, _: Nothing| async { Ok("pong") }))?;
 //! # Ok(())
 //! # }
@@ -18,9 +18,9 @@
 
 pub use wayleave_model::constraint::{FieldError, FieldErrorCode};
 pub use wayleave_model::grant::Scope;
-pub use wayleave_project::{Project, source::Environment};
+pub use wayleave_project::{Project, source::EnvironmentVariables};
 pub use wayleave_server::{DeployError, Deployment, auth::ProcessToken};
 pub use wayleave_surface::Reply;
 pub use wayleave_surface::operation::{
-    Operation, OperationCall, OperationError, OperationRefused, SideEffects,
+    Operation, OperationCall, OperationError, OperationNotRegistered, SideEffects,
 };

@@ -41,7 +41,7 @@ impl Output {
         }
     }
 
-    /// Prints the result of an operation, and returns its exit status.
+    /// Prints the result of an operation and its remarks, and returns its exit status.
     pub(crate) fn show(self, rendering: &Rendering) -> ExitCode {
         let shown = if self.json {
             rendering.json()
@@ -49,6 +49,9 @@ impl Output {
             rendering.text()
         };
         line(&mut io::stdout(), &shown);
+        for remark in rendering.remarks() {
+            self.remark(remark);
+        }
         if rendering.has_findings() {
             ExitCode::from(Status::Findings as u8)
         } else {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use wayleave_model::problem::shown;
+use wayleave_model::problem::quoted;
 use wayleave_store::Step;
 
 /// A spinner, removed when dropped.
@@ -30,7 +30,7 @@ impl Spinner {
             Step::Read { what, rows } => self.bar.set_message(format!("{what}: {rows}")),
             Step::LeftOut { table, reason } => {
                 self.bar
-                    .println(format!("left out {}: {}", shown(&table), shown(&reason)));
+                    .println(format!("left out {}: {}", quoted(&table), quoted(&reason)));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 use wayleave_plan::package::Package;
-use wayleave_project::{columns, source::Environment};
+use wayleave_project::{columns, source::EnvironmentVariables};
 use wayleave_server::Deployment;
 use wayleave_surface::Reply;
 
@@ -45,7 +45,7 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let project = crate::commands::open(project)?;
-    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let deployment = Deployment::open(&project, EnvironmentVariables::process()).await?;
     let (service, package) = (deployment.service(), Package::local());
     if matches!(read, Read::Search) {
         deployment.open_indexes().await;
@@ -218,14 +218,14 @@ fn failure(read: Read, structured: &Value) -> Failure {
     if !connections.is_empty() && allowed.len() > connections.len() {
         connections.clone_from(&allowed);
     }
-    let mended = error
+    let repaired = error
         .get("next")
         .filter(|next| next.get("tool").and_then(Value::as_str) == Some(read.tool()))
         .and_then(command_line::for_call);
-    let hint = match (member("did_you_mean"), mended) {
-        (Some(meant), Some(mended)) => Some(format!("did you mean `{meant}`? {mended}")),
+    let hint = match (member("did_you_mean"), repaired) {
+        (Some(meant), Some(repaired)) => Some(format!("did you mean `{meant}`? {repaired}")),
         (Some(meant), None) => Some(format!("did you mean `{meant}`?")),
-        (None, Some(mended)) if connections.is_empty() => Some(format!("this works: {mended}")),
+        (None, Some(repaired)) if connections.is_empty() => Some(format!("this works: {repaired}")),
         _ if !connections.is_empty() => Some(format!("`--connection`: {}", connections.join(", "))),
         _ if !allowed.is_empty() => Some(format!("one of: {}", allowed.join(", "))),
         _ => None,
@@ -233,7 +233,7 @@ fn failure(read: Read, structured: &Value) -> Failure {
     let usage = Failure::usage(format!("{message} ({code})")).maybe_hint(hint);
     match (code, member("reason")) {
         (_, Some("unfit")) => usage.or_hint(
-            "the log names the column: mend what it holds, or give its field another datatype or \
+            "the log names the column: fix what it holds, or give its field another datatype or \
              none, and ratify the mapping again",
         ),
         (_, Some("drift")) => usage.or_hint(

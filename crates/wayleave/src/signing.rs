@@ -55,7 +55,7 @@ impl SigningArgs {
         }
         let signer = self.signer(&state)?;
         Ok(SigningProject {
-            project: project.signed_by(signer),
+            project: project.with_signer(signer),
             is_key_named: self.key.is_some(),
         })
     }

@@ -12,18 +12,19 @@ use wayleave_activity::{Activity, CallOutcome, prov_document};
 use wayleave_ledger::{Millis, TokenEntry};
 use wayleave_model::grant::TokenKind;
 use wayleave_project::{
-    call_summary::{CallSummary, CallVerdict, MAX_SUMMARIZED},
+    Explanation,
+    call_summary::{CallSummary, CallVerdict, MAX_SUMMARIZED_CALLS},
     columns::thousands,
-    looks,
+    row_access,
 };
 
 pub(super) use call::show as show_call;
 use query::{ActivityQuery, SPANS};
 
 use crate::{
-    names::{VisibleText, code},
     page::{NavSection, clock, csrf, day, failed, on_command_line, state},
     respond::{PageAnswer, SignedInRequest},
+    visible_text::{VisibleText, code},
 };
 
 /// Tools always offered as filters, even if never called.
@@ -40,7 +41,7 @@ const MAX_TOOLS: usize = 60;
 /// Maximum length of a tool, client or stream name in a cell, in characters.
 const MAX_NAME_CHARS: usize = 40;
 /// Maximum number of listed views of rows by people.
-const MAX_LOOKS: usize = 10;
+const MAX_ROW_ACCESSES: usize = 10;
 
 pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
     page(visit, None).await
@@ -50,12 +51,11 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
 pub(super) async fn verify(visit: &SignedInRequest<'_>) -> PageAnswer {
     let told = match visit.console.backend.verify_calls().await {
         Ok(report) if !report.has_findings() => html! { div.box.ok role="status" {
-            p { strong { "The record is whole and in order." } }
+            p { strong { "The record of calls is intact." } }
             pre.out tabindex="0" aria-label="What was verified" { (VisibleText(&report.text())) }
         } },
         Ok(report) => html! { div.box.bad role="alert" {
-            p { strong { "The record of calls is not whole." } " What stands before the record that is \
-                 named is as it was written." }
+            p { strong { "The record of calls is damaged." } " Records before the damaged one are intact." }
             pre.out tabindex="0" aria-label="What was found" { (VisibleText(&report.text())) }
         } },
         Err(why) => failed("Not verified.", &why),
@@ -100,13 +100,13 @@ async fn page(visit: &SignedInRequest<'_>, told: Option<Markup>) -> PageAnswer {
                     a href=(asked.prov_link()) { "These as PROV-O JSON-LD" }
                 }
                 form method="post" action="/activity/verify" {
-                    (csrf(visit.session)) button.plain { "Verify that the record is whole" }
+                    (csrf(visit.session)) button.plain { "Verify the record" }
                 }
             }
             p.soft { "Arguments are kept sealed and shown by their names and types, records by their id. \
                       Values of rows are not kept." }
         }
-        (looks_of_people(visit))
+        (row_accesses(visit))
         (on_command_line(&asked.command()))
     };
     let answer = PageAnswer::page(NavSection::Activity, "Activity", body);
@@ -176,15 +176,15 @@ fn sentence(visit: &SignedInRequest<'_>, asked: &ActivityQuery, found: &CallSumm
         @if !asked.of.is_empty() { ", that used " (code(&asked.of)) }
         @if let Some(verdict) = asked.verdict { ", that were " (verdict.as_str()) }
         ": " strong { (thousands(found.calls)) }
-        @if found.in_vain > 0 && asked.verdict.is_none() {
-            ", of them " strong { (thousands(found.in_vain)) } " not answered"
+        @if found.unanswered > 0 && asked.verdict.is_none() {
+            ", of them " strong { (thousands(found.unanswered)) } " not answered"
         }
         "."
         @if let (Some(median), Some(p95)) = (found.median, found.p95) {
             " Half took at most " (took(median)) ", 95 of 100 at most " (took(p95)) "."
         }
         @if !found.is_whole {
-            " " (state("weigh", "not all")) " Only about the newest " (thousands(MAX_SUMMARIZED as u64))
+            " " (state("weigh", "not all")) " Only about the newest " (thousands(MAX_SUMMARIZED_CALLS as u64))
             " are counted; choose a shorter time for all of them."
         }
         @if asked.is_wrong { " " (state("bad", "not understood")) " Something in the address is not a filter; it was left out." }
@@ -308,27 +308,33 @@ fn result(call: &Activity) -> Markup {
     }
 }
 
-fn looks_of_people(visit: &SignedInRequest<'_>) -> Markup {
-    let looks = looks::latest(&visit.console.project, MAX_LOOKS).unwrap_or_default();
-    html! { @if !looks.is_empty() { section aria-labelledby="p" {
+fn row_accesses(visit: &SignedInRequest<'_>) -> Markup {
+    let accesses = match row_access::latest(&visit.console.project, MAX_ROW_ACCESSES) {
+        Ok(accesses) => accesses,
+        Err(error) => {
+            let what = "The record of people who looked at rows cannot be read.";
+            return failed(what, &Explanation::from_error(&error));
+        }
+    };
+    html! { @if !accesses.is_empty() { section aria-labelledby="p" {
         h2 id="p" { "People who looked at rows" }
-        p { "In this console. That they looked is kept in " code { ".wayleave/looks.jsonl" } "; what they saw is not." }
+        p { "In this console. That they looked is recorded in " code { ".wayleave/looks.jsonl" } "; what they saw is not." }
         table.cards role="table" {
-            caption.vh { "Looks at rows" }
+            caption.vh { "Row views" }
             thead role="rowgroup" { tr role="row" {
                 @for head in ["When", "Who", "How", "Of"] { th role="columnheader" scope="col" { (head) } }
             } }
-            tbody role="rowgroup" { @for look in &looks { tr role="row" {
-                th role="rowheader" scope="row" { (VisibleText(&look.at.replace('T', " ").replace('Z', " UTC"))) }
-                td role="cell" data-l="Who" { div { (VisibleText(&look.who)) } }
+            tbody role="rowgroup" { @for access in &accesses { tr role="row" {
+                th role="rowheader" scope="row" { (VisibleText(&access.at.replace('T', " ").replace('Z', " UTC"))) }
+                td role="cell" data-l="Who" { div { (VisibleText(&access.who)) } }
                 td role="cell" data-l="How" { div {
-                    @match (look.proposal, look.token.as_deref()) {
+                    @match (access.proposal, access.token.as_deref()) {
                         (Some(id), _) => { "rows of proposal " a href={ "/inbox/" (id) } { (id) } },
                         (None, Some(token)) => { "tried as " (who(visit, token)) },
                         (None, None) => "tried as this machine",
                     }
                 } }
-                td role="cell" data-l="Of" { div { @if !look.stream.is_empty() { (code(&cut(&look.stream))) } } }
+                td role="cell" data-l="Of" { div { @if !access.stream.is_empty() { (code(&cut(&access.stream))) } } }
             } } }
         }
     } } }

@@ -3,10 +3,10 @@
 use maud::html;
 
 use crate::{
-    names::VisibleText,
     page::{NavSection, copy, on_command_line, state},
     respond::{PageAnswer, SignedInRequest},
-    words::count,
+    sentences::count,
+    visible_text::VisibleText,
 };
 
 /// The clients by their command-line names, with the step that follows.
@@ -60,7 +60,7 @@ pub(super) fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
                         div {
                             p { "Where the project is, in a terminal:" }
                             div.gap { (copy(&format!("c-{name}"), &format!("wayleave client install {name} --write"))) }
-                            p.gap { (crate::words::sentence(then)) }
+                            p.gap { (crate::sentences::sentence(then)) }
                         }
                     }
                 }

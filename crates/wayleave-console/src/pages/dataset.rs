@@ -5,17 +5,19 @@ use maud::{Markup, html};
 use wayleave_ledger::{Dataset, Validity};
 use wayleave_model::{mapping::Mapping, ratify::Ratified};
 use wayleave_project::{
-    Explanation, columns::thousands, index_status::IndexStatus, overview::DatasetStatus,
+    Explanation, index_status::IndexStatuses, overview::DatasetStatus, render,
     source_probe::ConnectionDrift,
 };
 
-use super::datasets::{as_of, size, status};
+use super::datasets::{as_of, calls, index_faults, size, status};
 use crate::{
-    names::{VisibleText, code},
-    page::{CardTable, NavSection, csrf, failed, moment, on_command_line, state},
+    page::{
+        CardTable, NavSection, csrf, failed, moment, on_command_line, sentence_of, state, unread,
+    },
     respond::{PageAnswer, SignedInRequest},
+    sentences::{count, sentence},
     signing::{DecisionKind, passphrase_field},
-    words::{count, sentence},
+    visible_text::{VisibleText, code},
 };
 
 /// Maximum number of streams in the table.
@@ -96,23 +98,30 @@ async fn served(
 ) -> Markup {
     let compared = visit.console.compare(visit.state, mapping).await;
     let mut indexes = visit.console.backend.indexes().await;
-    indexes.retain(|it| it.dataset == name);
-    let bytes: u64 = indexes.iter().map(|it| it.bytes).sum();
-    let oldest = indexes.iter().filter_map(|it| it.as_of.as_deref()).min();
+    if let Ok(indexes) = &mut indexes {
+        indexes.retain(name);
+    }
+    let readable = indexes.as_ref().map(|it| it.known.as_slice());
+    let readable = readable.unwrap_or_default();
+    let bytes: u64 = readable.iter().map(|it| it.bytes).sum();
+    let oldest = readable.iter().filter_map(|it| it.as_of.as_deref()).min();
     let active = known.active.as_ref();
     let used = visit.console.backend.recent_use().await;
-    let calls = used.datasets.get(name).copied().unwrap_or(0);
     html! {
         @if let Some(about) = &mapping.dataset.description { p.by.agree { (VisibleText(about)) } }
+        (unread("What was called is unknown.", &used))
+        (index_faults(&indexes))
         (drift(visit, name, &compared))
         dl.facts.big.gap {
             div { dt { "Version" } dd { code { (mapping.digest().short()) } } }
             @if let Some(active) = active { div { dt { "Revision" } dd { (active.revision) } } }
             div { dt { "Streams" } dd { (mapping.streams.len()) } }
-            div { dt { "Indexes" } dd { (size(bytes)) } }
+            div { dt { "Indexes" } dd {
+                @if indexes.is_ok() { (size(bytes)) } @else { span.soft { "unknown" } }
+            } }
             @if let Some(oldest) = oldest { div { dt { "Search sees it as of" } dd { (as_of(oldest)) } } }
             div { dt { "Calls in 24 hours" } dd {
-                a href={ "/activity?dataset=" (crate::form::encode(name)) } { (thousands(calls)) }
+                a href={ "/activity?dataset=" (crate::form::encode(name)) } { (calls(name, &used)) }
             } }
         }
         section aria-labelledby="s" {
@@ -158,19 +167,14 @@ fn drift(visit: &SignedInRequest<'_>, name: &str, compared: &[ConnectionDrift]) 
     } }
 }
 
-fn streams(mapping: &Mapping, indexes: &[IndexStatus]) -> Markup {
+fn streams(mapping: &Mapping, indexes: &Result<IndexStatuses, Explanation>) -> Markup {
     let rows = mapping.streams.iter().take(MAX_STREAMS).map(|stream| {
-        let index = indexes.iter().find(|it| it.stream == *stream.name);
         vec![
             html! { a href={ "/try?stream=" (stream.name.value) } { (code(&stream.name)) } },
             html! { (VisibleText(&stream.type_name)) },
             html! { (code(&stream.table)) },
             html! { (stream.fields.len()) },
-            html! { @match index {
-                Some(index) => { (VisibleText(index.state)) span.soft { (size(index.bytes))
-                    @if let Some(many) = index.documents { ", " (many) " records" } } },
-                None => "not searched",
-            } },
+            index(&stream.name, indexes),
         ]
     });
     let left = mapping.streams.len().saturating_sub(MAX_STREAMS);
@@ -182,6 +186,21 @@ fn streams(mapping: &Mapping, indexes: &[IndexStatus]) -> Markup {
         }.render())
         @if left > 0 { p { "and " (left) " more" } }
     }
+}
+
+/// The search index of a stream: its state, size and number of records.
+fn index(stream: &str, indexes: &Result<IndexStatuses, Explanation>) -> Markup {
+    let Ok(indexes) = indexes else {
+        return html! { span.soft { "unknown" } };
+    };
+    let is_unreadable = indexes.faults.iter().any(|it| it.stream == stream);
+    let known = indexes.known.iter().find(|it| it.stream == stream);
+    html! { @match known {
+        Some(index) => { (VisibleText(index.state)) span.soft { (size(index.bytes))
+            @if let Some(many) = index.documents { ", " (many) " records" } } },
+        None if is_unreadable => (state("bad", "unreadable")),
+        None => "not searched",
+    } }
 }
 
 fn connections(
@@ -289,6 +308,9 @@ fn out_of_service(visit: &SignedInRequest<'_>, name: &str, known: &Dataset) -> M
             (csrf(visit.session))
             p { strong { "Retire" } " withdraws the agreement and revokes its grants. Serving it again \
                  takes another ratification." }
+            @if let Some(ratified) = &known.ratified {
+                p { (sentence(&sentence_of(&render::retirement::announcement(visit.state, ratified)))) }
+            }
             div.field {
                 label for="r" { "Type " (code(name)) " to retire it" }
                 span.hint id="r-h" { "Say why below; it is kept for ever " span id="r-s" role="status" {} }

@@ -2,17 +2,23 @@
 
 use maud::{Markup, html};
 use wayleave_project::{
+    Explanation,
+    call_summary::RecentUse,
     columns::thousands,
+    index_status::IndexStatuses,
     overview::{self, DatasetLine, DatasetStatus},
 };
 
 use crate::{
     comparisons::ComparedState,
-    names::{VisibleText, code},
-    page::{CardTable, NavSection, clock, copy, csrf, on_command_line, state},
+    page::{CardTable, NavSection, clock, copy, csrf, failed, on_command_line, state, unread},
     respond::{PageAnswer, SignedInRequest},
-    words::sentence,
+    sentences::sentence,
+    visible_text::{VisibleText, code},
 };
+
+/// Maximum number of indexes that a page explains as unreadable.
+const MAX_FAULTS: usize = 8;
 
 pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
     let lines = match overview::overview(&visit.console.project).await {
@@ -30,11 +36,6 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
     let rows: Vec<Vec<Markup>> = lines
         .iter()
         .map(|line| {
-            let own = indexes.iter().filter(|it| Some(&it.dataset) == line.name.as_ref());
-            let bytes: u64 = own.clone().map(|it| it.bytes).sum();
-            let oldest = own.clone().filter_map(|it| it.as_of.as_deref()).min();
-            let (all, ready) = (own.clone().count(), own.filter(|it| it.state == "ready").count());
-            let calls = line.name.as_ref().and_then(|it| used.datasets.get(it)).copied();
             vec![
                 name(line),
                 status(line.state),
@@ -46,11 +47,8 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
                 },
                 html! { @if let Some(many) = line.streams { (many) } },
                 compared(visit, line),
-                html! { @if all > 0 {
-                    (size(bytes)) span.soft { (ready) " of " (all) " ready"
-                        @if let Some(oldest) = oldest { ", as of " (as_of(oldest)) } }
-                } },
-                html! { @if line.state == DatasetStatus::Active { (thousands(calls.unwrap_or(0))) } },
+                searched(line, &indexes),
+                called(line, &used),
             ]
         })
         .collect();
@@ -58,6 +56,8 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
         h1 { "Datasets" }
         p.by { "Every mapping a person has ratified or drafted, and what stands in its way. What needs \
                 you comes first." }
+        (unread("What was called is unknown.", &used))
+        (index_faults(&indexes))
         @if rows.is_empty() { (none()) }
         @if !needy.is_empty() {
             section aria-labelledby="n" {
@@ -116,6 +116,62 @@ fn compared(visit: &SignedInRequest<'_>, line: &DatasetLine) -> Markup {
     } }
 }
 
+/// The search indexes of a dataset: their size, how many are ready, and as of when.
+fn searched(line: &DatasetLine, indexes: &Result<IndexStatuses, Explanation>) -> Markup {
+    let Ok(indexes) = indexes else {
+        let is_live = line.state == DatasetStatus::Active;
+        return html! { @if is_live { span.soft { "unknown" } } };
+    };
+    let is_own = |dataset: &String| Some(dataset) == line.name.as_ref();
+    let own: Vec<_> = indexes
+        .known
+        .iter()
+        .filter(|it| is_own(&it.dataset))
+        .collect();
+    let faults = indexes
+        .faults
+        .iter()
+        .filter(|it| is_own(&it.dataset))
+        .count();
+    let bytes: u64 = own.iter().map(|it| it.bytes).sum();
+    let oldest = own.iter().filter_map(|it| it.as_of.as_deref()).min();
+    let ready = own.iter().filter(|it| it.state == "ready").count();
+    let all = own.len() + faults;
+    html! { @if all > 0 {
+        (size(bytes)) span.soft { (ready) " of " (all) " ready"
+            @if let Some(oldest) = oldest { ", as of " (as_of(oldest)) } }
+    } }
+}
+
+/// Why the search indexes, or some of them, cannot be read.
+pub(super) fn index_faults(indexes: &Result<IndexStatuses, Explanation>) -> Markup {
+    html! {
+        (unread("The search indexes cannot be read.", indexes))
+        @if let Ok(indexes) = indexes {
+            @for fault in indexes.faults.iter().take(MAX_FAULTS) {
+                (failed("Not all of the search indexes are known.", &fault.why))
+            }
+        }
+    }
+}
+
+/// How many calls used a live dataset.
+fn called(line: &DatasetLine, used: &Result<RecentUse, Explanation>) -> Markup {
+    let name = line
+        .name
+        .as_ref()
+        .filter(|_| line.state == DatasetStatus::Active);
+    html! { @if let Some(name) = name { (calls(name, used)) } }
+}
+
+/// The number of recent calls that used a dataset.
+pub(super) fn calls(dataset: &str, used: &Result<RecentUse, Explanation>) -> Markup {
+    html! { @match used {
+        Ok(used) => (thousands(used.datasets.get(dataset).copied().unwrap_or(0))),
+        Err(_) => span.soft { "unknown" },
+    } }
+}
+
 /// The time of an index, for display: `2026-11-16 07:02 UTC`.
 pub(super) fn as_of(rfc3339: &str) -> String {
     let text: String = rfc3339.chars().take(16).collect();
@@ -164,7 +220,7 @@ fn needs(visit: &SignedInRequest<'_>, line: &DatasetLine) -> Option<Vec<Markup>>
         );
         (
             wrong,
-            "mend the source, or ratify a draft that fits it (`wayleave propose --fit`)",
+            "fix the source, or ratify a draft that fits it (`wayleave propose --fit`)",
         )
     } else if let Some((_, ComparedState::Drifted(first))) = compared {
         let wrong = format!("its source does not match the mapping: {first}");

@@ -4,9 +4,9 @@ use maud::html;
 use wayleave_project::render::audit;
 
 use crate::{
-    names::VisibleText,
     page::{CardTable, NavSection, moment, on_command_line},
     respond::{PageAnswer, SignedInRequest},
+    visible_text::VisibleText,
 };
 
 /// Entries on one page.

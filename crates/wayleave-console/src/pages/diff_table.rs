@@ -4,8 +4,8 @@ use maud::{Markup, html};
 use similar::{DiffOp, TextDiff};
 
 use crate::{
-    names::{VisibleText, code},
-    words::count,
+    sentences::count,
+    visible_text::{VisibleText, code},
 };
 
 /// Lines of context around a change.

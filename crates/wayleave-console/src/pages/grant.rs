@@ -17,11 +17,11 @@ pub(super) use narrowing::narrow;
 
 use super::{grants::ends, masks};
 use crate::{
-    names::{VisibleText, code},
     page::{CardTable, NavSection, csrf, failed, moment, on_command_line, state},
     respond::{PageAnswer, SignedInRequest},
+    sentences::{count, sentence},
     signing::{DecisionKind, passphrase_field},
-    words::count,
+    visible_text::{VisibleText, code},
 };
 
 pub(super) async fn show(visit: &SignedInRequest<'_>, id: &str) -> PageAnswer {
@@ -69,8 +69,9 @@ async fn page(
         Validity::Expired => state("off", "ended"),
     };
     let governance = visit.console.project.governance();
-    let mapping = governance.load(&grant.terms.dataset).await.ok();
-    let rows = rows(mapping.as_ref(), grant);
+    let mapping = governance.load(&grant.terms.dataset).await;
+    let mapping = mapping.map_err(Explanation::from);
+    let rows = rows(mapping.as_ref().ok(), grant);
     let successor = visit.state.grants().values().find(|it| {
         let ended = grant.revoked.as_ref();
         ended.is_some_and(|ended| ended.seq == it.seq)
@@ -100,38 +101,51 @@ async fn page(
             @if !grant.terms.capabilities.is_empty() {
                 p { (state("weigh", "writes")) " " @for name in &grant.terms.capabilities { (code(name)) " " } }
             }
-            @if let Some(mapping) = mapping.as_ref().filter(|_| is_live) { (sideways(mapping, grant)) }
+            @match &mapping {
+                Ok(mapping) if is_live => (leaking_relations(mapping, grant)),
+                Ok(_) => {},
+                Err(why) if is_live => (failed("It was not compared with its dataset.", why)),
+                Err(why) => p.soft { "It was not compared with its dataset: " (sentence(&why.message)) "." },
+            }
         }
         @if is_live {
             section id="narrow" aria-labelledby="n" {
                 h2 id="n" { span.n { "2" } "Narrow" }
                 @match &mapping {
-                    Some(mapping) => (narrowing::form(visit, grant, mapping, lost)),
-                    None => p { "Its dataset cannot be read now, so it can only be revoked." },
+                    Ok(mapping) => (narrowing::form(visit, grant, mapping, lost)),
+                    Err(_) => p { "Its dataset cannot be read now, so it can only be revoked." },
                 }
             }
-            section id="revoke" aria-labelledby="r" {
-                h2 id="r" { span.n { "3" } "Revoke" }
-                form.box.bad method="post" action={ "/grants/" (id) "/revoke" } {
-                    (csrf(visit.session))
-                    p { (count(held, "token")) @if held == 1 { " loses " } @else { " lose " } (code(&grant.terms.connection)) " from the next \
-                         call, and what is open ends. It cannot be taken back; make another grant instead." }
-                    div.row {
-                        div.field { label for="rw" { "Why" }
-                            input id="rw" name="note" required autocomplete="off"; }
-                        (passphrase_field(visit, "rp"))
-                        button.danger { "Revoke " (VisibleText(id)) }
-                    }
-                }
-            }
+            (revocation(visit, grant, held))
         }
         (on_command_line(&format!("wayleave grant show {id} · wayleave grant narrow {id} --stream STREAM=FIELD,FIELD · wayleave grant revoke {id}")))
     };
     PageAnswer::page(NavSection::Grants, format!("Grant {id}"), body)
 }
 
+/// The form that revokes the grant, which this number of live tokens hold.
+fn revocation(visit: &SignedInRequest<'_>, grant: &GrantEntry, held: usize) -> Markup {
+    let id = &grant.id;
+    html! {
+        section id="revoke" aria-labelledby="r" {
+            h2 id="r" { span.n { "3" } "Revoke" }
+            form.box.bad method="post" action={ "/grants/" (id) "/revoke" } {
+                (csrf(visit.session))
+                p { (count(held, "token")) @if held == 1 { " loses " } @else { " lose " } (code(&grant.terms.connection)) " from the next \
+                     call, and what is open ends. It cannot be taken back; make another grant instead." }
+                div.row {
+                    div.field { label for="rw" { "Why" }
+                        input id="rw" name="note" required autocomplete="off"; }
+                    (passphrase_field(visit, "rp"))
+                    button.danger { "Revoke " (VisibleText(id)) }
+                }
+            }
+        }
+    }
+}
+
 /// Warns of a stream with a row filter that an unfiltered stream has a relation to.
-fn sideways(mapping: &Ratified<Mapping>, grant: &GrantEntry) -> Markup {
+fn leaking_relations(mapping: &Ratified<Mapping>, grant: &GrantEntry) -> Markup {
     let streams = &grant.terms.streams;
     let is_held = |name: &str| streams.get(name).is_some_and(|it| it.rows.is_some());
     let open = mapping.streams.iter().filter(|stream| {
@@ -146,7 +160,7 @@ fn sideways(mapping: &Ratified<Mapping>, grant: &GrantEntry) -> Markup {
         })
         .collect();
     html! { @if !leaks.is_empty() { div.box.weigh {
-        p { strong { "Rows are held back in one stream and open in its neighbour." } }
+        p { strong { "A filtered stream can be inferred through an unfiltered one." } }
         ul { @for (open, held) in &leaks {
             li { (code(held)) " shows only some rows; " (code(open)) ", which leads to it, shows all of its own." }
         } }
@@ -173,8 +187,10 @@ fn rows(mapping: Option<&Ratified<Mapping>>, grant: &GrantEntry) -> Vec<Vec<Mark
             html! { @for (at, field) in terms.fields.iter().enumerate() {
                 @if at > 0 { ", " } (code(field)) (masks::note(shown_as(stream, terms, field)))
             } },
-            html! { @if others.is_empty() { span.soft { "nothing" } } @else {
-                span.soft { (VisibleText(&others.join(", "))) }
+            html! { span.soft {
+                @if mapping.is_none() { "unknown" }
+                @else if others.is_empty() { "nothing" }
+                @else { (VisibleText(&others.join(", "))) }
             } },
             html! { @match &terms.rows {
                 Some(filter) => { "only where " (code(filter.as_str())) },

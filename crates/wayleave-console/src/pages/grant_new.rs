@@ -6,16 +6,16 @@ use http::StatusCode;
 use maud::{Markup, html};
 use wayleave_ledger::{GrantRequest, Millis};
 use wayleave_model::{grant::RowFilter, mapping::Mapping, ratify::Ratified, sensitive};
-use wayleave_plan::package::{GrantSelection, SelectionError};
-use wayleave_project::Explanation;
+use wayleave_plan::package::GrantSelection;
+use wayleave_project::{Explanation, ratified_mappings::ratified_mapping, render};
 
 use super::masks;
 use crate::{
-    names::{VisibleText, code},
     page::{NavSection, csrf, failed, on_command_line, state},
     respond::{PageAnswer, SignedInRequest},
     risk_notes,
     signing::{DecisionKind, passphrase_field},
+    visible_text::{VisibleText, code},
 };
 
 /// The selectable durations: form value, label, milliseconds.
@@ -82,9 +82,9 @@ pub(super) async fn show(visit: &SignedInRequest<'_>, alert: Option<Markup>) -> 
     let body = html! {
         p.crumb { a href="/grants" { "Grants and tokens" } }
         h1 { "New grant" }
-        p.by { "It begins empty: nothing is ticked for you"
-            @if like.is_some() { ", save what you narrow" }
-            ". What a later mapping adds will not be in it." }
+        p.by { "Nothing is selected at first"
+            @if like.is_some() { ", except what you narrow" }
+            ". Fields that a later mapping adds are not included." }
         @if let Some(alert) = alert { (alert) }
         @if datasets.len() > 1 && like.is_none() {
             form.row.gap method="get" action="/grants/new" {
@@ -152,7 +152,7 @@ fn form(
                     }
                 }
             }
-            span.hint { "The key of a stream is always in it: a record without its identity is none." }
+            span.hint { "The key is always included, because it identifies the record." }
         }
         (passphrase_field(visit, "gp"))
         button.primary { "Grant" }
@@ -178,8 +178,7 @@ pub(super) async fn create(visit: &SignedInRequest<'_>) -> PageAnswer {
 
 async fn grant(visit: &SignedInRequest<'_>) -> Result<String, Explanation> {
     let form = &visit.form;
-    let governance = visit.console.project.governance();
-    let mapping = governance.load(form.get("dataset")).await?;
+    let mapping = ratified_mapping(&visit.console.project, form.get("dataset")).await?;
     let mut wish = GrantSelection {
         connection: Some(form.get("connection").to_owned()),
         ..GrantSelection::default()
@@ -206,17 +205,14 @@ async fn grant(visit: &SignedInRequest<'_>) -> Result<String, Explanation> {
         }
         let filter: RowFilter =
             text.parse()
-                .map_err(|error: wayleave_model::grant::NotARowFilter| {
+                .map_err(|error: wayleave_model::grant::ParseRowFilterError| {
                     Explanation::from_error(&error)
                 })?;
         wish.rows.insert(stream.name.value.clone(), filter);
     }
     wish.masks = masks::chosen(&mapping, form)?;
-    let terms = wish.terms(&mapping).map_err(|unfit| {
-        let mut why = Explanation::new("the grant does not fit the mapping");
-        why.causes = unfit.iter().map(ToString::to_string).collect();
-        why.maybe_hint(unfit.first().and_then(SelectionError::hint))
-    })?;
+    let terms = wish.terms(&mapping);
+    let terms = terms.map_err(|errors| render::granting::unfit(&errors, &mapping.dataset.name))?;
     let now = visit.state.now(visit.console.now());
     let request = GrantRequest {
         terms,

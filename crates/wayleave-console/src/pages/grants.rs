@@ -4,10 +4,10 @@ use maud::{Markup, html};
 use wayleave_ledger::{GrantEntry, Millis, TokenEntry, Validity};
 
 use crate::{
-    names::{VisibleText, code},
-    page::{CardTable, NavSection, moment, on_command_line, state},
+    page::{CardTable, NavSection, moment, on_command_line, state, unread},
     respond::{PageAnswer, SignedInRequest},
-    words::count,
+    sentences::count,
+    visible_text::{VisibleText, code},
 };
 
 pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
@@ -20,7 +20,7 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
         .filter(|it| it.validity(now) == Validity::Live)
         .map(|it| {
             let mut row = grant_row(visit, it, now);
-            row.push(last_used(used.grants.get(&it.id)));
+            row.push(last_used(used.as_ref().map(|used| used.grants.get(&it.id))));
             row
         })
         .collect();
@@ -31,7 +31,7 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
         .filter(|it| it.validity(now) == Validity::Live)
         .map(|it| {
             let mut row = token_row(it);
-            row.push(last_used(used.tokens.get(&it.id)));
+            row.push(last_used(used.as_ref().map(|used| used.tokens.get(&it.id))));
             row
         })
         .collect();
@@ -40,8 +40,9 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
             h1 { "Grants and tokens" }
             a.button.primary href="/grants/new" { "New grant" }
         }
-        p.by { "A grant says what may be read of one connection. A token is what an agent comes with. \
-                Neither can be widened: make another, and revoke this one." }
+        p.by { "A grant says what may be read of one connection. A token is the credential that an agent \
+                presents. Neither can be widened: make another, and revoke this one." }
+        (unread("When they were last used is unknown.", &used))
         section aria-labelledby="g" {
             h2 id="g" { "Grants" }
             @if grants.is_empty() { div.state {
@@ -116,12 +117,13 @@ fn token_row(token: &TokenEntry) -> Vec<Markup> {
     ]
 }
 
-/// The time of the last use, from the calls of one day.
-fn last_used(at: Option<&u64>) -> Markup {
-    let at = at.and_then(|it| Millis::try_from(*it).ok());
+/// The time of the last use, from the calls of one day, if they can be read.
+fn last_used<E>(at: Result<Option<&u64>, E>) -> Markup {
+    let at = at.map(|at| at.and_then(|it| Millis::try_from(*it).ok()));
     html! { @match at {
-        Some(at) => (moment(at)),
-        None => span.soft { "not in 24 hours" },
+        Ok(Some(at)) => (moment(at)),
+        Ok(None) => span.soft { "not in 24 hours" },
+        Err(_) => span.soft { "unknown" },
     } }
 }
 

@@ -3,31 +3,35 @@
 use maud::{Markup, html};
 use wayleave_model::diff::{Change, ChangeKind};
 use wayleave_project::{
-    inbox::{self, InboxProposal, InboxStatus, ProposalInbox},
+    inbox::{self, InboxListing, InboxProposal, InboxStatus, ProposalInbox},
+    render,
     review::ReviewError,
 };
 
 use crate::{
-    names::{VisibleText, code},
-    page::{CardTable, NavSection, copy, day, moment, on_command_line, state},
+    page::{CardTable, NavSection, copy, day, moment, on_command_line, sentence_of, state},
     respond::{PageAnswer, SignedInRequest},
     risk_notes::risk_notes,
-    words::count,
+    sentences::{count, sentence},
+    visible_text::{VisibleText, code},
 };
 
 /// Maximum number of proposals reviewed for the list; further ones are listed without a summary.
 const MAX_REVIEWED: usize = 30;
+/// Maximum number of unreadable proposals named.
+const MAX_UNREADABLE: usize = 10;
 /// Maximum length of a reason in the list, in characters.
 const MAX_REASON_CHARS: usize = 140;
 
 pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
     let console = visit.console;
     let now = console.now();
-    let all = match ProposalInbox::new(&console.project).list() {
-        Ok(all) => all,
+    let listing = match ProposalInbox::new(&console.project).listing() {
+        Ok(listing) => listing,
         Err(error) => return PageAnswer::failed(NavSection::Inbox, &error.into()),
     };
-    let (waiting, decided): (Vec<_>, Vec<_>) = all
+    let (waiting, decided): (Vec<_>, Vec<_>) = listing
+        .proposals
         .iter()
         .partition(|it| it.status(now) == InboxStatus::Waiting);
     let mut rows = Vec::new();
@@ -46,6 +50,7 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
             "What agents propose. Nothing here is served; nothing here can see a row. Read one, then \
              ratify it, take it into the drafts, or send it back."
         }
+        @if !listing.unreadable.is_empty() { (unreadable(&listing)) }
         section aria-labelledby="w" {
             h2 id="w" { "Waiting for a person" }
             @if rows.is_empty() { (nothing()) } @else {
@@ -65,6 +70,17 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
         (on_command_line("wayleave inbox list"))
     };
     PageAnswer::page(NavSection::Inbox, "Inbox", body)
+}
+
+/// The proposals that cannot be shown.
+fn unreadable(listing: &InboxListing) -> Markup {
+    let shown = listing.unreadable.iter().take(MAX_UNREADABLE);
+    html! { div.box.bad role="alert" {
+        p { strong { "Not all proposals can be shown." } }
+        ul { @for id in shown {
+            li { (sentence(&sentence_of(&render::inbox::unreadable_proposal(*id)))) }
+        } }
+    } }
 }
 
 fn nothing() -> Markup {
@@ -113,14 +129,14 @@ async fn standing(visit: &SignedInRequest<'_>, proposal: &InboxProposal) -> (Mar
         Ok(review) => {
             let notes = risk_notes(&review.changes, review.proposed.mapping());
             let standing = match notes.len() {
-                0 => state("ok", "nothing to weigh"),
-                many => state("weigh", &format!("{many} to weigh")),
+                0 => state("ok", "no risks"),
+                many => state("weigh", &count(many, "risk")),
             };
             (html! { (summary(&review.changes)) }, standing)
         }
-        Err(ReviewError::Unsound { report, .. }) => {
-            let errors = report.drafts.iter().map(|it| it.problems.len()).sum();
-            (html! {}, state("bad", &count(errors, "error")))
+        Err(ReviewError::InvalidDraft { report, .. }) => {
+            let errors: usize = report.drafts.iter().map(|it| it.problems.len()).sum();
+            (html! {}, state("bad", &count(errors.max(1), "error")))
         }
         Err(_) => (html! {}, state("bad", "cannot be ratified")),
     }

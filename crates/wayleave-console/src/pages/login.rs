@@ -6,15 +6,15 @@ use maud::html;
 use crate::{
     console::Console,
     form::FormFields,
-    names::VisibleText,
     page::{NavSection, clock, copy},
     respond::PageAnswer,
+    visible_text::VisibleText,
 };
 
 /// The page of a link. Opening it does not redeem the link, so a link previewer cannot.
 pub(crate) fn show(console: &Console, query: &FormFields) -> PageAnswer {
     let code = query.get("code");
-    let Some(link) = console.links.look(code, console.now()) else {
+    let Some(link) = console.links.find(code, console.now()) else {
         return used();
     };
     let project = &console.project.settings().name;

@@ -10,7 +10,7 @@ use wayleave_model::{
 };
 use wayleave_project::Explanation;
 
-use crate::{form::FormFields, names::code, page::state, risk_notes};
+use crate::{form::FormFields, page::state, risk_notes, visible_text::code};
 
 /// The selectable masks. Masks with a width are set on the command line.
 const SELECTABLE_MASKS: [Mask; 4] = [

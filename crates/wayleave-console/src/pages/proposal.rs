@@ -26,12 +26,12 @@ use super::{
     ratified, readers, sample,
 };
 use crate::{
-    names::{VisibleText, code},
     page::{NavSection, day, failed, moment, on_command_line, state},
     respond::{PageAnswer, SignedInRequest},
     risk_notes::{RiskNote, risk_notes},
+    sentences::{count, sentence},
     signing::DecisionKind,
-    words::{count, sentence},
+    visible_text::{VisibleText, code},
 };
 
 /// The outcome of a submitted form, shown on the page.
@@ -41,7 +41,7 @@ struct FormOutcome {
     alert: Option<Markup>,
     /// The invalid field, and why it is invalid.
     wrong: Option<(&'static str, String)>,
-    shown: Option<sample::LookResult>,
+    shown: Option<sample::SampleResult>,
     status: StatusCode,
 }
 
@@ -96,7 +96,7 @@ async fn rows(visit: &SignedInRequest<'_>, proposal: &InboxProposal, read: Diges
         return page(visit, proposal, changed(proposal, read)).await;
     }
     let shown = match inbox::review(&visit.console.project, proposal).await {
-        Ok(review) => sample::look(visit, proposal, &review.proposed).await,
+        Ok(review) => sample::read(visit, proposal, &review.proposed).await,
         Err(_) => return page(visit, proposal, FormOutcome::default()).await,
     };
     let attempt = FormOutcome {
@@ -149,11 +149,11 @@ async fn ratify(visit: &SignedInRequest<'_>, proposal: &InboxProposal, read: Dig
     };
     let all = risk_notes(&review.changes, review.proposed.mapping());
     let groups = grouped(&all);
-    let unweighed = (0..groups.len()).any(|at| !form.has(&format!("w{at}")));
-    if unweighed {
-        let link = "Something is not weighed";
-        let why = "Tick each thing you have weighed.".to_owned();
-        return page(visit, proposal, unfilled("weighed", link, why)).await;
+    let is_unticked = (0..groups.len()).any(|at| !form.has(&format!("w{at}")));
+    if is_unticked {
+        let link = "A risk is not ticked";
+        let why = "Tick each risk that you have considered.".to_owned();
+        return page(visit, proposal, unfilled("risks", link, why)).await;
     }
     let mut note = form.get("note").trim().to_owned();
     if note.is_empty() {
@@ -166,11 +166,11 @@ async fn ratify(visit: &SignedInRequest<'_>, proposal: &InboxProposal, read: Dig
         .await;
     }
     if !groups.is_empty() {
-        let weighed: Vec<String> = groups
+        let considered: Vec<String> = groups
             .iter()
             .map(|(title, it)| format!("{title} ({})", it.len()))
             .collect();
-        note = format!("{note}\nweighed: {}", weighed.join("; "));
+        note = format!("{note}\nconsidered risks: {}", considered.join("; "));
     }
     let agreement = Agreement {
         read,
@@ -315,8 +315,8 @@ async fn readable(
     let all = risk_notes(&review.changes, review.proposed.mapping());
     let standing = match (status, review.is_live(), all.len()) {
         (InboxStatus::Waiting, false, _) => state("bad", "does not fit its source"),
-        (InboxStatus::Waiting, true, 0) => state("ok", "nothing to weigh"),
-        (InboxStatus::Waiting, true, many) => state("weigh", &format!("{many} to weigh")),
+        (InboxStatus::Waiting, true, 0) => state("ok", "no risks"),
+        (InboxStatus::Waiting, true, many) => state("weigh", &count(many, "risk")),
         (status, ..) => {
             let (kind, word) = outcome(status);
             state(kind, word)
@@ -362,10 +362,10 @@ fn standing_box(
     proposal: &InboxProposal,
     review: &Review,
     status: InboxStatus,
-    to_weigh: usize,
+    risks: usize,
 ) -> Markup {
     let is_live = review.is_live();
-    let kind = match (status, is_live, to_weigh) {
+    let kind = match (status, is_live, risks) {
         (_, false, _) => "box bad standing",
         (_, true, 0) => "box ok standing",
         _ => "box weigh standing",
@@ -382,8 +382,8 @@ fn standing_box(
             @match (status, is_live) {
                 (InboxStatus::Waiting, true) => {
                     "It checks, and it fits its live source. "
-                    @if to_weigh > 0 {
-                        strong { "Weigh " (count(to_weigh, "thing")) } " before you agree."
+                    @if risks > 0 {
+                        strong { "Consider " (count(risks, "risk")) } " before you agree."
                     }
                 },
                 (InboxStatus::Waiting, false) => {
@@ -447,14 +447,14 @@ async fn decide(
     visit: &SignedInRequest<'_>,
     proposal: &InboxProposal,
     review: &Review,
-    weights: &[RiskNote],
+    risks: &[RiskNote],
     attempt: &FormOutcome,
 ) -> Markup {
     let console = visit.console;
     let loses_edits = inbox::would_overwrite(&console.project, proposal, console.now()).await;
     html! { div.split.wide {
         @if review.is_live() {
-            (ratify_form(visit, proposal, review, weights, attempt))
+            (ratify_form(visit, proposal, review, risks, attempt))
         } @else {
             (not_offered(&review.live))
         }
@@ -470,12 +470,12 @@ fn not_offered(live: &[ConnectionDrift]) -> Markup {
     html! { div.box.bad {
         p { strong { "Ratify is not offered. " }
             @if unanswered {
-                "Its source gives no answer, so nobody can say that the mapping fits."
+                "Its source does not answer, so nobody can say that the mapping fits."
             } @else {
                 "The mapping does not fit its live source; what is ratified would not be served."
             }
         }
-        p { "Where the project is, " code { "wayleave inbox ratify --offline" } " ratifies unseen." }
+        p { "Where the project is, " code { "wayleave inbox ratify --offline" } " ratifies without comparing." }
     } }
 }
 

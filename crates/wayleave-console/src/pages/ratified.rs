@@ -4,10 +4,10 @@ use maud::html;
 use wayleave_project::{Explanation, Rendering, inbox::InboxProposal, review::RatifyOutcome};
 
 use crate::{
-    names::{VisibleText, code},
     page::{CardTable, NavSection, failed, moment, on_command_line, state},
     respond::{PageAnswer, SignedInRequest},
-    words::count,
+    sentences::count,
+    visible_text::{VisibleText, code},
 };
 
 pub(super) async fn show(
@@ -26,14 +26,7 @@ pub(super) async fn show(
             .and_then(serde_json::Value::as_u64),
         _ => None,
     };
-    let entry = visit
-        .console
-        .project
-        .governance()
-        .ledger()
-        .epoch()
-        .await
-        .ok();
+    let entry = visit.console.project.governance().ledger().epoch().await;
     let listening = visit.console.backend.listening();
     let title = format!("{dataset} is ratified");
     let rows = vec![
@@ -43,7 +36,7 @@ pub(super) async fn show(
             html! { a href={ "/grants/new?dataset=" (dataset) } { "Make a grant" } },
         ],
         vec![
-            html! { "Look as the agent does" },
+            html! { "See what an agent sees" },
             html! { "See what a token gets, and what it does not." },
             html! { a href="/try" { "Try a query" } },
         ],
@@ -62,7 +55,9 @@ pub(super) async fn show(
                 @if let Some(revision) = revision { " It is served now, as revision " (revision) "." }
             }
             dl.facts {
-                @if let Some(entry) = entry { div { dt { "Ledger entries" } dd { (entry) } } }
+                div { dt { "Ledger entries" } dd {
+                    @match entry { Ok(entry) => (entry), Err(_) => "cannot be read" }
+                } }
                 div { dt { "Digest" } dd { code { (act.digest) } } }
                 div { dt { "Replaces" } dd {
                     @match outcome.replaced {
@@ -82,7 +77,7 @@ pub(super) async fn show(
             (CardTable { caption: "Next steps", heads: &["What", "Why", ""], rows }.render())
         }
         section aria-labelledby="u" {
-            h2 id="u" { "Thought better of it?" }
+            h2 id="u" { "Changed your mind?" }
             p { "Ratifying cannot be undone, but what is served can be changed at once: on "
                 a href={ "/datasets/" (dataset) } { "the dataset’s page" } "." }
         }

@@ -7,9 +7,9 @@ use wayleave_ledger::{GrantEntry, State, Validity};
 use wayleave_model::mapping::Mapping;
 
 use crate::{
-    names::{VisibleText, code},
     page::{CardTable, state},
-    words::count,
+    sentences::count,
+    visible_text::{VisibleText, code},
 };
 
 /// Maximum number of field names in a cell.

@@ -5,15 +5,15 @@ use serde_json::Value;
 use wayleave_model::mapping::Mapping;
 use wayleave_project::{
     Explanation,
-    inbox::{InboxProposal, ProposalInbox, RowLook},
-    looks::{self, Look},
+    inbox::{InboxProposal, ProposalInbox, ProposalRowAccess},
+    row_access::{self, RowAccess},
 };
 
 use crate::{
     backend::SampleRows,
-    names::{VisibleText, code},
     page::{csrf, failed, moment},
     respond::SignedInRequest,
+    visible_text::{VisibleText, code},
 };
 
 /// Maximum length of a value in a cell, in characters.
@@ -22,7 +22,7 @@ const MAX_CELL_CHARS: usize = 80;
 const MAX_STREAMS: usize = 12;
 
 /// The requested stream, and its rows or why there are none.
-pub(super) struct LookResult {
+pub(super) struct SampleResult {
     pub(super) stream: String,
     pub(super) rows: Result<SampleRows, Explanation>,
 }
@@ -32,16 +32,16 @@ pub(super) fn section(
     visit: &SignedInRequest<'_>,
     proposal: &InboxProposal,
     mapping: &Mapping,
-    shown: Option<&LookResult>,
+    shown: Option<&SampleResult>,
 ) -> Markup {
     html! {
         p {
-            "Reading a mapping takes no rows. If you want to see what it would serve, ask; that you \
-             looked is recorded with the proposal, what you saw is not."
+            "Reviewing a mapping reads no rows. You can ask for sample rows: that you looked is \
+             recorded, what you saw is not."
         }
-        @if let Some(look) = proposal.looks.last() {
+        @if let Some(last) = proposal.row_accesses.last() {
             div.box { p {
-                "Shown to " (VisibleText(&look.who)) " at " (moment(look.at)) ", " (code(&look.stream))
+                "Shown to " (VisibleText(&last.who)) " at " (moment(last.at)) ", " (code(&last.stream))
                 ". The rows are not kept, and no agent has seen them."
             } }
         }
@@ -68,38 +68,38 @@ pub(super) fn section(
 }
 
 /// Records who views the rows, then reads them. Unrecorded views read nothing.
-pub(super) async fn look(
+pub(super) async fn read(
     visit: &SignedInRequest<'_>,
     proposal: &InboxProposal,
     proposed: &wayleave_model::ratify::Proposed,
-) -> LookResult {
+) -> SampleResult {
     let stream = visit.form.get("stream").to_owned();
-    let look = RowLook {
+    let shown = ProposalRowAccess {
         who: visit.session.who.clone(),
         at: visit.console.now(),
         stream: stream.clone(),
     };
     if proposed.mapping().stream(&stream).is_none() {
         let rows = Err(Explanation::new("there is no such stream"));
-        return LookResult { stream, rows };
+        return SampleResult { stream, rows };
     }
     let project = &visit.console.project;
-    let entry = Look {
+    let entry = RowAccess {
         who: &visit.session.who,
         how: "sample",
         stream: &stream,
         proposal: Some(proposal.id),
         token: None,
     };
-    let recorded = looks::record(project, &entry, visit.console.now());
+    let recorded = row_access::record(project, &entry, visit.console.now());
     let recorded = recorded.map_err(|error| Explanation::from_error(&error));
-    let kept =
-        recorded.and_then(|()| Ok(ProposalInbox::new(project).record_look(proposal.id, look)?));
+    let kept = recorded
+        .and_then(|()| Ok(ProposalInbox::new(project).record_row_access(proposal.id, shown)?));
     let rows = match kept {
         Ok(()) => visit.console.backend.sample(proposed, &stream).await,
         Err(why) => Err(why),
     };
-    LookResult { stream, rows }
+    SampleResult { stream, rows }
 }
 
 /// A table of data: keeps its columns on narrow screens, and scrolls.

@@ -2,16 +2,17 @@
 
 use http::StatusCode;
 use maud::{Markup, html};
-use wayleave_ledger::{IssuedToken, TokenRequest, Validity};
+use wayleave_ledger::{IssuedToken, TokenEntry, TokenRequest, Validity};
 use wayleave_model::grant::{Claims, Scope, Scopes, TokenKind};
-use wayleave_project::Explanation;
+use wayleave_project::{Explanation, render};
 
 use super::{grant_new, grants::ends};
 use crate::{
-    names::{VisibleText, code},
-    page::{NavSection, csrf, failed, moment, on_command_line, state},
+    page::{NavSection, csrf, failed, moment, on_command_line, sentence_of, state},
     respond::{PageAnswer, SignedInRequest},
+    sentences::sentence,
     signing::{DecisionKind, passphrase_field},
+    visible_text::{VisibleText, code},
 };
 
 /// The form for a new token.
@@ -26,7 +27,7 @@ pub(super) fn new(visit: &SignedInRequest<'_>, alert: Option<Markup>) -> PageAns
     let body = html! {
         p.crumb { a href="/grants" { "Grants and tokens" } }
         h1 { "New token" }
-        p.by { "What an agent comes with. It reads what its grants allow, and nothing else." }
+        p.by { "A token is the credential that an agent presents. It reads what its grants allow, and nothing else." }
         @if let Some(alert) = alert { (alert) }
         form.decide.gap method="post" action="/tokens/new" {
             (csrf(visit.session))
@@ -98,7 +99,9 @@ async fn issued(
     request: TokenRequest,
 ) -> Result<IssuedToken, Explanation> {
     let project = visit.deciding(DecisionKind::Access).await?;
-    let issued = project.governance().issue(request, &visit.session.who);
+    let issued = project
+        .governance()
+        .issue_token(request, &visit.session.who);
     Ok(issued.await?)
 }
 
@@ -136,6 +139,7 @@ pub(super) fn show(
             (VisibleText(&token.who)) ", " (moment(token.at)) "."
         }
         @if let Some(issued) = issued { (secret(issued)) }
+        @if is_live { (shortcomings(visit, token)) }
         @if is_live {
             section id="revoke" aria-labelledby="r" {
                 h2 id="r" { "Revoke" }
@@ -154,6 +158,16 @@ pub(super) fn show(
         (on_command_line(&format!("wayleave token list · wayleave token revoke {id}")))
     };
     PageAnswer::page(NavSection::Grants, format!("Token {id}"), body)
+}
+
+/// Why the token can read less than its grants seem to allow.
+fn shortcomings(visit: &SignedInRequest<'_>, token: &TokenEntry) -> Markup {
+    let now = visit.state.now(visit.console.now());
+    let all = render::issuing::shortcomings(visit.state, &token.grants, &token.claims, now);
+    html! { @if !all.is_empty() { div.box.weigh {
+        p { strong { "It reads less than its grants seem to allow." } }
+        ul { @for it in &all { li { (sentence(&sentence_of(it))) } } }
+    } } }
 }
 
 fn secret(issued: &IssuedToken) -> Markup {

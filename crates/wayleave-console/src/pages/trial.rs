@@ -8,15 +8,17 @@ use wayleave_ledger::{TokenEntry, Validity};
 use wayleave_model::grant::TokenKind;
 use wayleave_project::{
     Explanation,
-    looks::{self, Look},
+    row_access::{self, RowAccess},
 };
+
+use visible_fields::LiveMappings;
 
 use super::sample;
 use crate::{
     backend::{ReadTrial, SampleRows},
-    names::VisibleText,
     page::{NavSection, failed, on_command_line, state},
     respond::{PageAnswer, SignedInRequest},
+    visible_text::VisibleText,
 };
 
 const TOOLS: [&str; 5] = ["schema", "query_records", "aggregate", "search", "fetch"];
@@ -47,8 +49,9 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
     } else {
         "{\"limit\": 5}"
     };
-    let streams = visible_fields::streams(visit).await;
-    let sees = visible_fields::sees(visit, token, query.get("stream").trim()).await;
+    let live = LiveMappings::load(visit).await;
+    let streams = live.streams();
+    let sees = visible_fields::sees(visit, &live, token, query.get("stream").trim());
     let command = match query.get("stream").trim() {
         "" => "wayleave query STREAM --limit 5".to_owned(),
         stream => format!("wayleave query {stream} --limit 5"),
@@ -58,6 +61,7 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
         p.by { "You choose the token; it need not be present. The call runs under its grants, over the \
                 path that agents use. That you looked is recorded in "
             code { ".wayleave/looks.jsonl" } "; what you saw is not." }
+        @for why in &live.faults { (failed("A live dataset cannot be read.", why)) }
         div.split.form.gap {
             form.decide method="get" action="/try" {
                 h2.vh { "The call" }
@@ -115,14 +119,14 @@ async fn run(
     if tool == "schema" {
         arguments.remove("limit");
     }
-    let look = Look {
+    let access = RowAccess {
         who: &visit.session.who,
         how: "try",
         stream,
         proposal: None,
         token,
     };
-    let recorded = looks::record(&visit.console.project, &look, visit.console.now());
+    let recorded = row_access::record(&visit.console.project, &access, visit.console.now());
     recorded.map_err(|error| Explanation::from_error(&error).hint("nothing was read"))?;
     visit.console.backend.try_read(token, tool, arguments).await
 }

@@ -54,7 +54,7 @@ impl Bench {
 }
 
 #[async_trait]
-impl ActivationEnv for Bench {
+impl ActivationBackend for Bench {
     fn governance(&self) -> &Governance {
         &self.governance
     }
@@ -92,7 +92,7 @@ impl ActivationEnv for Bench {
         let dead = || ProbeError::Store {
             name: "store".to_owned(),
             cause: StoreError::Unreachable {
-                detail: Detail::fixed("gone"),
+                detail: Detail::from_static("gone"),
             },
         };
         vec![ConnectionDrift {

@@ -49,9 +49,9 @@ pub enum BackupError {
     /// The activity log could not be copied.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// What was copied is not whole, so the project itself is not.
-    #[error("the project is not whole, and a copy of it would be refused: {reason}")]
-    Unsound {
+    /// The copy does not verify, so the project itself is damaged.
+    #[error("the project is damaged, and a backup of it would be refused: {reason}")]
+    Damaged {
         /// What is wrong.
         reason: String,
     },
@@ -78,7 +78,7 @@ impl BackupError {
             Self::Disk { .. } => Some("check that this user may read the project and write there"),
             Self::Governance(error) => error.hint(),
             Self::Log(error) => Some(error.hint()),
-            Self::Unsound { .. } => Some(
+            Self::Damaged { .. } => Some(
                 "see `wayleave audit --verify` and `wayleave audit verify`, and copy the folder as evidence",
             ),
         }
@@ -94,7 +94,7 @@ pub enum RestoreError {
         /// The folder.
         folder: PathBuf,
     },
-    /// There is no manifest, or it is not whole.
+    /// There is no manifest, or it is damaged.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
     /// The manifest is not the one whose digest was given.
@@ -123,9 +123,9 @@ pub enum RestoreError {
         /// The file.
         path: String,
     },
-    /// The files are those of the manifest, and yet not a whole project.
-    #[error("the backup is not a whole project: {reason}")]
-    Unsound {
+    /// The files are those of the manifest, and yet do not verify as a project.
+    #[error("the backup is damaged or incomplete: {reason}")]
+    Damaged {
         /// What is wrong.
         reason: String,
     },
@@ -153,12 +153,12 @@ impl RestoreError {
         match self {
             Self::NotEmpty { .. } => "restore into an empty folder, and compare or move it then",
             Self::Manifest(_) | Self::Missing { .. } => {
-                "it is not a whole backup; take another one"
+                "it is not a complete backup; take another one"
             }
             Self::Digest { .. }
             | Self::Altered { .. }
             | Self::Unlisted { .. }
-            | Self::Unsound { .. } => {
+            | Self::Damaged { .. } => {
                 "it was changed since it was made; keep it as evidence, and take another one"
             }
             Self::Disk { .. } => "check that this user may read the backup and write there",
@@ -170,7 +170,7 @@ impl From<BackupError> for RestoreError {
     fn from(error: BackupError) -> Self {
         match error {
             BackupError::Disk { path, doing, cause } => Self::Disk { path, doing, cause },
-            other => Self::Unsound {
+            other => Self::Damaged {
                 reason: other.to_string(),
             },
         }

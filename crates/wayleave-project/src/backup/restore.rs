@@ -59,13 +59,13 @@ pub async fn restore(
             return Err(RestoreError::Altered { path });
         }
     }
-    let unsound = |reason| RestoreError::Unsound { reason };
+    let damaged = |reason| RestoreError::Damaged { reason };
     // Created if there is no draft or no mapping: a manifest lists no empty folders.
     copy::make_folder(&staging.path.join(project::MAPPINGS))?;
     copy::make_folder(&staging.path.join(FOLDER).join("mappings"))?;
     let copied = Project::open_read_only(&staging.path);
-    let copied = copied.map_err(|error| unsound(error.to_string()))?;
-    let verified = verify(&copied, manifest.head).await.map_err(unsound)?;
+    let copied = copied.map_err(|error| damaged(error.to_string()))?;
+    let verified = verify(&copied, manifest.head).await.map_err(damaged)?;
     drop(copied);
     staging.publish()?;
     Ok(RestoredProject {

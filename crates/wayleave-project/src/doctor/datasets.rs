@@ -55,7 +55,7 @@ pub(super) async fn compared(
                     whole &= !compared.is_broken();
                     let source = &compared.source;
                     let hint = format!(
-                        "mend the source, or write a draft that fits it (`wayleave propose {source} \
+                        "fix the source, or write a draft that fits it (`wayleave propose {source} \
                          --dataset {name} --fit`) and ratify it"
                     );
                     let finding = |problem: &Problem| match problem.code.severity() {
@@ -112,8 +112,8 @@ pub(super) async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
     let live = ServedDatasets::default()
         .follow(state, project.governance())
         .await;
-    let searchable = match live.world() {
-        Ok(world) => search::searchable(&world),
+    let searchable = match live.active_datasets() {
+        Ok(active) => search::searchable(&active),
         Err(error) => {
             let none: Option<String> = None;
             return vec![Finding::problem("indexes", error.to_string(), none)];
@@ -132,7 +132,7 @@ pub(super) async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
                     "{many} record(s) are left out or not followed: a value of the key, of a searched \
                      field or of `updated` is not of its datatype"
                 ),
-                "mend these values in the source, or map the column with the datatype of what it holds",
+                "fix these values in the source, or map the column with the datatype of what it holds",
             ));
         }
         match status.map(|status| status.state) {
@@ -153,9 +153,9 @@ pub(super) async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
     if !searchable.is_empty() {
         let all = searchable.len();
         let message = if ready == all {
-            format!("all {all} are made")
+            format!("all {all} are built")
         } else {
-            format!("{ready} of {all} are made; serving makes the rest")
+            format!("{ready} of {all} are built; `wayleave serve` builds the rest")
         };
         findings.insert(0, Finding::ok("indexes", message));
     }

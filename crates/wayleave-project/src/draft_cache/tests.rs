@@ -86,3 +86,15 @@ fn what_was_written_a_moment_ago_is_looked_at_every_time() {
         assert_eq!(told(&mut cache, &project, SystemTime::now()).1, 3);
     }
 }
+
+#[test]
+fn a_folder_that_cannot_be_listed_is_an_error_and_not_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = project(folder.path());
+    let mut cache = CacheState::default();
+    fs::remove_dir_all(project.drafts()).unwrap();
+    assert_eq!(told(&mut cache, &project, later()).0, Vec::<String>::new());
+    fs::write(project.drafts(), "").unwrap();
+    let error = cache.list(&project, later()).unwrap_err();
+    assert!(error.to_string().contains("cannot be listed"), "{error}");
+}

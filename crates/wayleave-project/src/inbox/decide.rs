@@ -3,11 +3,11 @@
 use std::{io, path::PathBuf};
 
 use wayleave_ledger::{GovernanceError, LedgerError, Millis};
-use wayleave_model::{digest::Digest, ratify::Proposed};
+use wayleave_model::{digest::Digest, ontology::Ontology, ratify::Proposed};
 
 use super::{InboxDecision, InboxError, InboxOutcome, InboxProposal, InboxStatus, ProposalInbox};
 use crate::{
-    check::{self, CheckedDraft, Report},
+    check::{self, CheckedDraft, CheckedOntology, Report},
     draft::{self, DraftFile, ListDraftsError},
     project::Project,
     proposal,
@@ -16,28 +16,34 @@ use crate::{
 };
 
 /// Checks a proposal by itself, with the project's vocabulary.
-pub fn checked(project: &Project, proposal: &InboxProposal) -> CheckedDraft {
+fn checked(proposal: &InboxProposal, vocabulary: Option<&Ontology>) -> CheckedDraft {
     let file = DraftFile {
         path: PathBuf::from(format!("{}.toml", proposal.dataset)),
         shown: proposal.shown(),
         bytes: Ok(proposal.text.clone().into_bytes()),
         dataset: Some(proposal.dataset.clone()),
     };
-    CheckedDraft::new(file, check::vocabulary(project).as_ref())
+    CheckedDraft::new(file, vocabulary)
 }
 
 /// Compares a proposal with the ratified mapping. Fails with all of its problems if it does not
-/// check, or with the clash if it claims a name of another dataset.
+/// check, with those of the vocabulary if that cannot be used, or with the clash if it claims a
+/// name of another dataset.
 pub async fn review(project: &Project, proposal: &InboxProposal) -> Result<Review, ReviewError> {
-    let mut checked = checked(project, proposal);
-    let proposed = checked.proposed.take().filter(|it| is_named(it, proposal));
+    let ontology = check::checked_ontology(project);
+    let vocabulary = ontology.as_ref().and_then(CheckedOntology::vocabulary);
+    // One that cannot be used would allow every name.
+    let is_usable = ontology.is_some() == vocabulary.is_some();
+    let mut checked = checked(proposal, vocabulary);
+    let proposed = checked.proposed.take();
+    let proposed = proposed.filter(|it| is_usable && is_named(it, proposal));
     let Some(proposed) = proposed else {
         let report = Report {
-            ontology: None,
+            ontology: ontology.filter(|_| !is_usable),
             drafts: vec![checked],
             clashes: Vec::new(),
         };
-        return Err(ReviewError::Unsound {
+        return Err(ReviewError::InvalidDraft {
             dataset: proposal.dataset.clone(),
             report: Box::new(report),
         });
@@ -193,7 +199,7 @@ pub enum AcceptError {
     Inbox(#[from] InboxError),
     /// The drafts cannot be listed.
     #[error(transparent)]
-    Unlisted(#[from] ListDraftsError),
+    ListDrafts(#[from] ListDraftsError),
     /// The operator's draft has edits that would be lost.
     #[error("{file} has edits that nobody has ratified; they would be lost")]
     Edited {

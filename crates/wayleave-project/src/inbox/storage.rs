@@ -14,9 +14,9 @@ use wayleave_ledger::{FOLDER, Millis};
 use wayleave_model::digest::Digest;
 
 use super::{
-    InboxDecision, InboxError, InboxProposal, InboxStatus, MAX_LOOKS, MAX_PROPOSAL_BYTES,
+    InboxDecision, InboxError, InboxProposal, InboxStatus, MAX_PROPOSAL_BYTES, MAX_ROW_ACCESSES,
     MAX_WAITING, MAX_WAITING_PER_TOKEN, NewProposal, PROPOSAL_LIFETIME, PROPOSAL_RETENTION,
-    RowLook, text,
+    ProposalRowAccess, text,
 };
 use crate::project::Project;
 
@@ -26,6 +26,15 @@ const INBOX_FOLDER: &str = "inbox";
 const LAST_ID: &str = "last";
 /// Largest accepted proposal file: the mapping as a JSON string, and its metadata.
 const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
+
+/// The contents of an inbox.
+#[derive(Debug, Default)]
+pub struct InboxListing {
+    /// The proposals, newest first.
+    pub proposals: Vec<InboxProposal>,
+    /// The numbers of proposals whose files cannot be read, or were altered.
+    pub unreadable: Vec<u64>,
+}
 
 /// The inbox of a project.
 #[derive(Debug, Clone)]
@@ -41,19 +50,27 @@ impl ProposalInbox {
         }
     }
 
-    /// All stored proposals, newest first.
-    pub fn list(&self) -> Result<Vec<InboxProposal>, InboxError> {
-        let mut all = Vec::new();
+    /// All stored proposals, newest first, and the damaged ones.
+    pub fn listing(&self) -> Result<InboxListing, InboxError> {
+        let mut all = InboxListing::default();
         for id in self.ids()? {
             match self.get(id) {
-                Ok(proposal) => all.push(proposal),
-                // Removed meanwhile, or damaged: one bad file must not hide the others.
-                Err(InboxError::Unknown { .. } | InboxError::Disk { .. }) => {}
+                Ok(proposal) => all.proposals.push(proposal),
+                // Removed meanwhile.
+                Err(InboxError::Unknown { .. }) => {}
+                // One bad file must not hide the others.
+                Err(InboxError::Disk { .. }) => all.unreadable.push(id),
                 Err(error) => return Err(error),
             }
         }
-        all.sort_by_key(|it| std::cmp::Reverse(it.id));
+        all.proposals.sort_by_key(|it| std::cmp::Reverse(it.id));
+        all.unreadable.sort_unstable();
         Ok(all)
+    }
+
+    /// The proposals that can be read, newest first.
+    pub fn list(&self) -> Result<Vec<InboxProposal>, InboxError> {
+        Ok(self.listing()?.proposals)
     }
 
     /// The number of waiting proposals.
@@ -116,7 +133,7 @@ impl ProposalInbox {
                 proposer: new.proposer,
                 revised: Some(now),
                 expires: now.saturating_add(PROPOSAL_LIFETIME),
-                looks: Vec::new(),
+                row_accesses: Vec::new(),
                 ..known.clone()
             };
             self.write(&revised)?;
@@ -143,7 +160,7 @@ impl ProposalInbox {
             revised: None,
             expires: now.saturating_add(PROPOSAL_LIFETIME),
             decision: None,
-            looks: Vec::new(),
+            row_accesses: Vec::new(),
         };
         self.write(&proposal)?;
         Ok(proposal)
@@ -183,12 +200,12 @@ impl ProposalInbox {
     }
 
     /// Stores with a proposal that a person was shown its rows.
-    pub fn record_look(&self, id: u64, look: RowLook) -> Result<(), InboxError> {
+    pub fn record_row_access(&self, id: u64, access: ProposalRowAccess) -> Result<(), InboxError> {
         let _lock = self.lock()?;
         let mut proposal = self.get(id)?;
-        proposal.looks.push(look);
-        let too_many = proposal.looks.len().saturating_sub(MAX_LOOKS);
-        proposal.looks.drain(..too_many);
+        proposal.row_accesses.push(access);
+        let too_many = proposal.row_accesses.len().saturating_sub(MAX_ROW_ACCESSES);
+        proposal.row_accesses.drain(..too_many);
         self.write(&proposal)
     }
 
@@ -213,12 +230,23 @@ impl ProposalInbox {
 
     /// Assigns a number that was never used, not even by a removed proposal.
     fn next_id(&self, all: &[InboxProposal]) -> Result<u64, InboxError> {
-        let last = fs::read_to_string(self.folder.join(LAST_ID)).unwrap_or_default();
-        let last: u64 = last.trim().parse().unwrap_or(0);
-        let known = all.iter().map(|it| it.id).max().unwrap_or(0);
-        let next = last.max(known).saturating_add(1);
+        // The files too: one that cannot be read is not among the proposals.
+        let known = all.iter().map(|it| it.id).chain(self.ids()?);
+        let last = known.fold(self.last_id()?, u64::max);
+        let next = last.saturating_add(1);
         self.replace(LAST_ID, next.to_string().as_bytes())?;
         Ok(next)
+    }
+
+    /// The last assigned number; 0 if none was assigned yet.
+    fn last_id(&self) -> Result<u64, InboxError> {
+        let text = match fs::read_to_string(self.folder.join(LAST_ID)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            Err(cause) => return Err(unread(cause)),
+        };
+        let damaged = |_| unread(io::Error::other("the file of its last number is damaged"));
+        text.trim().parse().map_err(damaged)
     }
 
     fn remove_old(&self, all: &[InboxProposal], now: Millis) {

@@ -1,7 +1,7 @@
 use tempfile::TempDir;
 
 use super::*;
-use crate::Project;
+use crate::{Project, datasets::fixture::mapping, project::ONTOLOGY, review::ReviewError};
 
 const DAY: Millis = 24 * 3600 * 1000;
 
@@ -101,6 +101,34 @@ fn a_proposal_expires_then_goes_and_its_number_is_never_given_again() {
 }
 
 #[test]
+fn no_number_is_given_while_the_last_one_cannot_be_read() {
+    let (folder, project) = project();
+    let inbox = ProposalInbox::new(&project);
+    inbox.submit(new("t_a", "shop", "one"), 0).unwrap();
+    let last = folder.path().join(".wayleave/inbox/last");
+    // The first proposal is removed by then, so nothing else tells its number.
+    let next = || inbox.submit(new("t_a", "shop", "two"), 44 * DAY);
+    for damage in [&b""[..], b"one", b"-1", b"\xff"] {
+        std::fs::write(&last, damage).unwrap();
+        let refused = next();
+        assert!(
+            matches!(refused, Err(InboxError::Disk { .. })),
+            "{refused:?}"
+        );
+    }
+    std::fs::remove_file(&last).unwrap();
+    std::fs::create_dir(&last).unwrap();
+    let refused = next();
+    assert!(
+        matches!(refused, Err(InboxError::Disk { .. })),
+        "{refused:?}"
+    );
+    std::fs::remove_dir(&last).unwrap();
+    std::fs::write(&last, "1").unwrap();
+    assert_eq!(next().unwrap().id, 2);
+}
+
+#[test]
 fn words_that_hold_a_credential_or_hide_characters_are_refused() {
     let (_folder, project) = project();
     let inbox = ProposalInbox::new(&project);
@@ -126,4 +154,20 @@ fn a_file_that_was_altered_is_not_shown_and_hides_no_other() {
     std::fs::write(&path, text.replace("\"one\"", "\"0ne\"")).unwrap();
     let left: Vec<u64> = inbox.list().unwrap().iter().map(|it| it.id).collect();
     assert_eq!(left, [2]);
+    assert_eq!(inbox.listing().unwrap().unreadable, [1]);
+}
+
+#[tokio::test]
+async fn no_proposal_is_reviewed_without_the_vocabulary_that_the_project_has() {
+    let (folder, project) = project();
+    let inbox = ProposalInbox::new(&project);
+    let text = mapping("crm", "crm-eu", "");
+    let proposal = inbox.submit(new("t_a", "crm", &text), 1).unwrap();
+    review(&project, &proposal).await.unwrap();
+    std::fs::write(folder.path().join(ONTOLOGY), "not TOML").unwrap();
+    let refused = review(&project, &proposal).await.unwrap_err();
+    let ReviewError::InvalidDraft { report, .. } = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(report.ontology.is_some() && !report.is_sound());
 }

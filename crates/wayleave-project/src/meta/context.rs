@@ -10,6 +10,7 @@ use crate::{
     check,
     inbox::{InboxError, InboxProposal, NewProposal, ProposalInbox, Proposer},
     project::Project,
+    ratified_mappings::RatifiedMappings,
     review::Review,
     source_probe::{ConnectionDrift, MappingComparison, SourceProbe},
 };
@@ -42,8 +43,19 @@ impl MetaContext {
         &self.project.settings().name
     }
 
-    pub(super) fn vocabulary(&self) -> Option<Ontology> {
-        check::vocabulary(&self.project)
+    /// The project's vocabulary, if it has one. One that cannot be used would allow every name, so
+    /// nothing is checked without it.
+    pub(super) fn vocabulary(&self) -> Result<Option<Ontology>, MetaRefusal> {
+        let Some(ontology) = check::checked_ontology(&self.project) else {
+            return Ok(None);
+        };
+        match ontology.vocabulary() {
+            Some(vocabulary) => Ok(Some(vocabulary.clone())),
+            None => Err(MetaRefusal::new(
+                MetaCode::Unavailable,
+                "the project's vocabulary cannot be used; its operator must look into it",
+            )),
+        }
     }
 
     /// Whether the DSN of a source is set. Never returns the DSN.
@@ -79,6 +91,11 @@ impl MetaContext {
         }
         let mapping = self.project.governance().load(dataset).await?;
         Ok(Some(String::from_utf8_lossy(mapping.bytes()).into_owned()))
+    }
+
+    /// Every ratified mapping.
+    pub(super) async fn ratified_mappings(&self, state: &State) -> RatifiedMappings {
+        RatifiedMappings::load(&self.project, state).await
     }
 
     /// Compares a mapping with the ratified one.
@@ -134,11 +151,11 @@ fn review_failed(error: crate::review::ReviewError) -> MetaRefusal {
     use crate::review::ReviewError;
     match error {
         ReviewError::Governance(error) => error.into(),
-        ReviewError::Claimed { .. } | ReviewError::Twice { .. } => {
+        ReviewError::NameTaken { .. } | ReviewError::DuplicateDataset { .. } => {
             MetaRefusal::new(MetaCode::ConflictingDataset, error.to_string())
                 .hint("a connection id belongs to one dataset: choose another")
         }
-        ReviewError::Check(_) | ReviewError::Unsound { .. } => {
+        ReviewError::Check(_) | ReviewError::InvalidDraft { .. } => {
             MetaRefusal::new(MetaCode::MappingProblems, error.to_string())
         }
     }

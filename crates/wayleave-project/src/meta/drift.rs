@@ -7,7 +7,7 @@ use wayleave_model::{grant::Scope, parse};
 
 use super::{
     MetaCode, MetaContext, MetaOperation, MetaOperationError, MetaRefusal, MetaResult, input,
-    mappings::{connection, told},
+    mappings::{connection, problem_lines},
 };
 use crate::{Rendering, source_probe::ConnectionDrift};
 
@@ -85,8 +85,8 @@ async fn one(context: &MetaContext, name: &str) -> Result<(Value, String, bool),
     let problems: Vec<Value> = problems.map(|it| json!(it)).collect();
     let line = match (is_sound, problems.is_empty()) {
         (true, true) => "fits its source".to_owned(),
-        (_, false) => told(&problems),
-        (false, true) => "its source gives no answer".to_owned(),
+        (_, false) => problem_lines(&problems),
+        (false, true) => "its source does not answer".to_owned(),
     };
     let connections: Vec<Value> = compared.iter().map(connection).collect();
     let document = json!({ "dataset": name, "fits": is_sound, "connections": connections });

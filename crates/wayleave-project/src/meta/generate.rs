@@ -69,7 +69,7 @@ async fn mapping(context: MetaContext, input: GenMappingInput) -> MetaResult {
     let before = context.ratified(&dataset).await?;
     input::check_before(before.as_deref(), input.before_sha256.as_deref())?;
     let path = input::path(&dataset);
-    let target = DraftTarget::over_text(options, &path, before.clone(), input.schema.as_deref());
+    let target = DraftTarget::from_text(options, &path, before.clone(), input.schema.as_deref());
     let target = target.map_err(|error| unfit(&error))?;
     let catalogue = context.catalogue(&input.source, target.schema()).await?;
     let proposal = target.propose(&catalogue);
@@ -90,7 +90,7 @@ fn unfit(error: &ProposalError) -> MetaRefusal {
         ProposalError::Elsewhere { .. } | ProposalError::Taken { .. } => {
             "give the new mapping a name of its own with `dataset`"
         }
-        _ => "mend it first: wayleave_meta_mapping_check shows where it breaks",
+        _ => "fix it first: wayleave_meta_mapping_check shows where it breaks",
     };
     MetaRefusal::argument(crate::explanation::with_causes(error)).hint(hint)
 }

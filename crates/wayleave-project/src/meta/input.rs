@@ -76,7 +76,7 @@ impl WorkingText {
             return Err(MetaRefusal::argument(message)
                 .hint("wayleave_meta_gen_mapping writes one over a source"));
         }
-        let ontology = context.vocabulary();
+        let ontology = context.vocabulary()?;
         let draft = Draft::new(self.after.as_bytes());
         let proposed = draft.propose(ontology.as_ref());
         let proposed = proposed.map_err(|rejected| MetaRefusal::problems(&rejected.problems))?;

@@ -160,7 +160,7 @@ async fn check(context: MetaContext, input: CheckInput) -> MetaResult {
                 "problems": refusal.problems,
                 "live": [],
             });
-            let text = told(&refusal.problems);
+            let text = problem_lines(&refusal.problems);
             return Ok(Rendering::new(document, text).with_findings(true));
         }
         Err(refusal) => return Err(refusal),
@@ -171,9 +171,9 @@ async fn check(context: MetaContext, input: CheckInput) -> MetaResult {
     let problems = compared.iter().flat_map(|it| it.drift.iter().flatten());
     let problems: Vec<Value> = problems.map(|it| json!(it)).collect();
     let text = match (is_sound, problems.is_empty()) {
-        (_, false) => told(&problems),
+        (_, false) => problem_lines(&problems),
         (true, true) => "no problem; it fits its live source".to_owned(),
-        (false, true) => "no problem in the text; its source gives no answer".to_owned(),
+        (false, true) => "no problem in the text; its source does not answer".to_owned(),
     };
     let document = json!({
         "dataset": working.dataset, "is_sound": is_sound, "problems": [], "live": live,
@@ -193,28 +193,31 @@ pub(super) fn connection(compared: &ConnectionDrift) -> Value {
     })
 }
 
-/// Problems as text, one per line: position, message and hint.
-pub(super) fn told(problems: &[Value]) -> String {
+/// Problems as text, one per line, and their number.
+pub(super) fn problem_lines(problems: &[Value]) -> String {
+    let mut lines: Vec<String> = problems.iter().map(problem_line).collect();
+    lines.push(columns::count(problems.len(), "problem"));
+    lines.join("\n")
+}
+
+/// A problem in one line: position, message and hint.
+pub(super) fn problem_line(problem: &Value) -> String {
+    let part = |name: &str| {
+        problem
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let at = |name: &str| problem.get(name).and_then(Value::as_u64);
     let mut text = String::new();
-    for problem in problems {
-        let part = |name: &str| {
-            problem
-                .get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        let at = |name: &str| problem.get(name).and_then(Value::as_u64);
-        if let (Some(line), Some(column)) = (at("line"), at("column")) {
-            let _ = write!(text, "{line}:{column}: ");
-        }
-        let (severity, code) = (part("severity"), part("code"));
-        let _ = write!(text, "{severity}[{code}]: {}", part("message"));
-        if !part("hint").is_empty() {
-            let _ = write!(text, "; {}", part("hint"));
-        }
-        text.push('\n');
+    if let (Some(line), Some(column)) = (at("line"), at("column")) {
+        let _ = write!(text, "{line}:{column}: ");
     }
-    let _ = write!(text, "{}", columns::count(problems.len(), "problem"));
+    let (severity, code) = (part("severity"), part("code"));
+    let _ = write!(text, "{severity}[{code}]: {}", part("message"));
+    if !part("hint").is_empty() {
+        let _ = write!(text, "; {}", part("hint"));
+    }
     text
 }
 

@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 use wayleave_ledger::{GovernanceError, LedgerError};
 use wayleave_model::{nearest::nearest, problem::Problem, sensitive};
 
+use super::mappings::problem_line;
 use crate::{
+    Explanation,
     explanation::with_causes,
     file_diff::PatchError,
     inbox::InboxError,
@@ -164,7 +166,7 @@ impl MetaRefusal {
         let count = problems.len();
         let message = format!("the mapping has {count} problem(s)");
         let mut refusal = Self::new(MetaCode::MappingProblems, message)
-            .hint("mend each at its line and column, as its `hint` says, and call again");
+            .hint("fix each at its line and column, as its `hint` says, and call again");
         refusal.problems = problems.iter().map(|it| json!(it)).collect();
         refusal
     }
@@ -219,6 +221,15 @@ fn shown(text: &str) -> String {
     sensitive::redact(text).into_owned()
 }
 
+impl From<&MetaRefusal> for Explanation {
+    /// The refusal in words, with each problem in a line.
+    fn from(refusal: &MetaRefusal) -> Self {
+        let mut why = Self::new(&refusal.message).finding();
+        why.causes = refusal.problems.iter().map(problem_line).collect();
+        why.maybe_hint(refusal.hint.as_deref())
+    }
+}
+
 impl From<&ProbeError> for MetaRefusal {
     /// Leaves out hosts, files and driver messages, which are for the operator only.
     fn from(error: &ProbeError) -> Self {
@@ -236,7 +247,7 @@ impl From<&ProbeError> for MetaRefusal {
             ),
             ProbeError::Store { name, .. } => Self::new(
                 MetaCode::SourceUnavailable,
-                format!("source `{name}` gives no answer; its operator has the details"),
+                format!("source `{name}` does not answer; its operator has the details"),
             ),
         }
     }

@@ -71,7 +71,7 @@ struct FieldShape {
     /// An absolute IRI, or a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     predicate: Option<String>,
-    /// What the field says. Agents read it.
+    /// What the field means. Agents read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     /// Whether every record has a value.
@@ -89,16 +89,16 @@ struct FieldShape {
     /// A regular expression that values match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pattern: Option<String>,
-    /// The least length, in characters.
+    /// The minimum length, in characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     min_length: Option<u32>,
-    /// The greatest length, in characters.
+    /// The maximum length, in characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_length: Option<u32>,
-    /// The least value: a number, or an exact string.
+    /// The minimum value: a number, or an exact string.
     #[serde(skip_serializing_if = "Option::is_none")]
     min_value: Option<Json>,
-    /// The greatest value.
+    /// The maximum value.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_value: Option<Json>,
     /// Whether filters may name it.

@@ -1,6 +1,6 @@
 //! `ping`, and the operations on declared sources.
 
-use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,25 +49,12 @@ pub(super) async fn ping(context: MetaContext, _: NoInput) -> MetaResult {
 
 async fn list(context: MetaContext, _: NoInput) -> MetaResult {
     let state = context.state().await?;
-    let mut readers: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for name in state.datasets().keys() {
-        // A mapping that cannot be read reads no source.
-        let Ok(Some(text)) = context.ratified(name).await else {
-            continue;
-        };
-        let Ok(mapping) = wayleave_model::parse::parse(text.as_bytes()) else {
-            continue;
-        };
-        for connection in &mapping.connections {
-            let source = connection.source.value.clone();
-            readers.entry(source).or_default().push(name.clone());
-        }
-    }
+    let ratified = context.ratified_mappings(&state).await;
     let titles = ["SOURCE", "KIND", "DSN", "DATASETS"];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
     let mut documents = Vec::new();
     for (name, source) in state.sources() {
-        let datasets = readers.remove(name).unwrap_or_default();
+        let datasets = ratified.reader_names(name);
         let dsn = if context.is_ready(source) {
             "set"
         } else {
@@ -84,12 +71,21 @@ async fn list(context: MetaContext, _: NoInput) -> MetaResult {
             "datasets": datasets,
         }));
     }
-    let text = if documents.is_empty() {
+    let mut text = if documents.is_empty() {
         "no source is declared; an operator does that with `wayleave source add`".to_owned()
     } else {
         columns::align(&rows)
     };
-    Ok(Rendering::new(json!({ "sources": documents }), text))
+    let unreadable = ratified.unreadable_names();
+    for dataset in &unreadable {
+        let _ = write!(
+            text,
+            "\nthe mapping of dataset `{dataset}` cannot be loaded, so its sources are unknown; its operator \
+             must look into it"
+        );
+    }
+    let document = json!({ "sources": documents, "unreadable": unreadable });
+    Ok(Rendering::new(document, text).with_findings(!unreadable.is_empty()))
 }
 
 /// Which part of a source to describe.

@@ -8,8 +8,9 @@ use wayleave_model::mapping::SourceKind;
 use super::*;
 use crate::{
     Project,
+    datasets::fixture::{mapping, ratify, tamper},
     inbox::Proposer,
-    source::{Environment, create_sqlite},
+    source::{EnvironmentVariables, create_sqlite},
     source_probe::SourceProbe,
 };
 
@@ -43,7 +44,7 @@ async fn world() -> AuthoringFixture {
         .unwrap();
     let dsn = database.to_string_lossy().into_owned();
     let probe = SourceProbe {
-        environment: Environment::with(BTreeMap::from([("CRM_DSN".to_owned(), dsn)])),
+        environment: EnvironmentVariables::with(BTreeMap::from([("CRM_DSN".to_owned(), dsn)])),
         ..SourceProbe::default()
     };
     let caller = Proposer {
@@ -127,6 +128,21 @@ async fn no_operation_sees_a_row_a_dsn_or_a_token_or_changes_what_is_served() {
     assert_eq!(ledger.epoch().await.unwrap(), before);
     let drafts = std::fs::read_dir(world.folder.path().join("mappings")).unwrap();
     assert_eq!(drafts.count(), 0);
+}
+
+#[tokio::test]
+async fn a_dataset_that_cannot_be_loaded_is_named_beside_the_sources() {
+    let world = world().await;
+    let governance = world.project.governance();
+    let text = mapping("crm", "crm-eu", "").replace("\"store\"", "\"crm\"");
+    let ratified = ratify(governance, &text).await;
+    let listed = world.call("source.list", json!({})).await.unwrap();
+    assert_eq!(listed["sources"][0]["datasets"], json!(["crm"]));
+    assert_eq!(listed["unreadable"], json!([]));
+    tamper(governance, ratified.digest());
+    let listed = world.call("source.list", json!({})).await.unwrap();
+    assert_eq!(listed["sources"][0]["datasets"], json!([]));
+    assert_eq!(listed["unreadable"], json!(["crm"]));
 }
 
 #[tokio::test]

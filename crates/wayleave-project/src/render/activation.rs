@@ -6,12 +6,12 @@ use wayleave_ledger::Refusal;
 use super::check;
 use crate::{
     Explanation, Rendering,
-    activation::{ActivationError, Connected, Disconnected},
+    activation::{ActivationError, ConnectOutcome, DisconnectOutcome},
     source_probe::ConnectionDrift,
 };
 
 /// The result of connecting a dataset.
-pub fn connected(dataset: &str, connected: &Connected) -> Rendering {
+pub fn connected(dataset: &str, connected: &ConnectOutcome) -> Rendering {
     let (digest, revision) = (connected.mapping.digest(), connected.revision);
     let document = json!({
         "dataset": dataset, "digest": digest, "revision": revision,
@@ -57,11 +57,11 @@ pub fn not_connected(dataset: &str, error: ActivationError) -> Explanation {
             let what = if is_silent {
                 "see that the source can be read, as said above"
             } else {
-                "mend the draft and ratify it again"
+                "fix the draft and ratify it again"
             };
-            Explanation::from_error(&error)
-                .finding()
-                .hint(format!("{what}; or say `--offline` to connect unseen"))
+            Explanation::from_error(&error).finding().hint(format!(
+                "{what}; or pass `--offline` to connect without comparing"
+            ))
         }
         ActivationError::Contradiction(error) => Explanation::from_error(&error)
             .finding()
@@ -72,7 +72,10 @@ pub fn not_connected(dataset: &str, error: ActivationError) -> Explanation {
 }
 
 /// The result of disconnecting a dataset, or an error if it was not active.
-pub fn disconnected(dataset: &str, disconnected: &Disconnected) -> Result<Rendering, Explanation> {
+pub fn disconnected(
+    dataset: &str,
+    disconnected: &DisconnectOutcome,
+) -> Result<Rendering, Explanation> {
     if !disconnected.was_active {
         return Err(not_active(dataset));
     }

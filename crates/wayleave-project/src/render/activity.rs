@@ -56,7 +56,8 @@ fn token(activity: &Activity) -> &str {
 /// One activity in full, with its arguments if the operator requested them.
 pub fn show(activity: &Activity, arguments: Option<&str>) -> Rendering {
     let mut document = json!(activity);
-    let given = arguments.map(|text| serde_json::from_str(text).unwrap_or(Value::Null));
+    // A text that is not JSON is shown as it is.
+    let given = arguments.map(|text| serde_json::from_str(text).unwrap_or_else(|_| text.into()));
     if let (Some(given), Some(members)) = (
         given,
         document
@@ -131,7 +132,8 @@ pub fn show(activity: &Activity, arguments: Option<&str>) -> Rendering {
 /// The result of verifying the log.
 pub fn verification(report: &LogReport) -> Rendering {
     let mut text = String::new();
-    let count = |number: u64, word| columns::count(usize::try_from(number).unwrap_or(0), word);
+    let count =
+        |number: u64, word| columns::count(usize::try_from(number).unwrap_or(usize::MAX), word);
     for writer in &report.writers {
         let (records, segments) = (
             count(writer.records, "record"),
@@ -154,9 +156,9 @@ pub fn verification(report: &LogReport) -> Rendering {
         let _ = writeln!(text, "error: {damage}");
     }
     if report.is_sound() {
-        text.push_str("whole and in order");
+        text.push_str("the record of calls is intact");
     } else {
-        text.push_str("hint: what is before the record named is as it was written");
+        text.push_str("hint: records before the damaged one are intact");
     }
     let document = json!({ "ok": report.is_sound(), "log": report });
     Rendering::new(document, text).with_findings(!report.is_sound())

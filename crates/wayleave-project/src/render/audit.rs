@@ -31,7 +31,7 @@ pub fn verification(report: AuditReport) -> Rendering {
         "ledger": ledger,
         "mappings": mappings.iter().map(Explanation::document).collect::<Vec<_>>(),
     });
-    let mut text = format!("{} whole and in order", columns::count_entries(ledger.good));
+    let mut text = format!("{}, intact", columns::count_entries(ledger.good));
     if let Some(owner) = ledger.owner {
         let signed = ledger.signed;
         let _ = write!(text, "\n{signed} signed; the first owner's key is {owner}");

@@ -56,7 +56,7 @@ pub fn restored(folder: &Path, project: &RestoredProject) -> Rendering {
     });
     let text = format!(
         "restored {} of {} in {}\n\
-         {} and {calls} recorded calls, whole and in order\n\
+         {} and {calls} recorded calls, intact\n\
          head: {head}\n\
          note: what was decided after entry {} is not in it: tokens and grants revoked since are live again\n\
          next: wayleave doctor",

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use wayleave_model::diff;
-use wayleave_model::problem::{Problem, Severity, Style, render, shown};
+use wayleave_model::problem::{Problem, Severity, Style, quoted, render};
 
 use crate::{
     Explanation, Rendering,
@@ -114,7 +114,7 @@ fn text(report: &Report) -> String {
             let _ = writeln!(
                 text,
                 "error: {}: {}\n",
-                shown(&ontology.file.shown),
+                quoted(&ontology.file.shown),
                 error.reason()
             );
         }
@@ -135,7 +135,7 @@ fn text(report: &Report) -> String {
 fn one_draft(text: &mut String, checked: &CheckedDraft) {
     let file = &checked.file.shown;
     if let Some(error) = checked.unreadable() {
-        let _ = writeln!(text, "error: {}: {}\n", shown(file), error.reason());
+        let _ = writeln!(text, "error: {}: {}\n", quoted(file), error.reason());
         return;
     }
     let source = checked.text();
@@ -145,7 +145,7 @@ fn one_draft(text: &mut String, checked: &CheckedDraft) {
     }
     let writes = checked.writes();
     if !writes.is_empty() {
-        let _ = writeln!(text, "note: {}\n{}", shown(file), diff::render(&writes));
+        let _ = writeln!(text, "note: {}\n{}", quoted(file), diff::render(&writes));
     }
 }
 
@@ -162,7 +162,11 @@ fn drifted(file: &str, source: &str, compared: &ConnectionDrift) -> String {
             render(problems, &place, source, Style::Plain)
         }
         Err(error) => {
-            let mut text = format!("error: {}, {}: ", shown(file), shown(&compared.connection));
+            let mut text = format!(
+                "error: {}, {}: ",
+                quoted(file),
+                quoted(&compared.connection)
+            );
             for (kind, line) in Explanation::from(error).lines() {
                 let _ = match kind {
                     "error" => writeln!(text, "{line}"),

@@ -38,7 +38,7 @@ fn text(findings: &[Finding], problems: usize) -> String {
         }
     }
     let verdict = match problems {
-        0 => "nothing stands in the way".to_owned(),
+        0 => "no problems found".to_owned(),
         many => columns::count(many, "problem"),
     };
     text + &verdict

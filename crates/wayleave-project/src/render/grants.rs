@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use wayleave_ledger::{GrantEntry, Millis, State, Validity};
+use wayleave_ledger::{GovernanceError, GrantEntry, Millis, State, Validity};
 use wayleave_model::{
     grant::{StreamTerms, Terms},
     mapping::Mapping,
@@ -13,7 +13,7 @@ use super::{
     listing::{Listing, ListingRow, ends},
     moment,
 };
-use crate::{Rendering, columns};
+use crate::{Rendering, columns, explanation::with_causes};
 
 /// The valid grants, or all that were ever made.
 pub fn list(state: &State, now: Millis, all: bool) -> Rendering {
@@ -42,22 +42,31 @@ pub fn list(state: &State, now: Millis, all: bool) -> Rendering {
 }
 
 /// All details of a grant: its terms, the parts of them that the mapping no longer has, and its
-/// holders. `None` for a mapping that cannot be loaded.
+/// holders; or why the mapping cannot be loaded, so that these parts are unknown.
 pub fn grant(
     state: &State,
     grant: &GrantEntry,
-    mapping: Option<&Mapping>,
+    mapping: Result<&Mapping, &GovernanceError>,
     now: Millis,
 ) -> Rendering {
     let gone = mapping.map(|mapping| missing_parts(&grant.terms, mapping));
-    let gone = gone.unwrap_or_default();
+    let gone = gone.map_err(|error| with_causes(error));
     let holders = holders(state, &grant.id, now);
     let mut document = document(grant, now);
     if let Value::Object(members) = &mut document {
-        members.insert("no_longer_there".to_owned(), json!(gone));
+        members.insert("no_longer_there".to_owned(), json!(gone.as_ref().ok()));
+        if let Err(why) = &gone {
+            members.insert("not_compared".to_owned(), json!(why));
+        }
         members.insert("tokens".to_owned(), json!(holders));
     }
-    Rendering::new(document, details(grant, now, &gone, &holders))
+    let text = details(
+        grant,
+        now,
+        gone.as_deref().map_err(String::as_str),
+        &holders,
+    );
+    Rendering::new(document, text)
 }
 
 /// The valid tokens that have the grant.
@@ -89,9 +98,9 @@ fn summary(terms: &Terms) -> String {
     let filtered = terms.streams.values().filter(|it| it.rows.is_some());
     match filtered.count() {
         0 => {}
-        1 => text.push_str(", 1 by rows"),
+        1 => text.push_str(", 1 with a row filter"),
         many => {
-            let _ = write!(text, ", {many} by rows");
+            let _ = write!(text, ", {many} with a row filter");
         }
     }
     match terms.streams.values().map(|it| it.masks.len()).sum() {
@@ -140,7 +149,12 @@ fn filter(stream: &StreamTerms) -> String {
 }
 
 /// All details of a grant.
-fn details(grant: &GrantEntry, now: Millis, gone: &[String], tokens: &[String]) -> String {
+fn details(
+    grant: &GrantEntry,
+    now: Millis,
+    gone: Result<&[String], &str>,
+    tokens: &[String],
+) -> String {
     let terms = &grant.terms;
     let mut text = format!(
         "grant `{}` of connection `{}` of dataset `{}`\nmade by {} at {}; ends: {}\n",
@@ -163,37 +177,16 @@ fn details(grant: &GrantEntry, now: Millis, gone: &[String], tokens: &[String]) 
         let names: Vec<_> = terms.capabilities.iter().map(String::as_str).collect();
         let _ = writeln!(text, "capabilities: {}", names.join(", "));
     }
-    if !gone.is_empty() {
-        let _ = writeln!(text, "no longer in the dataset: {}", gone.join(", "));
-    }
+    let _ = match gone {
+        Ok([]) => Ok(()),
+        Ok(gone) => writeln!(text, "no longer in the dataset: {}", gone.join(", ")),
+        Err(why) => writeln!(text, "not compared with the dataset: {why}"),
+    };
     let _ = match tokens {
         [] => writeln!(text, "no token has it"),
         some => writeln!(text, "held by: {}", some.join(", ")),
     };
     text
-}
-
-/// The rights that holders lose under narrower terms, one phrase each.
-pub fn losses(wider: &Terms, narrower: &Terms) -> Vec<String> {
-    let mut lost = Vec::new();
-    for (name, before) in &wider.streams {
-        let Some(after) = narrower.streams.get(name) else {
-            lost.push(format!("stream `{name}`"));
-            continue;
-        };
-        let fields = before.fields.difference(&after.fields);
-        lost.extend(fields.map(|field| format!("field `{name}.{field}`")));
-        if let Some(rows) = after
-            .rows
-            .as_ref()
-            .filter(|it| before.rows.as_ref() != Some(*it))
-        {
-            lost.push(format!("rows of `{name}` other than `{}`", rows.as_str()));
-        }
-    }
-    let capabilities = wider.capabilities.difference(&narrower.capabilities);
-    lost.extend(capabilities.map(|name| format!("capability `{name}`")));
-    lost
 }
 
 /// Parts of the terms that the mapping no longer has.

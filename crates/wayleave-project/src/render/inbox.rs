@@ -9,13 +9,15 @@ use super::{check, moment, review as reviews};
 use crate::{
     Explanation, Rendering, columns,
     inbox::{
-        AcceptError, Acceptance, InboxError, InboxProposal, InboxStatus, Proposer, RatifyError,
+        AcceptError, Acceptance, InboxError, InboxListing, InboxProposal, InboxStatus, Proposer,
+        RatifyError,
     },
     review::{Review, ReviewError},
 };
 
 /// The waiting proposals, or all stored ones.
-pub fn list(proposals: &[InboxProposal], now: Millis, all: bool) -> Rendering {
+pub fn list(listing: &InboxListing, now: Millis, all: bool) -> Rendering {
+    let proposals = &listing.proposals;
     let waits = |it: &InboxProposal| it.status(now) == InboxStatus::Waiting;
     let shown: Vec<_> = proposals.iter().filter(|it| all || waits(it)).collect();
     let titles = ["PROPOSAL", "DATASET", "STATE", "FROM", "CAME", "DIGEST"];
@@ -41,7 +43,17 @@ pub fn list(proposals: &[InboxProposal], now: Millis, all: bool) -> Rendering {
         let _ = write!(text, "\n{ended} decided or expired (`--all` shows them)");
     }
     let documents: Vec<Value> = shown.iter().map(|it| document(it, now)).collect();
-    Rendering::new(json!({ "proposals": documents }), text)
+    let document = json!({ "proposals": documents, "unreadable": listing.unreadable });
+    let unreadable = listing.unreadable.iter();
+    let remarks = unreadable.map(|id| format!("remark: {}", unreadable_proposal(*id)));
+    Rendering::new(document, text)
+        .with_remarks(remarks)
+        .with_findings(!listing.unreadable.is_empty())
+}
+
+/// What is known of a proposal whose file cannot be read.
+pub fn unreadable_proposal(id: u64) -> String {
+    format!("proposal {id} cannot be read, or was altered: see `.wayleave/inbox/{id}.json`")
 }
 
 /// Who sent a proposal, in words.
@@ -107,7 +119,7 @@ pub fn show(
     let head = head(proposal, now);
     let inner = match review {
         Ok(review) => reviews::review(&review),
-        Err(ReviewError::Unsound { report, .. }) => check::report(&report),
+        Err(ReviewError::InvalidDraft { report, .. }) => check::report(&report),
         Err(error) => return Err(reviews::refusal(error).err().unwrap_or_else(unexpected)),
     };
     let next = match proposal.status(now) {
@@ -183,11 +195,11 @@ impl From<AcceptError> for Explanation {
             AcceptError::Ledger(error) => error.into(),
             AcceptError::Edited { .. } => Self::from_error(&error)
                 .finding()
-                .hint("ratify or put aside the edits, or say `--overwrite`"),
+                .hint("ratify the edits, or pass `--overwrite` to discard them"),
             AcceptError::InTheWay { .. } => {
                 Self::from_error(&error).hint("keep one draft for the dataset, under its own name")
             }
-            AcceptError::Unlisted(_) | AcceptError::Disk { .. } => {
+            AcceptError::ListDrafts(_) | AcceptError::Disk { .. } => {
                 Self::from_error(&error).hint("check who owns the folder and its free space")
             }
         }

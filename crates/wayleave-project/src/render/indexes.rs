@@ -40,9 +40,7 @@ fn text(indexes: &[IndexStatus]) -> String {
     }));
     let text = columns::align(&rows);
     if indexes.iter().any(|it| it.state != "ready") {
-        format!(
-            "{text}\nnext: wayleave index rebuild, or wayleave serve, which makes what is missing"
-        )
+        format!("{text}\nnext: wayleave index rebuild, or wayleave serve, which builds the rest")
     } else {
         text
     }

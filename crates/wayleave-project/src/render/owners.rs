@@ -1,7 +1,9 @@
 //! The owners of a project.
 
+use std::{io, path::Path};
+
 use serde_json::{Value, json};
-use wayleave_ledger::{OwnerEntry, State};
+use wayleave_ledger::{Entry, OwnerEntry, OwnerKey, State};
 
 use super::moment;
 use crate::{Rendering, columns};
@@ -20,6 +22,50 @@ pub fn list(state: &State, all: bool) -> Rendering {
     }
     let rows: Vec<_> = owners.iter().map(|it| row(it)).collect();
     Rendering::new(document, columns::align(&rows))
+}
+
+/// The result of adding an owner, and what changes with the first.
+pub fn added(state: &State, owner: &OwnerEntry) -> Rendering {
+    let OwnerEntry { name, key, .. } = owner;
+    let is_first = state.first_owner() == Some(key.fingerprint());
+    let document = json!({
+        "owner": name, "key": key, "fingerprint": key.fingerprint(), "who": owner.who,
+        "entry": owner.seq, "first": is_first,
+    });
+    let added = format!("`{name}` is an owner, with the key {}", key.fingerprint());
+    if !is_first {
+        return Rendering::new(document, added);
+    }
+    let is_ratified = state.datasets().values().any(|it| it.ratified.is_some());
+    let before = if is_ratified {
+        "\nwhat was ratified before stands, and this signature covers it"
+    } else {
+        ""
+    };
+    let text = format!(
+        "{added}\nfrom now on an owner signs what is ratified, retired, granted, issued, revoked or \
+         declared{before}\nhint: start the server with `--owner {}`, so that a ledger without this key is \
+         refused",
+        key.fingerprint()
+    );
+    Rendering::new(document, text)
+}
+
+/// The remark that a new key's public part is in no file, where other projects would take it from.
+pub fn unwritten_public_key(path: &Path, key: &OwnerKey, error: &io::Error) -> String {
+    format!(
+        "remark: the public key could not be written to `{}`: {error}; to add its owner to other \
+         projects, write it to a file: {key}",
+        path.display()
+    )
+}
+
+/// The result of removing an owner.
+pub fn removed(name: &str, who: &str, entry: &Entry) -> Rendering {
+    Rendering::new(
+        json!({ "owner": name, "who": who, "entry": entry.seq }),
+        format!("removed owner `{name}`; what they signed stays, and they sign nothing more"),
+    )
 }
 
 fn document(owner: &OwnerEntry) -> Value {

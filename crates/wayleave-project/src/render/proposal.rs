@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wayleave_model::{
     mapping::Mapping,
     parse,
-    problem::{Problem, ProblemCode, shown},
+    problem::{Problem, ProblemCode, quoted},
     propose::Omission,
 };
 
@@ -145,7 +145,7 @@ fn samples(sampling: &Sampling) -> Value {
 }
 
 fn unsampled_row(it: &UnsampledColumn) -> Vec<String> {
-    let column = format!("{}.{}", shown(&it.table), shown(&it.column));
+    let column = format!("{}.{}", quoted(&it.table), quoted(&it.column));
     vec![column, it.reason.to_string()]
 }
 
@@ -160,8 +160,8 @@ fn left_out(it: &Omission) -> Value {
 
 fn left_out_row(it: &Omission) -> Vec<String> {
     let what = match &it.column {
-        Some(column) => format!("{}.{}", shown(&it.table), shown(column)),
-        None => shown(&it.table),
+        Some(column) => format!("{}.{}", quoted(&it.table), quoted(column)),
+        None => quoted(&it.table),
     };
     vec![what, it.reason.to_string()]
 }
@@ -180,7 +180,7 @@ fn guesses(text: &str) -> Vec<Guess> {
         if let Some(header) = line.strip_prefix("[streams.") {
             stream = header.split([']', '.']).next().unwrap_or(header);
         }
-        let marked = ["  # guess: ", "  # weigh: "]
+        let marked = ["  # guess: ", "  # review: ", "  # weigh: "]
             .into_iter()
             .find_map(|mark| line.split_once(mark));
         if let Some((entry, note)) = marked.filter(|(entry, _)| !entry.starts_with('#')) {

@@ -54,8 +54,8 @@ pub fn refusal(error: ReviewError) -> Result<Rendering, Explanation> {
     match error {
         ReviewError::Check(error) => Err(error.into()),
         ReviewError::Governance(error) => Err(error.into()),
-        ReviewError::Unsound { report, .. } => Ok(check::report(&report)),
-        ReviewError::Twice { .. } | ReviewError::Claimed { .. } => {
+        ReviewError::InvalidDraft { report, .. } => Ok(check::report(&report)),
+        ReviewError::DuplicateDataset { .. } | ReviewError::NameTaken { .. } => {
             Err(Explanation::from_error(&error)
                 .finding()
                 .hint("a name belongs to one draft and one dataset; change it in the other"))
@@ -72,7 +72,7 @@ pub fn drift(review: &Review) -> Vec<String> {
 pub fn unmatched() -> Explanation {
     Explanation::new("the draft could not be matched with its live sources; nothing was ratified")
         .finding()
-        .hint("mend the draft or the source, or say `--offline` to ratify unseen")
+        .hint("fix the draft or the source, or pass `--offline` to ratify without comparing")
 }
 
 /// The result of ratifying.

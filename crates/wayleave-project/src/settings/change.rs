@@ -171,7 +171,7 @@ impl Settings {
 
     /// These settings, with every value of `later` that a running server applies at once.
     #[must_use]
-    pub fn taking(&self, later: &Self) -> Self {
+    pub fn with_immediate_changes_of(&self, later: &Self) -> Self {
         let running = self.clone();
         Self {
             env: later.env,
@@ -179,7 +179,7 @@ impl Settings {
             dataset_tools: later.dataset_tools,
             limits: later.limits,
             search: later.search,
-            live: super::LiveSettings {
+            live: super::ChangeFeedSettings {
                 enabled: running.live.enabled,
                 ..later.live
             },
@@ -255,7 +255,7 @@ mod tests {
             let change = changes.iter().find(|it| it.name == name);
             let change = change.unwrap_or_else(|| panic!("{name} is not told"));
             assert_ne!(change.old, change.new);
-            let in_force = before.taking(&after);
+            let in_force = before.with_immediate_changes_of(&after);
             let left = in_force.changes(&after);
             let is_left = left.iter().any(|it| it.name == name);
             assert_eq!(is_left, change.effect == TakesEffect::OnRestart, "{name}");

@@ -11,7 +11,7 @@ const MAX_RECORDS: u32 = 100_000;
 
 /// How changes of records are detected and reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LiveSettings {
+pub struct ChangeFeedSettings {
     /// Whether clients can subscribe at all.
     pub enabled: bool,
     /// How often a watched stream is read.
@@ -22,7 +22,7 @@ pub struct LiveSettings {
     pub subscriptions: u32,
 }
 
-impl Default for LiveSettings {
+impl Default for ChangeFeedSettings {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -33,7 +33,7 @@ impl Default for LiveSettings {
     }
 }
 
-impl LiveSettings {
+impl ChangeFeedSettings {
     pub(super) fn resolve(raw: &raw::Live) -> Result<Self, SettingsError> {
         let usual = Self::default();
         let value = |setting, expected| SettingsError::Value { setting, expected };

@@ -6,7 +6,7 @@ fn an_empty_file_is_all_defaults() {
     assert_eq!(settings.http.to_string(), DEFAULT_HTTP);
     assert_eq!(
         (settings.env, settings.anonymous),
-        (Env::Development, false)
+        (ProjectMode::Development, false)
     );
 }
 

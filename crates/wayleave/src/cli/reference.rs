@@ -37,19 +37,19 @@ fn one(text: &mut String, above: &str, command: &Command) {
     }
     let name = format!("{above} {}", command.get_name());
     let _ = write!(text, "\n## `{name}`\n\n{}\n", about(command));
-    if command.has_subcommands() {
-        for inner in command.get_subcommands() {
-            one(text, &name, inner);
-        }
-        return;
-    }
     let own: Vec<_> = command
         .get_arguments()
         .filter(|it| !it.is_global_set() && it.get_id() != "help" && it.get_id() != "version")
         .collect();
-    let _ = write!(text, "\n```text\n{name}{}\n```\n", usage(&own));
+    // A command that only groups others is not run by itself.
+    if !own.is_empty() || !command.has_subcommands() {
+        let _ = write!(text, "\n```text\n{name}{}\n```\n", usage(&own));
+    }
     if !own.is_empty() {
         text.push_str(&table(own.into_iter()));
+    }
+    for inner in command.get_subcommands() {
+        one(text, &name, inner);
     }
 }
 

@@ -84,7 +84,7 @@ impl ClientError {
                 cause: DocumentError::Taken { .. },
                 ..
             } => "`--name` gives this server another name; `--replace` takes the other's place",
-            Self::Document { .. } => "mend it, or paste what `wayleave client print` shows",
+            Self::Document { .. } => "fix it, or paste what `wayleave client print` shows",
             Self::Changed { .. } => "run this again",
             Self::Disk { .. } => "check that the folder is there and that you may write to it",
         }

@@ -30,10 +30,10 @@ pub(crate) struct Arguments {
     /// Sort by a group field or a measure; `-sum_amount` for largest first. May be repeated.
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     sort: Vec<String>,
-    /// At most so many groups, up to 100.
+    /// Maximum number of groups, up to 100.
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
-    /// Go on where an earlier page of groups ended.
+    /// The `next_cursor` of the previous page.
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
     /// Add the measures of all records together.

@@ -22,7 +22,7 @@ use filter::FilterArguments;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Walk the whole ledger and every frozen mapping, and say what is wrong.
+    /// Verify the ledger and every frozen mapping.
     #[arg(long)]
     verify: bool,
     /// A head kept elsewhere, which the ledger must still pass through. Implies `--verify`.
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     /// Implies `--verify`.
     #[arg(long, value_name = "FINGERPRINT")]
     owner: Option<KeyFingerprint>,
-    /// How many entries to list, the latest.
+    /// Number of latest entries to list.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: u32,
 }
@@ -44,13 +44,13 @@ enum Action {
     List(ListArguments),
     /// Show one call in full.
     Show(ShowArguments),
-    /// Verify that the record of calls is whole, and name the first record that is not.
+    /// Verify the record of calls, and name the first damaged record.
     Verify,
-    /// Write calls out for other programs.
+    /// Export calls for other programs.
     Export(ExportArguments),
-    /// Make a recorded read again, and say whether its answer is the same.
+    /// Repeat a recorded read, and compare its answer.
     Replay(ReplayArguments),
-    /// Destroy the key of all recorded arguments. The record stays whole, its arguments are gone.
+    /// Destroy the key of all recorded arguments; the rest of the record stays verifiable.
     DestroyKey,
 }
 
@@ -154,6 +154,10 @@ async fn act(action: Action, project: Option<&Path>, output: Output) -> Result<E
             let found = find(&project, arguments.id)?;
             let given = arguments.arguments.then(|| opened(&project, &found));
             let given = given.transpose()?;
+            if matches!(given, Some(None)) {
+                output.remark(UNRECORDED_ARGUMENTS);
+            }
+            let given = given.flatten();
             Ok(output.show(&render::activity::show(&found, given.as_deref())))
         }
         Action::Verify => {
@@ -183,21 +187,22 @@ fn find(project: &Project, id: ActivityId) -> Result<wayleave_activity::Activity
     })
 }
 
-/// Unseals the arguments of a call, for the operator.
-fn opened(project: &Project, activity: &wayleave_activity::Activity) -> Result<String, Failure> {
+const UNRECORDED_ARGUMENTS: &str = "remark: the arguments of this call are not in the record: \
+     arguments over 16 KiB are recorded by names and types alone";
+
+/// Unseals the arguments of a call, for the operator; `None` if they are not in the record.
+fn opened(
+    project: &Project,
+    activity: &wayleave_activity::Activity,
+) -> Result<Option<String>, Failure> {
     let Some(sealed) = &activity.arguments.sealed else {
-        if activity.arguments.shape.is_empty() {
-            return Ok("{}".to_owned());
-        }
-        return Err(
-            Failure::usage("the arguments of this call are not in the record")
-                .hint("arguments over 16 KiB are recorded by names and types alone"),
-        );
+        let has_none = activity.arguments.shape.is_empty();
+        return Ok(has_none.then(|| "{}".to_owned()));
     };
     let keys = activity_log::argument_keys(project);
     let opened = keys.and_then(|keys| keys.unseal(activity.id, sealed));
     let opened = opened.map_err(|error: ArgumentKeyError| Failure::from_error(&error))?;
-    Ok(String::from_utf8_lossy(&opened).into_owned())
+    Ok(Some(String::from_utf8_lossy(&opened).into_owned()))
 }
 
 fn export(project: &Project, arguments: &ExportArguments) -> Result<ExitCode, Failure> {

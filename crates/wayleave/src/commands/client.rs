@@ -27,16 +27,16 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Show what a client's settings must say to reach this project.
+    /// Print the entry for a client's settings.
     Print(ClientArgs),
-    /// Put it into the client's settings: shown first, done with `--write`.
+    /// Add the entry to a client's settings; without `--write`, only show the change.
     Install {
         #[command(flatten)]
         arguments: ClientArgs,
-        /// Do it. What was there is kept beside it.
+        /// Write the change; the old file is kept as a copy.
         #[arg(long)]
         write: bool,
-        /// Take the place of another server of the same name.
+        /// Replace another server of the same name.
         #[arg(long)]
         replace: bool,
     },
@@ -47,10 +47,10 @@ pub(crate) struct ClientArgs {
     /// The client.
     #[arg(value_name = "CLIENT")]
     client: Host,
-    /// Come to the server over HTTP where `wayleave serve` listens, instead of starting it.
+    /// Connect to a running `wayleave serve` over HTTP instead of starting the server.
     #[arg(long, conflicts_with = "url")]
     http: bool,
-    /// Come to the server at this address.
+    /// Connect to the server at this URL.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// The variable, in the client's environment, that holds the token [default:
@@ -60,7 +60,7 @@ pub(crate) struct ClientArgs {
     /// What the client calls the server [default: the project's name].
     #[arg(long, value_name = "NAME", value_parser = name)]
     name: Option<String>,
-    /// Only for work in this folder [default: for all].
+    /// Edit the settings of this folder [default: the user's settings].
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }

@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode};
 
 use wayleave_project::{
-    activation::{self, ActivationError, FolderEnv},
+    activation::{self, ActivationError, FolderBackend},
     render,
     source_probe::ConnectionDrift,
 };
@@ -36,7 +36,7 @@ pub(crate) async fn run(
     let dataset = &arguments.dataset;
     let probe = super::source_probe();
     let spinner = Spinner::start("asking the sources");
-    let folder = FolderEnv {
+    let folder = FolderBackend {
         project: &project,
         probe: Some(&probe).filter(|_| !arguments.offline),
         progress: &|step| spinner.show_step(step),

@@ -9,7 +9,7 @@ use std::{
 use clap::Subcommand;
 use serde_json::json;
 use wayleave_ledger::{Clock as _, SystemClock};
-use wayleave_project::{settings, source::Environment};
+use wayleave_project::{settings, source::EnvironmentVariables};
 use wayleave_server::{
     Deployment,
     console::{ConsoleServer, ConsoleSigning, LinkError, LoginLinks, console_address},
@@ -88,7 +88,7 @@ pub(crate) async fn run(
     let usual = settings::DEFAULT_CONSOLE.parse().ok();
     let address = arguments.http.or(project.settings().console).or(usual);
     let address = address.ok_or_else(|| Failure::bug("the console has no address"))?;
-    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let deployment = Deployment::open(&project, EnvironmentVariables::process()).await?;
     let signing = arguments.key.signing();
     let console = deployment.bind_console(address, None, signing).await?;
     let who = arguments.who.unwrap_or_else(actor::os_user);

@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode};
 
 use wayleave_project::{
-    activation::{self, FolderEnv},
+    activation::{self, FolderBackend},
     render,
 };
 
@@ -23,7 +23,7 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let dataset = &arguments.dataset;
-    let folder = FolderEnv {
+    let folder = FolderBackend {
         project: &project,
         probe: None,
         progress: &|_| {},

@@ -15,7 +15,7 @@ pub(crate) struct Arguments {
     /// Follow these relations, separated by commas.
     #[arg(long, value_name = "RELATIONS", value_delimiter = ',')]
     expand: Vec<String>,
-    /// Read on in a text that is too long for one answer, after so many characters.
+    /// Continue a long text at this character offset.
     #[arg(long, value_name = "CHARACTERS")]
     offset: Option<u64>,
 }

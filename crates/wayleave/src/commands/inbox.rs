@@ -82,8 +82,8 @@ pub(crate) async fn run(
     let failed = |error| Failure::from(Explanation::from(error));
     match action {
         Action::List { all } => {
-            let proposals = inbox.list().map_err(failed)?;
-            Ok(output.show(&render::inbox::list(&proposals, now, all)))
+            let listing = inbox.listing().map_err(failed)?;
+            Ok(output.show(&render::inbox::list(&listing, now, all)))
         }
         Action::Show { id } => {
             let proposal = inbox.get(id).map_err(failed)?;

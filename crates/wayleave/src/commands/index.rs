@@ -6,7 +6,7 @@
 use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
-use wayleave_project::{render, source::Environment};
+use wayleave_project::{render, source::EnvironmentVariables};
 use wayleave_server::Deployment;
 use wayleave_surface::IndexableStream;
 
@@ -14,9 +14,9 @@ use crate::{arguments, failure::Failure, output::Output, progress::Spinner};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Show what there is of each index: how many records, how many malformed, how old, how large.
+    /// Show each index: records, malformed records, age, size.
     Status,
-    /// Make indexes again from all records, beside those that are served.
+    /// Rebuild indexes while the old ones stay in use.
     Rebuild {
         /// Only those of this dataset.
         #[arg(value_name = "DATASET", value_parser = arguments::dataset)]
@@ -30,7 +30,7 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
-    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let deployment = Deployment::open(&project, EnvironmentVariables::process()).await?;
     let outcome = match action {
         Action::Status => status(&deployment, output).await,
         Action::Rebuild { dataset } => rebuild(&deployment, dataset.as_deref(), output).await,

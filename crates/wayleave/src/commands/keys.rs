@@ -3,9 +3,8 @@
 use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
-use serde_json::json;
 use wayleave_ledger::FOLDER;
-use wayleave_project::{columns, keys};
+use wayleave_project::{keys, render};
 
 use crate::{failure::Failure, output::Output};
 
@@ -28,19 +27,5 @@ pub(crate) fn run(
     let Action::Rotate { drop_older } = action;
     let rotated = keys::rotate(&project.folder().join(FOLDER), drop_older)
         .map_err(|error| Failure::from_error(&error).hint(error.hint()))?;
-    let older = match rotated.older {
-        0 => "no older key is left, and what was sealed before is refused".to_owned(),
-        many => format!(
-            "{} still open what they sealed",
-            columns::count(many, "older key")
-        ),
-    };
-    output.answer(
-        &json!({ "key": rotated.id, "older": rotated.older }),
-        format!(
-            "new cursors are sealed under key {}; {older}; servers that run take it at their next start",
-            rotated.id
-        ),
-    );
-    Ok(ExitCode::SUCCESS)
+    Ok(output.show(&render::keys::rotated(&rotated)))
 }

@@ -4,15 +4,12 @@ use std::{io::Read as _, path::Path, process::ExitCode};
 
 use serde_json::{Map, Value};
 use wayleave_project::{
+    Explanation,
     inbox::Proposer,
     meta::{MetaContext, MetaRegistry, OperationId},
 };
 
-use crate::{
-    actor,
-    failure::{Failure, Status},
-    output::Output,
-};
+use crate::{actor, failure::Failure, output::Output};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -57,28 +54,9 @@ pub(crate) async fn run(
     match operation.run(context, input).await {
         Ok(rendering) => Ok(output.show(&rendering)),
         Err(refusal) => {
-            let mut failure = Failure::usage(&refusal.message).status(Status::Findings);
-            failure.why.hint = refusal.hint.as_deref().map(str::to_owned);
-            let problems = refusal.problems.iter();
-            failure.why.causes = problems.map(one_line).collect();
+            let failure = Failure::from(Explanation::from(&refusal));
             Ok(output.refuse(&refusal.document(), &failure))
         }
-    }
-}
-
-fn one_line(problem: &Value) -> String {
-    let part = |name: &str| {
-        problem
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let at = |name: &str| problem.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let (line, column) = (at("line"), at("column"));
-    let text = format!("{line}:{column}: {}: {}", part("code"), part("message"));
-    match part("hint") {
-        "" => text,
-        hint => format!("{text}; {hint}"),
     }
 }
 

@@ -39,7 +39,8 @@ pub(crate) mod watch;
 use std::{path::Path, process::ExitCode};
 
 use wayleave_project::{
-    Project, ProjectError, source::Environment, source_probe::SourceProbe, trust::TrustStore,
+    Project, ProjectError, source::EnvironmentVariables, source_probe::SourceProbe,
+    trust::TrustStore,
 };
 
 use crate::{
@@ -106,7 +107,7 @@ fn open_to_read(project: Option<&Path>) -> Result<Project, Failure> {
 
 /// The trust anchors of the projects that this user opens.
 fn trust() -> Result<TrustStore, Failure> {
-    let trust = TrustStore::from_environment(&Environment::process());
+    let trust = TrustStore::from_environment(&EnvironmentVariables::process());
     Ok(trust.map_err(ProjectError::from)?)
 }
 

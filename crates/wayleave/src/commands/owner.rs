@@ -8,8 +8,7 @@ use std::{
 };
 
 use clap::Subcommand;
-use serde_json::json;
-use wayleave_ledger::{OwnerKey, OwnerKeyFile, Signer, State};
+use wayleave_ledger::{OwnerKey, OwnerKeyFile, Signer};
 use wayleave_project::{Project, render};
 
 use crate::{
@@ -86,12 +85,7 @@ pub(crate) async fn run(
             let governance = project.governance();
             let who = act.who();
             let entry = governance.remove_owner(&owner, &who, &act.note).await?;
-            let document = json!({ "owner": owner, "who": who, "entry": entry.seq });
-            let text = format!(
-                "removed owner `{owner}`; what they signed stays, and they sign nothing more"
-            );
-            output.answer(&document, text);
-            Ok(ExitCode::SUCCESS)
+            Ok(output.show(&render::owners::removed(&owner, &who, &entry)))
         }
     }
 }
@@ -110,30 +104,32 @@ async fn add(arguments: Add, project: Project, output: Output) -> Result<ExitCod
     } else {
         arguments.signing.sign(project).await?
     };
-    let (key, made) = key(&arguments, &project, is_first)?;
-    let project = match made {
-        Some(signer) if is_first => project.signed_by(signer),
-        None if is_first => project.signed_by(arguments.signing.holder_of(&key)?),
+    let made = key(&arguments, &project)?;
+    let project = match made.signer {
+        Some(signer) if is_first => project.with_signer(signer),
+        None if is_first => project.with_signer(arguments.signing.holder_of(&made.key)?),
         _ => project,
     };
     let who = arguments.who.clone().unwrap_or_else(actor::os_user);
-    let entry = project.governance().add_owner(owner, key.clone(), &who);
-    let entry = entry.await?;
-    let state = project.governance().ledger().state().await?;
-    let document = json!({
-        "owner": owner, "key": key, "fingerprint": key.fingerprint(), "who": who,
-        "entry": entry.seq, "first": is_first,
-    });
-    output.answer(&document, told(owner, &key, is_first, &state));
-    Ok(ExitCode::SUCCESS)
+    let governance = project.governance();
+    governance.add_owner(owner, made.key, &who).await?;
+    let state = governance.ledger().state().await?;
+    let added = state.owners().get(owner);
+    let added = added.ok_or_else(|| Failure::bug("the new owner is not among the owners"))?;
+    Ok(output.show(&render::owners::added(&state, added).with_remarks(made.remark)))
 }
 
-/// The key to register, and its signer if it was created for the first owner.
-fn key(
-    arguments: &Add,
-    project: &Project,
-    is_first: bool,
-) -> Result<(OwnerKey, Option<Arc<dyn Signer>>), Failure> {
+/// The key to register.
+struct NewOwnerKey {
+    key: OwnerKey,
+    /// Its signer, if it was created.
+    signer: Option<Arc<dyn Signer>>,
+    /// What the person must know of its files.
+    remark: Option<String>,
+}
+
+/// The key to register: a new one, or that of a file.
+fn key(arguments: &Add, project: &Project) -> Result<NewOwnerKey, Failure> {
     let undone = "no key was made";
     if let Some(path) = &arguments.new_key {
         refuse_inside(path, project)?;
@@ -146,11 +142,18 @@ fn key(
         }
         let unlocked = OwnerKeyFile::create(path, &passphrase)?;
         let key = unlocked.key().clone();
-        // To add this owner to other projects. The key works without it, so a failure is ignored.
+        // To add this owner to other projects. The key works without it.
         let mut public = path.clone().into_os_string();
         public.push(".pub");
-        let _ = fs::write(public, format!("{key}\n"));
-        return Ok((key, is_first.then(|| Arc::new(unlocked) as _)));
+        let public = PathBuf::from(public);
+        let written = fs::write(&public, format!("{key}\n")).err();
+        let remark =
+            written.map(|error| render::owners::unwritten_public_key(&public, &key, &error));
+        return Ok(NewOwnerKey {
+            key,
+            signer: Some(Arc::new(unlocked)),
+            remark,
+        });
     }
     let path = arguments.public_key.as_deref().unwrap_or(Path::new(""));
     let text = fs::read_to_string(path).map_err(|error| {
@@ -158,8 +161,13 @@ fn key(
             .hint("`--public-key` names a `.pub` file, such as `~/.ssh/id_ed25519.pub`")
     })?;
     let key = text.trim().parse();
-    let key = key.map_err(|error: wayleave_ledger::KeySyntax| Failure::from_error(&error))?;
-    Ok((key, None))
+    let key =
+        key.map_err(|error: wayleave_ledger::ParseOwnerKeyError| Failure::from_error(&error))?;
+    Ok(NewOwnerKey {
+        key,
+        signer: None,
+        remark: None,
+    })
 }
 
 /// Refuses a key file in the project folder, where agents that work on the project can read it.
@@ -176,22 +184,4 @@ fn refuse_inside(path: &Path, project: &Project) -> Result<(), Failure> {
         );
     }
     Ok(())
-}
-
-fn told(owner: &str, key: &OwnerKey, is_first: bool, state: &State) -> String {
-    let added = format!("`{owner}` is an owner, with the key {}", key.fingerprint());
-    if !is_first {
-        return added;
-    }
-    let before = state.datasets().values().filter(|it| it.ratified.is_some());
-    let before = match before.count() {
-        0 => String::new(),
-        _ => "\nwhat was ratified before stands, and this signature covers it".to_owned(),
-    };
-    format!(
-        "{added}\nfrom now on an owner signs what is ratified, retired, granted, issued, revoked or \
-         declared{before}\nhint: start the server with `--owner {}`, so that a ledger without this key is \
-         refused",
-        key.fingerprint()
-    )
 }

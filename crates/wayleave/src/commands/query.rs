@@ -24,10 +24,10 @@ pub(crate) struct Arguments {
     /// Follow these relations, separated by commas.
     #[arg(long, value_name = "RELATIONS", value_delimiter = ',')]
     expand: Vec<String>,
-    /// At most so many records, up to 100.
+    /// Maximum number of records, up to 100.
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
-    /// Go on where an earlier page ended.
+    /// The `next_cursor` of the previous page.
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
     /// Count all records: `estimated` or `exact`.

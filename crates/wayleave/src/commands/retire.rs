@@ -2,9 +2,7 @@
 
 use std::{path::Path, process::ExitCode};
 
-use serde_json::json;
-use wayleave_ledger::Refusal;
-use wayleave_project::columns;
+use wayleave_project::render;
 
 use crate::{actor::ActorArgs, arguments, failure::Failure, output::Output, signing::SigningArgs};
 
@@ -28,29 +26,9 @@ pub(crate) async fn run(
     let dataset = &arguments.dataset;
     let governance = project.governance();
     let state = governance.ledger().state().await?;
-    let Some(entry) = state.ratified(dataset) else {
-        let refusal = Refusal::NotRatified {
-            dataset: dataset.clone(),
-        };
-        return Err(Failure::from_error(&refusal).hint("`wayleave datasets` lists what there is"));
-    };
-    let live = state.active().any(|(name, _)| name == dataset);
-    let live = if live {
-        "; it is live, and ends for every client"
-    } else {
-        ""
-    };
-    let grants = state.grants().values();
-    let granted = grants.filter(|it| it.terms.dataset == *dataset && it.revoked.is_none());
-    let granted = match granted.count() {
-        0 => String::new(),
-        many => format!("; it takes {} along", columns::count(many, "grant")),
-    };
-    output.preface(format!(
-        "`{dataset}` is {}, ratified by {}{live}{granted}",
-        entry.act.digest.short(),
-        entry.act.who
-    ));
+    let ratified = state.ratified(dataset);
+    let ratified = ratified.ok_or_else(|| render::retirement::not_ratified(dataset))?;
+    output.preface(render::retirement::announcement(&state, ratified));
     let (act, undone) = (format!("retire `{dataset}`"), "nothing was retired");
     let signing = &arguments.signing;
     let project = signing
@@ -58,14 +36,6 @@ pub(crate) async fn run(
         .await?;
     let who = arguments.act.who();
     let note = &arguments.act.note;
-    let retired = project.governance().retire(dataset, &who, note);
-    let entry_made = retired.await?;
-    let document = json!({
-        "dataset": dataset, "digest": entry.act.digest, "who": who, "entry": entry_made.seq,
-    });
-    output.answer(
-        &document,
-        format!("retired `{dataset}`; serving it again takes another ratification"),
-    );
-    Ok(ExitCode::SUCCESS)
+    let entry = project.governance().retire(dataset, &who, note).await?;
+    Ok(output.show(&render::retirement::retired(ratified, &who, &entry)))
 }

@@ -21,10 +21,10 @@ pub(crate) struct Arguments {
     /// Look only in these fields, separated by commas.
     #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
     fields: Vec<String>,
-    /// At most so many records, up to 100.
+    /// Maximum number of hits, up to 100.
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
-    /// Go on where an earlier page ended.
+    /// The `next_cursor` of the previous page.
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }

@@ -5,7 +5,9 @@ use std::{io::IsTerminal as _, net::SocketAddr, path::Path, process::ExitCode, s
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use wayleave_ledger::KeyFingerprint;
-use wayleave_project::{Project, columns, settings::Settings, source::Environment};
+use wayleave_project::{
+    Project, columns, render, settings::Settings, source::EnvironmentVariables,
+};
 use wayleave_server::{
     DeployError, Deployment, active_settings::ActiveSettings, auth::ProcessToken,
     console::ConsoleSigning, deployment::ServeError,
@@ -45,18 +47,16 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     // Checked before anything is opened: with an owner's credential in the environment, refuse to
     // serve at all.
-    let mut given = ProcessToken::read(&Environment::process())?;
+    let mut given = ProcessToken::read(&EnvironmentVariables::process())?;
     if arguments.require_token {
         given = given.required();
     }
     let trust = super::trust()?.with_owner(arguments.owner);
     let project = Project::open_trusting(project.unwrap_or(Path::new(".")), &trust)?;
-    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let deployment = Deployment::open(&project, EnvironmentVariables::process()).await?;
     let stop = stop_on_signal();
     if !project.settings().audit.required {
-        output.remark(format_args!(
-            "warning: `audit.required` is false: calls are served even if they are not recorded"
-        ));
+        output.remark(render::serving::unrecorded_calls());
     }
     if arguments.stdio {
         over_stdio(&deployment, given, stop, output).await?;
@@ -135,29 +135,11 @@ pub(super) async fn over_http(
     Ok(())
 }
 
-/// Warns of missing grants, suspended streams and withheld datasets.
+/// Warns of missing grants, suspended streams and datasets that are not served.
 fn warn(deployment: &Deployment, output: Output) {
-    for unknown in deployment.unknown_grants() {
-        output.remark(format_args!("warning: {unknown}"));
-        output.remark(format_args!("  hint: {}", unknown.hint()));
-    }
-    for it in deployment.suspended() {
-        output.remark(format_args!(
-            "warning: stream `{}` of `{}` is suspended: {}",
-            it.stream,
-            it.connection_id,
-            it.problems.join("; ")
-        ));
-    }
-    for withheld in deployment.withheld() {
-        let failure = Failure::from_error(&withheld.reason);
-        output.remark(format_args!(
-            "warning: dataset `{}` is not served",
-            withheld.dataset
-        ));
-        for (kind, text) in failure.why.lines() {
-            output.remark(format_args!("  {kind}: {text}"));
-        }
+    let (unknown, faults) = (deployment.unknown_grants(), deployment.withheld());
+    for line in render::serving::warnings(&unknown, &deployment.suspended(), &faults) {
+        output.remark(line);
     }
 }
 

@@ -4,14 +4,13 @@
 use std::{path::Path, process::ExitCode};
 
 use clap::{Subcommand, ValueEnum};
-use serde_json::json;
-use wayleave_ledger::{GovernanceError, LedgerError, NewSource, Refusal};
+use wayleave_ledger::NewSource;
 use wayleave_model::mapping::SourceKind;
 use wayleave_project::{
     change_triggers::{TableName, change_triggers},
-    overview::readers,
+    ratified_mappings::RatifiedMappings,
     render,
-    source::{self, Environment},
+    source::EnvironmentVariables,
     source_probe::{ProbeError, declared},
 };
 
@@ -28,7 +27,7 @@ pub(crate) enum Action {
     Add(Add),
     /// List the declared sources.
     List,
-    /// Withdraw a source. What reads it can be read no more.
+    /// Remove a source; datasets that read it can no longer be served.
     Remove {
         /// The source.
         #[arg(value_name = "NAME", value_parser = arguments::source)]
@@ -36,7 +35,7 @@ pub(crate) enum Action {
         #[command(flatten)]
         signing: SigningArgs,
     },
-    /// Print the statement that makes the table of idempotency keys, for you to run in the source.
+    /// Print the SQL that creates the table of idempotency keys.
     Prepare {
         /// The source that capabilities write through.
         #[arg(value_name = "NAME", value_parser = arguments::source)]
@@ -45,7 +44,7 @@ pub(crate) enum Action {
         #[arg(long, value_name = "SCHEMA")]
         schema: Option<String>,
     },
-    /// Open a read-only session and take the time.
+    /// Open a read-only session, and print how long it took.
     Test {
         /// The source.
         #[arg(value_name = "NAME", value_parser = arguments::source)]
@@ -133,42 +132,19 @@ async fn run_add(add: Add, project: Option<&Path>, output: Output) -> Result<Exi
         .add_source(new, &actor::os_user())
         .await
         .map_err(|error| {
-            let hint = match &error {
-                GovernanceError::Ledger(LedgerError::Refused(Refusal::SourceExists { .. })) => {
-                    "to change a source, remove it first; `wayleave source list` shows them"
-                }
-                _ => "export a variable that holds the DSN, and give its name",
-            };
+            let hint = "export a variable that holds the DSN, and give its name";
             Failure::from(error).or_hint(hint)
         })?;
     let state = governance.ledger().state().await?;
-    let is_set = declared(&state, &add.name)
-        .is_ok_and(|source| source::is_set(source, &Environment::process()));
-    let next = format!("wayleave propose {}", add.name);
-    let document = json!({
-        "source": { "name": add.name, "kind": kind, "env": add.env, "is_set": is_set },
-        "next": next,
-    });
-    output.answer(
-        &document,
-        format!(
-            "declared source `{}`: {kind}, with its DSN in `{}`\nnext: {next}",
-            add.name, add.env
-        ),
-    );
-    if !is_set {
-        output.remark(format!(
-            "remark: `{}` is not set here; export it before the source is read",
-            add.env
-        ));
-    }
-    Ok(ExitCode::SUCCESS)
+    let source = declared(&state, &add.name)?;
+    let added = render::sources::added(&add.name, source, &EnvironmentVariables::process());
+    Ok(output.show(&added))
 }
 
 async fn list(project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let state = project.governance().ledger().state().await?;
-    let sources = render::sources::list(&state, &Environment::process());
+    let sources = render::sources::list(&state, &EnvironmentVariables::process());
     Ok(output.show(&sources))
 }
 
@@ -183,15 +159,8 @@ async fn remove(
     let state = governance.ledger().state().await?;
     declared(&state, name)?;
     governance.remove_source(name, &actor::os_user()).await?;
-    let readers = readers(&project, &state, name).await;
-    let document = json!({ "removed": name, "read_by": readers });
-    output.answer(&document, format!("withdrew source `{name}`"));
-    for dataset in readers {
-        output.remark(format!(
-            "remark: dataset `{dataset}` reads it, and cannot be served without it"
-        ));
-    }
-    Ok(ExitCode::SUCCESS)
+    let ratified = RatifiedMappings::load(&project, &state).await;
+    Ok(output.show(&render::sources::removed(name, &ratified)))
 }
 
 async fn triggers(
@@ -204,27 +173,8 @@ async fn triggers(
     let state = project.governance().ledger().state().await?;
     let tables: Vec<TableName> = tables.iter().map(|it| table_name(it)).collect();
     let probe = super::source_probe();
-    let script = change_triggers(&project, &probe, &state, name, &tables);
-    let script = script.await.map_err(|error| {
-        let hint = error.hint();
-        Failure::usage(error.to_string()).hint(hint)
-    })?;
-    let shown = script.tables.iter();
-    let shown = shown.map(|it| json!({ "schema": it.schema, "table": it.table }));
-    let shown: Vec<_> = shown.collect();
-    let document = json!({ "source": name, "tables": shown, "sql": script.sql });
-    output.answer(&document, script.sql.trim_end());
-    for view in &script.views {
-        output.remark(format!(
-            "remark: `{}` is a view, and is read at every interval",
-            view.table
-        ));
-    }
-    output.remark(
-        "run it as the owner of the tables; until then, and if it is taken away, the tables are \
-         read at every interval",
-    );
-    Ok(ExitCode::SUCCESS)
+    let script = change_triggers(&project, &probe, &state, name, &tables).await?;
+    Ok(output.show(&render::sources::change_triggers(name, &script)))
 }
 
 /// Prints the statement without running it: only the operator changes a source.
@@ -237,13 +187,8 @@ async fn prepare(
     let project = super::open(project)?;
     let state = project.governance().ledger().state().await?;
     let kind = declared(&state, name)?.kind;
-    let statement = source::idempotency_table(kind, schema).unwrap_or_default();
-    let document = json!({ "source": name, "kind": kind, "statement": statement });
-    output.answer(&document, statement.trim_end());
-    output.remark(
-        "remark: a key is needed as long as its call may be repeated; delete older rows by `written_at`",
-    );
-    Ok(ExitCode::SUCCESS)
+    let table = render::sources::idempotency_table(name, kind, schema)?;
+    Ok(output.show(&table))
 }
 
 /// Parses `TABLE` or `SCHEMA.TABLE`.
@@ -272,11 +217,5 @@ async fn test(name: &str, project: Option<&Path>, output: Output) -> Result<Exit
             Failure::from(error).status(status)
         })?;
     let kind = declared(&state, name)?.kind;
-    let took = took.as_millis();
-    let document = json!({ "source": name, "kind": kind, "ms": took, "read_only": true });
-    output.answer(
-        &document,
-        format!("source `{name}` ({kind}) answered in {took} ms; the session is read-only"),
-    );
-    Ok(ExitCode::SUCCESS)
+    Ok(output.show(&render::sources::answered(name, kind, took)))
 }

@@ -5,10 +5,9 @@ mod create;
 use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
-use serde_json::json;
 use wayleave_project::render;
 
-use super::grant::{expiry, refused};
+use super::grant::expiry;
 use crate::{actor::ActorArgs, failure::Failure, output::Output, signing::SigningArgs};
 
 #[derive(Debug, Subcommand)]
@@ -66,12 +65,6 @@ async fn revoke(
     let project = signing.sign(super::open(project)?).await?;
     let governance = project.governance();
     let who = act.who();
-    let entry = governance.revoke_token(id, &who, &act.note).await;
-    let entry = entry.map_err(refused)?;
-    let document = json!({ "token": id, "who": who, "entry": entry.seq });
-    output.answer(
-        &document,
-        format!("revoked token `{id}`; requests with it are refused from now on"),
-    );
-    Ok(ExitCode::SUCCESS)
+    let entry = governance.revoke_token(id, &who, &act.note).await?;
+    Ok(output.show(&render::issuing::revoked(id, &who, &entry)))
 }

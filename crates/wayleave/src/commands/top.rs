@@ -19,13 +19,13 @@ const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Seconds that rates and latencies are taken over.
+    /// Length of the measured window, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     window: u64,
-    /// Seconds between two looks.
+    /// Refresh interval, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 1)]
     interval: u64,
-    /// Look once, and end.
+    /// Print once and exit.
     #[arg(long)]
     once: bool,
 }

@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode};
 
 use serde_json::json;
 use wayleave_plan::package::Package;
-use wayleave_project::source::Environment;
+use wayleave_project::source::EnvironmentVariables;
 use wayleave_server::Deployment;
 use wayleave_surface::live::{SeenChanges, WatchError};
 
@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     /// The connection, where several have the stream.
     #[arg(long, value_name = "ID")]
     connection: Option<String>,
-    /// End after so many changes.
+    /// Exit after this many changes.
     #[arg(long, value_name = "CHANGES")]
     limit: Option<usize>,
 }
@@ -30,7 +30,7 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
-    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let deployment = Deployment::open(&project, EnvironmentVariables::process()).await?;
     let watched = watch(&arguments, &deployment, output).await;
     deployment.close().await;
     watched

@@ -16,7 +16,7 @@ use wayleave_model::digest::Digest;
 use wayleave_project::backup::{self, MANIFEST, RestoreError};
 use wayleave_test::crash::{FaultTarget, copy_tree, fail_everywhere, kill_everywhere};
 
-use crate::door::{Serving, served};
+use crate::owner_credentials::{Serving, served};
 use crate::session::{Session, program};
 
 /// Creates an empty folder to restore into.
@@ -289,7 +289,7 @@ fn a_manifest_made_anew_reaches_nothing_outside_and_cannot_hide_a_shorter_ledger
         write_anyway(&backup.join(MANIFEST), with_own_digest(&other).as_bytes());
         let refused = restore(backup);
         assert!(
-            matches!(refused, Err(RestoreError::Unsound { .. })),
+            matches!(refused, Err(RestoreError::Damaged { .. })),
             "{refused:?}"
         );
     }
@@ -309,7 +309,7 @@ fn a_manifest_made_anew_reaches_nothing_outside_and_cannot_hide_a_shorter_ledger
         .exits(1)
         .says("the manifest has the digest");
     write_anyway(&manifest, text.as_bytes());
-    session.run(&words).exits(0).says("whole and in order");
+    session.run(&words).exits(0).says("intact");
     session.run(&words).exits(2).says("is not empty");
 }
 

@@ -50,7 +50,7 @@ fn the_quick_start_and_the_guide_ask_for_no_choice() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
     let readme = read("README.md");
-    for heading in ["## Try it", "## Your own data"] {
+    for heading in ["## Try it", "## Serve your own data"] {
         let from = &readme[readme.find(heading).expect(heading)..];
         let section = from[3..].split("\n## ").next().unwrap();
         check(heading, section);

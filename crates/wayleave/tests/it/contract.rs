@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::door::{hello, issue, over_stdio};
+use crate::owner_credentials::{hello, issue, over_stdio};
 use crate::session::Session;
 
 /// A capability of every kind, over every constraint.
-const EVERY: &str = include_str!("../../../wayleave-surface/tests/writing/every_keyword.toml");
+const EVERY: &str = include_str!("../../../wayleave-surface/tests/it/writing/every_keyword.toml");
 const DATASET: &str = "every-keyword";
 
 /// The members of a contract.

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::door::{Serving, issue, served};
+use crate::owner_credentials::{Serving, issue, served};
 use crate::session::{Ran, Session, program};
 
 fn with_serve(session: &Session, lines: &str) {
@@ -214,7 +214,7 @@ fn a_copy_that_cannot_be_written_is_verified_and_examined() {
     assert!(listed.stdout.contains("ratified music"), "{}", listed.all());
     let examined = run_as_reader(&session, &copy, &["doctor"]);
     assert!(
-        examined.stdout.contains("whole and in order"),
+        examined.stdout.contains("entries, intact"),
         "{}",
         examined.all()
     );

@@ -164,6 +164,10 @@ fn an_ontology_is_enforced_when_there_is_one_and_hides_nothing_when_it_is_broken
     let ran = session.run(&["check"]).exits(1);
     assert!(ran.stdout.contains("ontology.toml:2"), "{}", ran.stdout);
     assert!(ran.stdout.contains("1 draft, 1 sound"), "{}", ran.stdout);
+    session
+        .run(&["ratify", "small", "--offline"])
+        .exits(1)
+        .says("ontology.toml:2");
     session.write("ontology.toml", "[[entity_types]]\nname = \"Genre\"\n");
     session.run(&["check"]).exits(0);
 }
@@ -181,7 +185,7 @@ fn a_draft_is_checked_by_its_path_too_and_ratified_only_by_its_name() {
     session
         .run(&["ratify", "elsewhere"])
         .exits(2)
-        .says("is in no draft");
+        .says("no draft is named `elsewhere`");
 }
 
 #[test]

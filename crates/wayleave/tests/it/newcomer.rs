@@ -23,10 +23,14 @@ fn odd(sql: &str) -> Session {
     session
 }
 
+fn readme() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    std::fs::read_to_string(path).unwrap()
+}
+
 /// Checks that the demo's answers are those shown in the README.
 fn is_as_the_readme_shows(demo: &Session) {
-    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-    let readme = std::fs::read_to_string(readme).unwrap();
+    let readme = readme();
     for words in [
         &[
             "query",
@@ -73,6 +77,17 @@ fn is_as_the_readme_shows(demo: &Session) {
 }
 
 #[test]
+fn the_mapping_in_the_readme_is_a_part_of_the_demo() {
+    let readme = readme();
+    let (_, after) = readme.split_once("This is what a person ratifies").unwrap();
+    let (_, block) = after.split_once("```toml\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let mapping = include_str!("../../src/commands/demo/harbour.toml");
+    assert!(block.contains("[streams.pilots]"), "{block}");
+    assert!(mapping.contains(block), "not in the demo:\n{block}");
+}
+
+#[test]
 fn the_demo_is_a_project_like_any_other() {
     let mut session = Session::new();
     let mut demo = session
@@ -101,12 +116,9 @@ fn the_demo_is_a_project_like_any_other() {
     session.enter("wayleave-demo");
     session.run(&["check", "--live"]).exits(0);
     is_as_the_readme_shows(&session);
-    session
-        .run(&["doctor"])
-        .exits(0)
-        .says("nothing stands in the way");
+    session.run(&["doctor"]).exits(0).says("no problems found");
     session.run(&["index", "rebuild"]).exits(0);
-    session.run(&["doctor"]).exits(0).says("all 4 are made");
+    session.run(&["doctor"]).exits(0).says("all 4 are built");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::door::{Serving, issue, served};
+use crate::owner_credentials::{Serving, issue, served};
 use crate::session::Session;
 
 fn copy(from: &Path, to: &Path) {
@@ -95,7 +95,7 @@ fn a_ledger_that_does_not_continue_what_was_served_is_refused() {
         assert_eq!(schema(), 200);
     }
     let printed = server.stop();
-    assert!(printed.contains("its tail was cut"), "{printed}");
+    assert!(printed.contains("it was truncated"), "{printed}");
     assert!(printed.contains("was rewritten"), "{printed}");
 }
 

@@ -9,21 +9,46 @@ use wayleave_project::{
     overview::overview,
     render,
     review::Review,
-    source::Environment,
+    source::EnvironmentVariables,
     source_probe::{MappingComparison, SourceProbe},
 };
 
-use crate::session::Session;
+use crate::session::{Ran, Session};
 
-/// Runs a command, and compares both forms of its output and its exit status with the rendering.
+mod acts;
+
+/// Runs a command, and compares both forms of its output, its remarks and its exit status with the
+/// rendering.
 #[track_caller]
 fn same(session: &Session, words: &[&str], rendering: &Rendering) {
     let json: Vec<_> = words.iter().copied().chain(["--json"]).collect();
-    for (words, rendered) in [(words, rendering.text()), (&json, rendering.json())] {
-        let ran = session.run(words).exits(rendering.has_findings().into());
-        let rendered = format!("{}\n", rendered.trim_end_matches('\n'));
-        assert_eq!(session.normal(&ran.stdout), session.normal(&rendered));
+    for (words, is_json) in [(words, false), (&json, true)] {
+        printed(session, &session.run(words), rendering, is_json);
     }
+}
+
+/// Compares the output of a command, its remarks and its exit status with the rendering.
+#[track_caller]
+fn printed(session: &Session, ran: &Ran, rendering: &Rendering, is_json: bool) {
+    assert_eq!(ran.stdout.starts_with('{'), is_json, "{}", ran.all());
+    let rendered = if is_json {
+        rendering.json()
+    } else {
+        rendering.text()
+    };
+    assert_eq!(
+        session.normal(&ran.stdout),
+        session.normal(&line(&rendered))
+    );
+    for remark in rendering.remarks() {
+        assert!(ran.stderr.contains(&line(&remark)), "{}", ran.stderr);
+    }
+    let status = i32::from(rendering.has_findings());
+    assert_eq!(ran.status, status, "{}", ran.all());
+}
+
+fn line(text: &str) -> String {
+    format!("{}\n", text.trim_end_matches('\n'))
 }
 
 #[tokio::test]
@@ -37,7 +62,7 @@ async fn commands_print_what_the_project_crate_renders() {
     let project = Project::open(session.here()).unwrap();
     let dsn = session.variable("MUSIC_DSN").to_owned();
     let probe = SourceProbe {
-        environment: Environment::with(BTreeMap::from([("MUSIC_DSN".to_owned(), dsn)])),
+        environment: EnvironmentVariables::with(BTreeMap::from([("MUSIC_DSN".to_owned(), dsn)])),
         ..SourceProbe::default()
     };
     let ledger = project.governance().ledger();
@@ -80,7 +105,7 @@ async fn commands_print_what_the_project_crate_renders() {
     same(&session, &["grant", "list"], &grants);
     let mapping = project.governance().load("music").await.unwrap();
     for grant in state.grants().values() {
-        let rendering = render::grants::grant(&state, grant, Some(&mapping), now);
+        let rendering = render::grants::grant(&state, grant, Ok(&mapping), now);
         same(&session, &["grant", "show", &grant.id], &rendering);
     }
 
@@ -105,7 +130,7 @@ async fn drift_is_told_in_the_same_words_beside_the_answer() {
     let project = Project::open(session.here()).unwrap();
     let dsn = path.to_str().unwrap().to_owned();
     let probe = SourceProbe {
-        environment: Environment::with(BTreeMap::from([("MUSIC_DSN".to_owned(), dsn)])),
+        environment: EnvironmentVariables::with(BTreeMap::from([("MUSIC_DSN".to_owned(), dsn)])),
         ..SourceProbe::default()
     };
     let governance = project.governance();

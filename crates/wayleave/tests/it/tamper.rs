@@ -107,7 +107,7 @@ fn a_head_kept_elsewhere_shows_a_ledger_that_was_rebuilt() {
     session
         .run(&["audit", "--head", &head])
         .exits(1)
-        .says("its tail was cut");
+        .says("it was truncated");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wayleave_test::fixture::{Dialect, Fixture};
 
-use crate::door::{Serving, served};
+use crate::owner_credentials::{Serving, served};
 use crate::session::Session;
 
 /// Time limit for a loaded machine; only a broken server exceeds it.
@@ -67,7 +67,7 @@ fn doctor_tells_what_a_running_server_says_of_itself() {
     let settings = session.read("wayleave.toml") + "\n[drift]\nevery_seconds = 1\n";
     session.write("wayleave.toml", &settings);
     let server = Serving::start(&session);
-    doctor_says(&session, "serves by the settings as they are written");
+    doctor_says(&session, "runs with the settings in the file");
     session.write(
         "wayleave.toml",
         format!("{settings}[audit]\nkeep_days = 7\n"),
@@ -76,7 +76,7 @@ fn doctor_tells_what_a_running_server_says_of_itself() {
     session.write("wayleave.toml", format!("{settings}[audit]\nkeep = 7\n"));
     doctor_says(&session, "unknown field `keep`");
     session.write("wayleave.toml", &settings);
-    doctor_says(&session, "serves by the settings as they are written");
+    doctor_says(&session, "runs with the settings in the file");
     let replace = |title: &str| {
         let sql = Fixture::Music.sql(Dialect::Sqlite);
         let sql = sql.replacen("[Name] NVARCHAR(120) UNIQUE", title, 1);
@@ -86,6 +86,6 @@ fn doctor_tells_what_a_running_server_says_of_itself() {
     replace("[Label] NVARCHAR(120) UNIQUE");
     doctor_says(&session, "has suspended music/");
     replace("[Name] NVARCHAR(120) UNIQUE");
-    doctor_says(&session, "serves by the settings as they are written");
+    doctor_says(&session, "runs with the settings in the file");
     server.stop();
 }

@@ -8,9 +8,9 @@ use wayleave_project::columns::thousands;
 use super::{exact, outcome, result, started, took, tool, used_streams, who};
 use crate::{
     form::encode,
-    names::{VisibleText, code},
     page::{CardTable, NavSection, moment, on_command_line},
     respond::{PageAnswer, SignedInRequest},
+    visible_text::{VisibleText, code},
 };
 
 /// Maximum number of records listed by id.

@@ -108,12 +108,12 @@ fn grid() -> Markup {
 fn calls(bars: &[CallBar], most: u64, each: &str, is_days: bool) -> Markup {
     let busiest = bars.iter().max_by_key(|it| it.calls);
     let told = busiest.map_or_else(String::new, |it| {
-        let in_vain: u64 = bars.iter().map(|it| it.in_vain).sum();
+        let unanswered: u64 = bars.iter().map(|it| it.unanswered).sum();
         format!(
             "Calls {each}: most at {} UTC, {}; {} not answered in all.",
             name(it, is_days),
             thousands(it.calls),
-            thousands(in_vain)
+            thousands(unanswered)
         )
     });
     html! { svg viewBox="0 0 720 100" preserveAspectRatio="none" role="img" aria-label=(told) {
@@ -124,11 +124,11 @@ fn calls(bars: &[CallBar], most: u64, each: &str, is_days: bool) -> Markup {
         (grid())
         @for (at, bar) in bars.iter().enumerate() { @if bar.calls > 0 {
             @let (x, width) = place(at, bars.len());
-            @let (whole, bad) = (part(bar.calls, most), part(bar.in_vain, most));
+            @let (whole, bad) = (part(bar.calls, most), part(bar.unanswered, most));
             g {
-                title { (name(bar, is_days)) " UTC: " (thousands(bar.calls)) " calls, " (thousands(bar.in_vain)) " not answered" }
+                title { (name(bar, is_days)) " UTC: " (thousands(bar.calls)) " calls, " (thousands(bar.unanswered)) " not answered" }
                 rect.c-bar x=(px(x)) y=(px(HEIGHT - whole + bad)) width=(px(width)) height=(px(whole - bad)) {}
-                @if bar.in_vain > 0 {
+                @if bar.unanswered > 0 {
                     rect.c-bad fill="url(#hatch)" x=(px(x)) y=(px(HEIGHT - whole)) width=(px(width)) height=(px(bad)) {}
                 }
             }
@@ -192,7 +192,7 @@ fn table(bars: &[CallBar], is_days: bool) -> Markup {
         tbody { @for bar in bars.iter().filter(|it| it.calls > 0) { tr {
             th scope="row" { (name(bar, is_days)) }
             td.num { (thousands(bar.calls)) }
-            td.num { (thousands(bar.in_vain)) }
+            td.num { (thousands(bar.unanswered)) }
             td.num { @if let Some(it) = bar.median { (took(it)) } }
             td.num { @if let Some(it) = bar.p95 { (took(it)) } }
         } } }

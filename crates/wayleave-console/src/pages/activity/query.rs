@@ -6,7 +6,7 @@ use wayleave_ledger::rfc3339;
 use wayleave_project::call_summary::{CallQuery, CallVerdict};
 
 use super::{label, started_at};
-use crate::{form::encode, names::code, respond::SignedInRequest};
+use crate::{form::encode, respond::SignedInRequest, visible_text::code};
 
 /// A period to look back over, and the bars of its chart.
 #[derive(Debug, Clone, Copy)]

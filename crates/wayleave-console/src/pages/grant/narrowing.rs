@@ -6,24 +6,24 @@ use http::StatusCode;
 use maud::{Markup, html};
 use wayleave_ledger::{GrantEntry, GrantRequest, Millis};
 use wayleave_model::{
-    grant::{NotARowFilter, StreamTerms},
+    grant::{ParseRowFilterError, StreamTerms},
     mapping::Mapping,
     ratify::Ratified,
 };
-use wayleave_plan::package::{GrantNarrowing, SelectionError};
-use wayleave_project::{Explanation, render};
+use wayleave_plan::package::GrantNarrowing;
+use wayleave_project::{Explanation, ratified_mappings::ratified_mapping, render};
 
 use super::{page, shown_as};
 use crate::{
-    names::{VisibleText, code},
     page::{csrf, failed, moment},
     pages::{
         grant_new::{TERMS, end_of, risk},
         masks,
     },
     respond::{PageAnswer, SignedInRequest},
+    sentences::sentence,
     signing::{DecisionKind, passphrase_field},
-    words::sentence,
+    visible_text::{VisibleText, code},
 };
 
 /// Form value that keeps the grant's expiry.
@@ -40,9 +40,9 @@ pub(in crate::pages) async fn narrow(
     };
     let wanted = request(visit, grant).await;
     let wanted = wanted.and_then(|request| {
-        let lost = losses(grant, &request);
+        let lost = render::granting::losses(grant, &request);
         if lost.is_empty() {
-            let why = Explanation::new("nothing would be taken from it");
+            let why = render::granting::loses_nothing(id);
             return Err(why.hint("take a tick away, add a row filter, or let it end sooner"));
         }
         Ok((request, lost))
@@ -74,23 +74,12 @@ async fn narrowed(
         .await?)
 }
 
-fn losses(grant: &GrantEntry, request: &GrantRequest) -> Vec<String> {
-    let mut lost = render::grants::losses(&grant.terms, &request.terms);
-    if request.expires != grant.expires
-        && let Some(at) = request.expires
-    {
-        lost.push(format!("all of it from {} on", render::moment(at)));
-    }
-    lost
-}
-
 async fn request(
     visit: &SignedInRequest<'_>,
     grant: &GrantEntry,
 ) -> Result<GrantRequest, Explanation> {
     let form = &visit.form;
-    let governance = visit.console.project.governance();
-    let mapping = governance.load(&grant.terms.dataset).await?;
+    let mapping = ratified_mapping(&visit.console.project, &grant.terms.dataset).await?;
     let mut wish = GrantNarrowing {
         capabilities: Some(form.all("c").map(str::to_owned).collect()),
         ..GrantNarrowing::default()
@@ -101,7 +90,8 @@ async fn request(
         let text = form.get(&format!("rows.{stream}")).trim();
         if !text.is_empty() {
             let filter = text.parse();
-            let filter = filter.map_err(|error: NotARowFilter| Explanation::from_error(&error))?;
+            let filter =
+                filter.map_err(|error: ParseRowFilterError| Explanation::from_error(&error))?;
             wish.rows.insert(stream.to_owned(), filter);
         }
     }
@@ -117,11 +107,8 @@ async fn request(
         let why = Explanation::new("no stream would stay");
         return Err(why.hint("to take everything, revoke it"));
     }
-    let terms = wish.terms(&grant.terms, &mapping).map_err(|unfit| {
-        let mut why = Explanation::new("that does not fit the grant");
-        why.causes = unfit.iter().map(ToString::to_string).collect();
-        why.maybe_hint(unfit.first().and_then(SelectionError::hint))
-    })?;
+    let terms = wish.terms(&grant.terms, &mapping);
+    let terms = terms.map_err(|errors| render::granting::unfit(&errors, &grant.id))?;
     Ok(GrantRequest {
         terms,
         expires: sooner(visit, grant),

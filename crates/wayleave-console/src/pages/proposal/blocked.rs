@@ -9,10 +9,10 @@ use wayleave_project::{
 
 use super::{FormOutcome, decided, forms::send_back_form, head, reason};
 use crate::{
-    names::{VisibleText, code},
     page::{CardTable, state},
     respond::SignedInRequest,
-    words::{count, sentence},
+    sentences::{count, sentence},
+    visible_text::{VisibleText, code},
 };
 
 pub(super) fn blocked(
@@ -23,7 +23,7 @@ pub(super) fn blocked(
 ) -> Markup {
     let standing = state("bad", "cannot be ratified");
     let (problems, told) = match error {
-        ReviewError::Unsound { report, .. } => {
+        ReviewError::InvalidDraft { report, .. } => {
             let problems: Vec<_> = report
                 .drafts
                 .iter()

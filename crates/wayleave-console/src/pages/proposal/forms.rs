@@ -5,19 +5,19 @@ use wayleave_project::{inbox::InboxProposal, review::Review};
 
 use super::{FormOutcome, in_words::grouped};
 use crate::{
-    names::{VisibleText, code},
     page::csrf,
     respond::SignedInRequest,
     risk_notes::RiskNote,
+    sentences::sentence,
     signing::passphrase_field,
-    words::sentence,
+    visible_text::{VisibleText, code},
 };
 
 pub(super) fn ratify_form(
     visit: &SignedInRequest<'_>,
     proposal: &InboxProposal,
     review: &Review,
-    weights: &[RiskNote],
+    risks: &[RiskNote],
     attempt: &FormOutcome,
 ) -> Markup {
     let wrong = |field| {
@@ -31,7 +31,7 @@ pub(super) fn ratify_form(
         .digest()
         .map(|it| it.to_string())
         .unwrap_or_default();
-    let groups = grouped(weights);
+    let groups = grouped(risks);
     let kept = |name: &str| visit.form.get(name).to_owned();
     html! {
         form.decide method="post" action={ "/inbox/" (proposal.id) "/ratify" } {
@@ -43,15 +43,15 @@ pub(super) fn ratify_form(
                 (code(&proposal.dataset)) " as these exact bytes say:" }
             p { code { (proposal.digest) } }
             @if !groups.is_empty() {
-                fieldset id="weighed" {
-                    legend { "I have weighed" }
+                fieldset id="risks" {
+                    legend { "I have considered these risks" }
                     @for (at, (title, all)) in groups.iter().enumerate() {
                         label.tick {
                             input type="checkbox" name={ "w" (at) } required checked[visit.form.has(&format!("w{at}"))];
-                            span { (title) ": " (weighed(all)) }
+                            span { (title) ": " (risk_paths(all)) }
                         }
                     }
-                    @if let Some(why) = wrong("weighed") { span.error { (why) } }
+                    @if let Some(why) = wrong("risks") { span.error { (why) } }
                 }
             }
             div.field {
@@ -79,11 +79,11 @@ pub(super) fn ratify_form(
     }
 }
 
-fn weighed(all: &[&RiskNote]) -> Markup {
+fn risk_paths(all: &[&RiskNote]) -> Markup {
     const MAX_NAMED: usize = 8;
     html! {
-        @for (at, weight) in all.iter().take(MAX_NAMED).enumerate() {
-            @if at > 0 { ", " } (sentence(&weight.about))
+        @for (at, risk) in all.iter().take(MAX_NAMED).enumerate() {
+            @if at > 0 { ", " } (sentence(&risk.about))
         }
         @if all.len() > MAX_NAMED { " and " (all.len() - MAX_NAMED) " more, as noted above" }
     }

@@ -7,9 +7,9 @@ use wayleave_model::diff::Change;
 use wayleave_project::inbox::InboxProposal;
 
 use crate::{
-    names::VisibleText,
     risk_notes::RiskNote,
-    words::{count, sentence, verb_first},
+    sentences::{count, sentence, verb_first},
+    visible_text::VisibleText,
 };
 
 /// Maximum number of changes described in words, unless all are requested.
@@ -37,13 +37,13 @@ fn group_of(path: &str) -> &str {
 pub(super) fn in_words(
     proposal: &InboxProposal,
     changes: &[Change],
-    weights: &[RiskNote],
+    risks: &[RiskNote],
     wants_all: bool,
 ) -> Markup {
     if changes.is_empty() {
         return html! { p { "It says the same in other words: only comments, order of keys or layout differ." } };
     }
-    let notes = |at: usize| weights.iter().filter(move |it| it.change == at);
+    let notes = |at: usize| risks.iter().filter(move |it| it.change == at);
     let mut order: Vec<usize> = (0..changes.len()).collect();
     let is_cut = changes.len() > MAX_WORDS && !wants_all;
     if is_cut {
@@ -76,7 +76,7 @@ pub(super) fn in_words(
             li.sub { "and " (left) " more" }
             li.add {
                 span.sign aria-hidden="true" { "+" }
-                span { (count(left, "change")) " without anything to weigh. "
+                span { (count(left, "change")) " without risks. "
                     a href={ "/inbox/" (proposal.id) "?all=1" } { "Show all" } }
             }
         }
@@ -84,10 +84,10 @@ pub(super) fn in_words(
 }
 
 /// Notes grouped by kind. The ratifier must tick each kind.
-pub(super) fn grouped(weights: &[RiskNote]) -> Vec<(&'static str, Vec<&RiskNote>)> {
+pub(super) fn grouped(risks: &[RiskNote]) -> Vec<(&'static str, Vec<&RiskNote>)> {
     let mut groups: BTreeMap<&'static str, Vec<&RiskNote>> = BTreeMap::new();
-    for weight in weights {
-        groups.entry(weight.title).or_default().push(weight);
+    for risk in risks {
+        groups.entry(risk.title).or_default().push(risk);
     }
     groups.into_iter().collect()
 }

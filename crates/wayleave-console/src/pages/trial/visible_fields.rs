@@ -5,43 +5,57 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 use wayleave_ledger::Validity;
 use wayleave_model::{mapping::Mapping, ratify::Ratified};
+use wayleave_project::Explanation;
 
 use crate::{
-    names::{VisibleText, code},
     pages::{grant::shown_as, masks},
     respond::SignedInRequest,
-    words::count,
+    sentences::count,
+    visible_text::{VisibleText, code},
 };
 
 /// Maximum number of streams listed by name.
 const MAX_STREAMS: usize = 200;
 
-async fn live(visit: &SignedInRequest<'_>) -> Vec<Ratified<Mapping>> {
-    let governance = visit.console.project.governance();
-    let mut live = Vec::new();
-    for (_, active) in visit.state.active() {
-        live.extend(governance.load_as(&active.ratified.act).await.ok());
-    }
-    live
+/// The live mappings, as far as they can be loaded.
+#[derive(Default)]
+pub(super) struct LiveMappings {
+    mappings: Vec<Ratified<Mapping>>,
+    /// Why the others cannot be loaded.
+    pub(super) faults: Vec<Explanation>,
 }
 
-/// The names of the streams of live datasets.
-pub(super) async fn streams(visit: &SignedInRequest<'_>) -> BTreeSet<String> {
-    let live = live(visit).await;
-    let streams = live.iter().flat_map(|it| &it.streams);
-    let names = streams.map(|it| it.name.value.clone());
-    names.take(MAX_STREAMS).collect()
+impl LiveMappings {
+    pub(super) async fn load(visit: &SignedInRequest<'_>) -> Self {
+        let governance = visit.console.project.governance();
+        let mut live = Self::default();
+        for (_, active) in visit.state.active() {
+            match governance.load_as(&active.ratified.act).await {
+                Ok(mapping) => live.mappings.push(mapping),
+                Err(error) => live.faults.push(error.into()),
+            }
+        }
+        live
+    }
+
+    /// The names of their streams.
+    pub(super) fn streams(&self) -> BTreeSet<String> {
+        let streams = self.mappings.iter().flat_map(|it| &it.streams);
+        let names = streams.map(|it| it.name.value.clone());
+        names.take(MAX_STREAMS).collect()
+    }
 }
 
 /// What a token sees of a stream; `None` if no live dataset has the stream.
-pub(super) async fn sees(
+pub(super) fn sees(
     visit: &SignedInRequest<'_>,
+    live: &LiveMappings,
     token: Option<&str>,
     stream: &str,
 ) -> Option<Markup> {
     let now = visit.state.now(visit.console.now());
-    let live = live(visit).await;
-    let mapping = live.iter().find(|it| it.stream(stream).is_some())?;
+    let mut mappings = live.mappings.iter();
+    let mapping = mappings.find(|it| it.stream(stream).is_some())?;
     let dataset = mapping.dataset.name.as_str();
     let all: Vec<&str> = mapping
         .stream(stream)?

@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode};
 
 use wayleave_activity::ActivityId;
-use wayleave_project::{activity_log, render, source::Environment};
+use wayleave_project::{activity_log, render, source::EnvironmentVariables};
 use wayleave_server::Deployment;
 
 use crate::{failure::Failure, output::Output};
@@ -17,7 +17,7 @@ pub(super) async fn run(
     let activity = super::find(&project, id)?;
     let keys = activity_log::argument_keys(&project);
     let keys = keys.map_err(|error| Failure::from_error(&error))?;
-    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let deployment = Deployment::open(&project, EnvironmentVariables::process()).await?;
     let replayed = deployment.replay(&activity, &keys).await;
     deployment.close().await;
     let report = replayed.map_err(|error| Failure::from_error(&error))?;

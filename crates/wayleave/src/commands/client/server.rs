@@ -8,7 +8,7 @@ use std::{
 use url::Url;
 use wayleave_project::{
     Project, ProjectError,
-    source::{self, Environment},
+    source::{self, EnvironmentVariables},
 };
 
 use super::ClientArgs;
@@ -98,7 +98,7 @@ fn address(text: &str) -> Result<Url, ClientError> {
 /// The variables that hold the DSNs of the project's sources.
 async fn variables(project: &Project) -> Result<Vec<Variable>, Failure> {
     let state = project.governance().ledger().state().await?;
-    let environment = Environment::process();
+    let environment = EnvironmentVariables::process();
     let mut variables: Vec<Variable> = Vec::new();
     for (source, declared) in state.sources() {
         if variables.iter().any(|it| it.name == declared.env) {

@@ -15,7 +15,7 @@ use wayleave_model::{mapping::SourceKind, ratify::Draft};
 use wayleave_project::{
     Explanation, Project,
     inbox::{NewProposal, ProposalInbox, Proposer},
-    source::{Environment, create_sqlite},
+    source::{EnvironmentVariables, create_sqlite},
 };
 use wayleave_server::Deployment;
 
@@ -180,11 +180,11 @@ fn make_database(path: &Path) -> Result<(), Failure> {
 }
 
 /// An environment with the demo's own variable, so that a person need not export it.
-fn environment(folder: &Path) -> Result<Environment, Failure> {
+fn environment(folder: &Path) -> Result<EnvironmentVariables, Failure> {
     let path =
         fs::canonicalize(folder.join(DATABASE)).map_err(|error| Failure::from_error(&error))?;
     let dsn = path.to_string_lossy().into_owned();
-    Ok(Environment::with(BTreeMap::from([(
+    Ok(EnvironmentVariables::with(BTreeMap::from([(
         VARIABLE.to_owned(),
         dsn,
     )])))

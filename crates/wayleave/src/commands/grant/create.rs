@@ -6,16 +6,10 @@ use std::{
     process::ExitCode,
 };
 
-use serde_json::json;
-use wayleave_ledger::{GrantRequest, Millis};
-use wayleave_model::{
-    grant::{RowFilter, Terms},
-    mapping::Mapping,
-    mask::Mask,
-    ratify::Ratified,
-};
-use wayleave_plan::package::{GrantSelection, SelectionError};
-use wayleave_project::render::{self, moment};
+use wayleave_ledger::GrantRequest;
+use wayleave_model::{grant::RowFilter, mask::Mask};
+use wayleave_plan::package::GrantSelection;
+use wayleave_project::{ratified_mappings::ratified_mapping, render};
 
 use super::{
     expiry::{self, Expiry},
@@ -164,59 +158,15 @@ pub(super) async fn run(
     let who = arguments.who.take().unwrap_or_else(actor::os_user);
     let written = arguments.written()?;
     let governance = project.governance();
-    let mapping = super::ratified(&project, &written.dataset).await?;
-    let terms = fit(&written.wish, &mapping)?;
+    let mapping = ratified_mapping(&project, &written.dataset).await?;
+    let terms = written.wish.terms(&mapping);
+    let terms = terms.map_err(|errors| render::granting::unfit(&errors, &written.dataset))?;
     let state = governance.ledger().state().await?;
-    let expires = written.expires.map(|it| it.moment(expiry::now(&state)));
-    let granting = GrantRequest {
-        terms: terms.clone(),
-        expires,
+    let request = GrantRequest {
+        terms,
+        expires: written.expires.map(|it| it.moment(expiry::now(&state))),
         purpose: written.purpose,
     };
-    let id = governance.grant(granting, &who).await?;
-    let next = format!("wayleave token create --grant {id}");
-    let document = json!({
-        "grant": { "id": id, "terms": terms, "expires": expires.map(moment), "who": who },
-        "next": next,
-    });
-    output.answer(&document, told(&id, &terms, expires, &next));
-    Ok(ExitCode::SUCCESS)
-}
-
-fn told(id: &str, terms: &Terms, expires: Option<Millis>, next: &str) -> String {
-    let ends = expires.map_or_else(String::new, |at| format!(", until {}", moment(at)));
-    format!(
-        "granted `{id}`: reading of connection `{}` of dataset `{}`{ends}\n{}\nnext: {next}",
-        terms.connection,
-        terms.dataset,
-        render::grants::streams(terms),
-    )
-}
-
-/// The terms of a selection under a mapping, or every part that does not fit.
-pub(in crate::commands) fn fit(
-    wish: &GrantSelection,
-    mapping: &Ratified<Mapping>,
-) -> Result<Terms, Failure> {
-    wish.terms(mapping)
-        .map_err(|unfit| unfitting(&unfit, &format!("`{}`", mapping.dataset.name)))
-}
-
-/// The failure for parts that do not fit, each with its hint.
-pub(super) fn unfitting(unfit: &[SelectionError], what: &str) -> Failure {
-    match unfit {
-        [only] => Failure::from_error(only).maybe_hint(only.hint()),
-        many => {
-            let mut failure = Failure::usage(format!("the grant does not fit {what}"));
-            failure.why.causes = many.iter().map(with_hint).collect();
-            failure.hint("nothing was granted; mend these and run it again")
-        }
-    }
-}
-
-fn with_hint(unfit: &SelectionError) -> String {
-    match unfit.hint() {
-        Some(hint) => format!("{unfit}; {hint}"),
-        None => unfit.to_string(),
-    }
+    let id = governance.grant(request.clone(), &who).await?;
+    Ok(output.show(&render::granting::granted(&id, &request, &who)))
 }

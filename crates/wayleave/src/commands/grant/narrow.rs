@@ -1,15 +1,11 @@
 //! `wayleave grant narrow`: replaces a grant by a narrower one.
 
-use std::{collections::BTreeSet, fmt::Write as _, path::Path, process::ExitCode};
+use std::{collections::BTreeSet, path::Path, process::ExitCode};
 
-use serde_json::json;
 use wayleave_ledger::GrantRequest;
 use wayleave_model::grant::RowFilter;
 use wayleave_plan::package::GrantNarrowing;
-use wayleave_project::{
-    columns,
-    render::{self, moment},
-};
+use wayleave_project::{ratified_mappings::ratified_mapping, render};
 
 use super::{
     create,
@@ -66,39 +62,24 @@ pub(super) async fn run(
     let state = governance.ledger().state().await?;
     let id = &arguments.grant;
     let wider = state.grant(id).ok_or_else(|| super::unknown(id))?;
-    let mapping = super::ratified(&project, &wider.terms.dataset).await?;
+    let mapping = ratified_mapping(&project, &wider.terms.dataset).await?;
     let terms = arguments.narrowing().terms(&wider.terms, &mapping);
-    let terms = terms.map_err(|unfit| create::unfitting(&unfit, &format!("`{id}`")))?;
+    let terms = terms.map_err(|errors| render::granting::unfit(&errors, id))?;
     let now = expiry::now(&state);
     let expires = arguments.expires.map(|it| it.moment(now));
-    let expires = expires.or(wider.expires);
-    let lost = render::grants::losses(&wider.terms, &terms);
-    if lost.is_empty() && expires == wider.expires {
-        let failure = Failure::usage(format!("nothing would be taken from grant `{id}`"));
-        return Err(failure.hint("name the streams and fields that stay, or a row filter"));
-    }
-    let request = GrantRequest {
+    let narrower = GrantRequest {
         terms,
-        expires,
+        expires: expires.or(wider.expires),
         purpose: arguments.purpose.unwrap_or_else(|| wider.purpose.clone()),
     };
-    let who = arguments.who.unwrap_or_else(actor::os_user);
-    let terms = request.terms.clone();
-    let narrowed = governance.narrow_grant(id, request, &who).await;
-    let grant = narrowed.map_err(super::refused)?;
-    let holders = render::grants::holders(&state, id, now);
-    let document = json!({
-        "grant": { "id": grant, "terms": terms, "expires": expires.map(moment), "who": who },
-        "replaces": id, "lost": lost, "tokens": holders,
-    });
-    let mut text = format!(
-        "`{grant}` takes the place of `{id}`, for {}\n{}",
-        columns::count(holders.len(), "token"),
-        render::grants::streams(&terms),
-    );
-    if !lost.is_empty() {
-        let _ = write!(text, "\ntaken: {}", lost.join(", "));
+    if render::granting::losses(wider, &narrower).is_empty() {
+        let why = render::granting::loses_nothing(id)
+            .hint("name the streams and fields that stay, or a row filter");
+        return Err(why.into());
     }
-    output.answer(&document, text);
-    Ok(ExitCode::SUCCESS)
+    let who = arguments.who.unwrap_or_else(actor::os_user);
+    let grant = governance.narrow_grant(id, narrower.clone(), &who).await?;
+    let holders = render::grants::holders(&state, id, now);
+    let rendering = render::granting::narrowed(&grant, wider, &narrower, &who, &holders);
+    Ok(output.show(&rendering))
 }

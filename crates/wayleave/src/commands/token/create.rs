@@ -1,20 +1,15 @@
 //! `wayleave token create`: issues a token, and prints its text, which is stored nowhere.
 
-use std::{collections::BTreeSet, path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode};
 
 use clap::ValueEnum;
-use serde_json::json;
-use wayleave_ledger::{GrantRequest, Millis, State, TokenRequest, Validity};
+use wayleave_ledger::{Millis, TokenRequest};
 use wayleave_model::grant::{Claim, Claims, Scope, TokenKind};
-use wayleave_plan::package::GrantSelection;
-use wayleave_project::{Project, render::moment};
+use wayleave_project::{render, whole_grants::whole_grants};
 
-use super::{expiry, refused};
+use super::expiry;
 use crate::{
-    actor, arguments,
-    commands::grant::{create::fit, expiry::Expiry, ratified},
-    failure::Failure,
-    output::Output,
+    actor, arguments, commands::grant::expiry::Expiry, failure::Failure, output::Output,
     signing::SigningArgs,
 };
 
@@ -30,10 +25,10 @@ pub(crate) struct Arguments {
     /// mappings; no tool needs `dev` yet.
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<ExtraScope>,
-    /// Something it says about whoever holds it, for the row filters of its grants.
+    /// A claim about the holder, for the row filters of its grants.
     #[arg(long = "claim", value_name = "NAME=VALUE", value_parser = claim)]
     claims: Vec<(String, Claim)>,
-    /// What to call it.
+    /// A label.
     #[arg(
         long,
         value_name = "TEXT",
@@ -44,7 +39,7 @@ pub(crate) struct Arguments {
     /// When it ends: `12h`, `30d`, `6w`, a date or a time, or `never`.
     #[arg(long, value_name = "WHEN", value_parser = lifetime, default_value = "90d")]
     expires: Lifetime,
-    /// Whom it is for. MCP lets in the tokens of clients only.
+    /// The kind of token; MCP accepts only `client`.
     #[arg(long, value_name = "KIND", default_value = "client")]
     kind: Kind,
     /// Who you are [default: the user of this machine].
@@ -157,107 +152,19 @@ pub(super) async fn run(
     let now = expiry::now(&*governance.ledger().state().await?);
     let mut issuing = arguments.issuing(now)?;
     // Checked before any grant is made for it, so that a refused request leaves nothing behind.
-    let may = governance.may_issue(issuing.clone(), &who).await;
-    may.map_err(refused)?;
-    let wanted = all_of(&arguments.all_of, &issuing, &project).await?;
-    for granting in wanted {
-        let grant = governance.grant(granting, &who).await?;
+    governance.check_issue(issuing.clone(), &who).await?;
+    for whole in whole_grants(&project, &arguments.all_of, &issuing).await? {
+        let grant = governance.grant(whole, &who).await?;
         issuing.grants.insert(grant);
     }
-    let issued = governance.issue(issuing.clone(), &who).await;
-    let issued = issued.map_err(refused)?;
-    let document = json!({
-        "token": {
-            "id": issued.id, "kind": issuing.kind, "label": issuing.label,
-            "scopes": issuing.scopes, "grants": issuing.grants, "claims": issuing.claims,
-            "expires": issuing.expires.map(moment), "who": who,
-        },
-    });
-    output.remark(told(&issued.id, &issuing));
+    let issued = governance.issue_token(issuing.clone(), &who).await?;
     let state = governance.ledger().state().await?;
-    for remark in shortcomings(&state, &issuing) {
-        output.remark(format!("remark: {remark}"));
+    let handover = render::issuing::issued(&state, &issued.id, &issuing, &who, now);
+    // The text of the token comes last, alone on its line, so that it can be piped.
+    output.remark(handover.text());
+    for remark in handover.remarks() {
+        output.remark(remark);
     }
-    output.reveal(&document, "secret", issued.secret.expose());
+    output.reveal(&handover.document(), "secret", issued.secret.expose());
     Ok(ExitCode::SUCCESS)
-}
-
-/// Requests for a grant of everything, for each connection of each dataset. Refuses a connection
-/// that the token already has a grant for.
-async fn all_of(
-    datasets: &[String],
-    issuing: &TokenRequest,
-    project: &Project,
-) -> Result<Vec<GrantRequest>, Failure> {
-    let state = project.governance().ledger().state().await?;
-    let mut had: BTreeSet<String> = issuing
-        .grants
-        .iter()
-        .filter_map(|id| Some(state.grant(id)?.terms.connection.clone()))
-        .collect();
-    let mut wanted = Vec::new();
-    for dataset in datasets {
-        let mapping = ratified(project, dataset).await?;
-        for connection in &mapping.connections {
-            let id = &connection.id.value;
-            if !had.insert(id.clone()) {
-                let message = format!("connection `{id}` would be granted twice");
-                let hint = "a token reads each connection under one grant";
-                return Err(Failure::usage(message).hint(hint));
-            }
-            let wish = GrantSelection {
-                connection: Some(id.clone()),
-                ..GrantSelection::default()
-            };
-            wanted.push(GrantRequest {
-                terms: fit(&wish, &mapping)?,
-                expires: issuing.expires,
-                purpose: match issuing.label.as_str() {
-                    "" => format!("all of {dataset}"),
-                    label => format!("all of {dataset}, for {label}"),
-                },
-            });
-        }
-    }
-    Ok(wanted)
-}
-
-/// The reasons why the token can read less than its grants seem to allow.
-fn shortcomings(state: &State, issuing: &TokenRequest) -> Vec<String> {
-    let now = expiry::now(state);
-    let mut all = Vec::new();
-    for grant in issuing.grants.iter().filter_map(|id| state.grant(id)) {
-        let id = &grant.id;
-        if grant.validity(now) != Validity::Live {
-            all.push(format!("grant `{id}` has ended"));
-        }
-        for claim in grant.terms.claims() {
-            if !issuing.claims.contains_key(&claim) {
-                all.push(format!(
-                    "grant `{id}` asks for the claim `{claim}`; without it the token does not see those streams"
-                ));
-            }
-        }
-    }
-    all
-}
-
-/// The instructions for the token, printed apart from it so that the token can be piped.
-fn told(id: &str, issuing: &TokenRequest) -> String {
-    let ends = match issuing.expires {
-        Some(at) => format!("it ends {}", moment(at)),
-        None => "it never ends".to_owned(),
-    };
-    let keep = format!(
-        "issued `{id}`; {ends}\nits text follows, once: keep it where only its user can read"
-    );
-    match issuing.kind {
-        TokenKind::Client if issuing.grants.is_empty() => format!(
-            "{keep}\nremark: it has no grant, so it reads nothing; `--grant` and `--all-of` give it some"
-        ),
-        TokenKind::Client => format!(
-            "{keep}\nhint: clients send it as a bearer token; `wayleave serve --stdio` takes it from `WAYLEAVE_TOKEN`"
-        ),
-        _ => format!("{keep}\nremark: agents are never let in with it"),
-    }
 }

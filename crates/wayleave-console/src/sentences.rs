@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::names::{VisibleText, code};
+use crate::visible_text::{VisibleText, code};
 
 /// A sentence with names in backticks, as markup.
 pub(crate) fn sentence(text: &str) -> Markup {

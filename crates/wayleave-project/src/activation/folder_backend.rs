@@ -10,14 +10,14 @@ use wayleave_model::ratify::Ratified;
 use wayleave_plan::active_datasets::ActiveDatasetsError;
 use wayleave_store::Progress;
 
-use super::ActivationEnv;
+use super::ActivationBackend;
 use crate::Project;
 use crate::check;
 use crate::datasets::ServedDatasets;
 use crate::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 
 /// Activation in a project's folder, without a server.
-pub struct FolderEnv<'a> {
+pub struct FolderBackend<'a> {
     /// The project.
     pub project: &'a Project,
     /// Opens its sources; `None` to connect without comparing.
@@ -27,7 +27,7 @@ pub struct FolderEnv<'a> {
 }
 
 #[async_trait]
-impl ActivationEnv for FolderEnv<'_> {
+impl ActivationBackend for FolderBackend<'_> {
     fn governance(&self) -> &Governance {
         self.project.governance()
     }

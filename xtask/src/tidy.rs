@@ -51,12 +51,49 @@ pub(crate) fn run(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
         }
     }
     findings.extend(names.shared());
+    findings.extend(dependencies(repository)?);
     findings.extend(decisions::check(repository)?);
     findings.extend(documents::changelog(
         repository.text_of("CHANGELOG.md")?.as_deref(),
     ));
     findings.extend(reference::check(repository)?);
     findings.extend(reliability::check(repository)?);
+    Ok(findings)
+}
+
+/// Checks that every dependency is used.
+fn dependencies(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    let mut manifests = Vec::new();
+    for file in repository.files() {
+        let Some(folder) = file.strip_suffix("Cargo.toml").filter(|it| !it.is_empty()) else {
+            continue;
+        };
+        let Some(text) = repository.text(file)? else {
+            continue;
+        };
+        let (mut code, mut tests) = (String::new(), String::new());
+        for source in repository.files() {
+            let Some(inside) = source
+                .strip_prefix(folder)
+                .filter(|it| has_extension(it, "rs"))
+            else {
+                continue;
+            };
+            let text = repository.text(source)?.unwrap_or_default();
+            let target = if inside.starts_with("src/") {
+                &mut code
+            } else {
+                &mut tests
+            };
+            target.push_str(&text);
+        }
+        findings.extend(manifests::unused(file, &text, &code, &tests)?);
+        manifests.push(text);
+    }
+    let workspace = repository.text_of("Cargo.toml")?.unwrap_or_default();
+    let manifests = manifests.iter().map(|it| &**it);
+    findings.extend(manifests::unused_in_workspace(&workspace, manifests));
     Ok(findings)
 }
 

@@ -97,11 +97,6 @@ const SAME_NAME: &[(&str, usize, &str)] = &[
     ),
     ("Column", 2, "of a catalogue, and of a plan"),
     (
-        "Connected",
-        2,
-        "the outcome on the server, and as a tool tells it",
-    ),
-    (
         "Connection",
         2,
         "of a dataset to a source, and of a client to a listener",
@@ -111,11 +106,6 @@ const SAME_NAME: &[(&str, usize, &str)] = &[
         "Detail",
         2,
         "how much a schema tells, and what a driver said",
-    ),
-    (
-        "Disconnected",
-        2,
-        "the outcome on the server, and as a tool tells it",
     ),
     (
         "Entry",

@@ -16,7 +16,7 @@ use wayleave_ledger::{NewSource, RatifyRequest};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 use wayleave_project::Project;
-use wayleave_project::source::Environment;
+use wayleave_project::source::EnvironmentVariables;
 use wayleave_server::Deployment;
 
 use crate::process::own_cpu;
@@ -87,7 +87,7 @@ async fn opened(project: &Project) -> Result<Deployment> {
     let store = project.folder().join("store.db");
     let store = store.to_string_lossy().into_owned();
     let environment = BTreeMap::from([("STORE_DSN".to_owned(), store)]);
-    Ok(Deployment::open(project, Environment::with(environment)).await?)
+    Ok(Deployment::open(project, EnvironmentVariables::with(environment)).await?)
 }
 
 /// Connects and disconnects the inactive dataset in turn. Returns the mean CPU time of each.

@@ -26,7 +26,7 @@ use wayleave_ledger::{GrantRequest, NewSource, RatifyRequest, TokenRequest};
 use wayleave_model::grant::{Claims, Scopes, StreamTerms, Terms, TokenKind};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
-use wayleave_project::{Project, source::Environment};
+use wayleave_project::{Project, source::EnvironmentVariables};
 use wayleave_server::Deployment;
 
 use crate::process::{self, Server};
@@ -146,7 +146,7 @@ pub(crate) fn measure(turns: u32) -> Result<ExitCode> {
 async fn knowing(folder: &Path, token: &str) -> Result<Duration> {
     const TIMES: u32 = 20_000;
     let project = Project::open(folder)?;
-    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let deployment = Deployment::open(&project, EnvironmentVariables::process()).await?;
     let credentials = deployment.credentials();
     let mut best = Duration::MAX;
     for _ in 0..5 {
@@ -388,7 +388,7 @@ pub(crate) async fn made(folder: &Path, settings: &str) -> Result<Vec<String>> {
             label: String::new(),
             expires: None,
         };
-        let issued = governance.issue(issuing, WHO).await?;
+        let issued = governance.issue_token(issuing, WHO).await?;
         tokens.push(issued.secret.expose().to_owned());
     }
     Ok(tokens)

@@ -20,7 +20,7 @@ use wayleave_activity::{
 use wayleave_mcp::http::{Anonymous, HttpServer, Options};
 use wayleave_mcp::{Identity, Server as McpServer};
 use wayleave_model::mapping::SourceKind;
-use wayleave_project::{Project, source::Environment};
+use wayleave_project::{Project, source::EnvironmentVariables};
 use wayleave_server::Deployment;
 
 use crate::load::HttpLoad;
@@ -79,7 +79,7 @@ pub(crate) async fn serve(folder: &Path, recording: Recording) -> Result<()> {
     }
     let project = Project::open(folder);
     fs::write(&settings, text)?;
-    let deployment = Deployment::open(&project?, Environment::process()).await?;
+    let deployment = Deployment::open(&project?, EnvironmentVariables::process()).await?;
     let server = match recording {
         Recording::Off => {
             let registry = deployment.server().registry().clone();

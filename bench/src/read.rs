@@ -135,10 +135,10 @@ fn measured(
     effort: &Effort,
 ) -> Result<Vec<CaseFigures>> {
     let deployment = runtime.block_on(shop.deployment())?;
-    let world = runtime.block_on(shop.active())?;
+    let active = runtime.block_on(shop.active())?;
     let mut contests = Vec::new();
     for &case in reads.cases() {
-        let contest = Contest::new(runtime, shop, (&world, &deployment), case, reads.rows);
+        let contest = Contest::new(runtime, shop, (&active, &deployment), case, reads.rows);
         let contest = contest.with_context(|| case.title())?;
         let measured = CaseFigures {
             store: store.title(),

@@ -338,7 +338,7 @@ async fn made(folder: &Path, kind: SourceKind) -> Result<(String, String)> {
         expires: None,
     };
     let issued = governance
-        .issue(issuing, WHO)
+        .issue_token(issuing, WHO)
         .await
         .context("issuing a token")?;
     Ok((dsn, issued.secret.expose().to_owned()))

@@ -161,13 +161,13 @@ class Activity(ConsoleCase, unittest.IsolatedAsyncioTestCase):
         verify = lambda: self.ask("POST", "/activity/verify", {"Cookie": cookie, "Origin": origin}, {"csrf": csrf})
         status, _, page = verify()
         self.assertEqual(status, 200)
-        self.assertIn("The record is whole and in order.", page)
+        self.assertIn("The record of calls is intact.", page)
         segment = next((self.project.path / ".wayleave/activity").rglob("*.log"))
         bytes_ = bytearray(segment.read_bytes())
         bytes_[len(bytes_) // 2] ^= 1
         segment.write_bytes(bytes_)
         _, _, page = verify()
-        self.assertIn("The record of calls is not whole.", page)
+        self.assertIn("The record of calls is damaged.", page)
 
     async def test_a_grant_is_narrowed_in_one_act_and_its_tokens_read_less_at_once(self) -> None:
         async with unwrapped() as stack, browser() as chrome:
@@ -180,7 +180,7 @@ class Activity(ConsoleCase, unittest.IsolatedAsyncioTestCase):
             await page.goto(page.url.replace("/inbox", f"/grants/{grant}"))
             # Neither a preview nor an unchanged form narrows the grant.
             await page.get_by_role("button", name=f"Narrow {grant}").click()
-            self.assertIn("Nothing would be taken from it", await page.inner_text("[role=alert]"))
+            self.assertIn("Nothing would be taken from grant", await page.inner_text("[role=alert]"))
             await page.locator("input[value='customer.email']").uncheck()
             await page.locator("input[name=s][value=invoice]").uncheck()
             await page.fill("[name='rows.customer']", '{"city": "Oslo"}')

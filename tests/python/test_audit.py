@@ -247,6 +247,18 @@ class Rules(Calls):
         self.assertTrue(self.project.audit("replay", bare(activity(other)))["same"])
         self.assertEqual(leaks(self.project.path, secret), [])
 
+    async def test_a_call_with_unrecorded_arguments_is_still_shown(self) -> None:
+        names = [f"{n}{'x' * 400}" for n in range(100)]
+        async with self.client() as client:
+            call = await self.good(
+                client, "query_records", stream="people", filter={"name": {"in": names}}
+            )
+        id = bare(activity(call))
+        shown = self.project.audit("show", id, "--arguments")
+        self.assertEqual(shown["id"], self.project.audit("show", id)["id"])
+        self.assertIn("filter:", shown["arguments"]["shape"])
+        self.assertNotIn("given", shown["arguments"])
+
     async def test_the_export_is_provenance_that_others_read(self) -> None:
         async with self.client() as client:
             call = await self.good(client, "query_records", stream="people", limit=3)

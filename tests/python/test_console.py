@@ -159,7 +159,7 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
             await page.get_by_role("button", name="Show 5 rows of customer").click()
             self.assertIn(CANARY, await page.inner_text("#rows"))
             # A wrong name is reported at the field, and the input is preserved.
-            for tick in await page.locator("#weighed input").all():
+            for tick in await page.locator("#risks input").all():
                 await tick.check()
             await page.fill("#note", "letters go by e-mail")
             await page.fill("#name", "shpo")
@@ -268,7 +268,7 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
         await page.goto(f"{root}/inbox/{waiting}")
         await page.get_by_role("button", name="Show 5 rows of customer").click()
         await look.here("proposal-rows")
-        for tick in await page.locator("#weighed input").all():
+        for tick in await page.locator("#risks input").all():
             await tick.check()
         await page.fill("#note", f"agreed {ATTACK}")
         await page.fill("#name", "shpo")
@@ -332,9 +332,9 @@ class Console(ConsoleCase, unittest.IsolatedAsyncioTestCase):
                         return
                 self.fail(f"{selector} cannot be reached")
 
-            ticks = await page.locator("#weighed input").count()
+            ticks = await page.locator("#risks input").count()
             for n in range(ticks):
-                await reach(f"#weighed input[name=w{n}]")
+                await reach(f"#risks input[name=w{n}]")
                 await page.keyboard.press("Space")
             await reach("#note")
             await page.keyboard.type("by keyboard")

@@ -323,7 +323,7 @@ class Rules:
         async with self.subscribed(self.project.reader) as (client, _):
             listed = (await client.list_resources()).resources
             told = next(each for each in listed if str(each.uri) == SHIP).description
-            self.assertIn("every few seconds for all subscribers together", told)
+            self.assertIn("every few seconds, once for all subscribers", told)
             if self.mode == "legacy":
                 self.assertTrue(client.server_capabilities.resources.subscribe)
 

@@ -283,7 +283,7 @@ class Agent:
 
 # --- attempts through the program ----------------------------------------------------------------
 
-ASKS = "only a person at a terminal|needs the signature of one|unexpected argument"
+ASKS = "only a person at a terminal|must be signed by one|unexpected argument"
 
 
 def refused(done: subprocess.CompletedProcess, reason: str = ASKS) -> None:
@@ -323,7 +323,7 @@ def _(agent: Agent) -> None:
 @way("the name typed on a terminal it made")
 def _(agent: Agent) -> None:
     agent.want()
-    refused(agent.run("ratify", "shop", typed=["shop", "shop"]), "needs the signature")
+    refused(agent.run("ratify", "shop", typed=["shop", "shop"]), "must be signed by one")
 
 
 @way("a key file of its own")
@@ -362,7 +362,7 @@ def _(agent: Agent) -> None:
         running.stdout.readline()
         env = {"SSH_AUTH_SOCK": str(socket)}
         subprocess.run(["ssh-add", "-q", str(agent.ssh_key)], env=agent.env | env, check=True)
-        refused(agent.run("ratify", "shop", env=env, typed=["shop"]), "none of the keys at hand")
+        refused(agent.run("ratify", "shop", env=env, typed=["shop"]), "none of the available keys")
     finally:
         running.kill()
         running.wait()
@@ -372,12 +372,12 @@ def _(agent: Agent) -> None:
 @way("become an owner")
 def _(agent: Agent) -> None:
     words = ["owner", "add", "agent", "--public-key", f"{agent.ssh_key}.pub"]
-    refused(agent.run(*words, typed=["agent"]), "needs the signature")
+    refused(agent.run(*words, typed=["agent"]), "must be signed by one")
 
 
 @way("remove the owner")
 def _(agent: Agent) -> None:
-    refused(agent.run("owner", "remove", "ana", typed=["ana"]), "needs the signature")
+    refused(agent.run("owner", "remove", "ana", typed=["ana"]), "must be signed by one")
 
 
 @way("propose, and ratify from the inbox")
@@ -385,7 +385,7 @@ def _(agent: Agent) -> None:
     text = (agent.human.wide + "\n# and more\n")
     given = json.dumps({"dataset": "shop", "text": text, "reason": "please"})
     agent.run("meta", "mapping", "propose", "--input", given)
-    refused(agent.run("inbox", "ratify", "1", typed=["shop"]), "needs the signature|no proposal")
+    refused(agent.run("inbox", "ratify", "1", typed=["shop"]), "must be signed by one|no proposal")
 
 
 @way("a console of its own, signed in to with its link")
@@ -427,7 +427,7 @@ def retire_in_console(host: str, code: str) -> None:
     csrf = re.search(r'name="csrf" value="([^"]+)"', page).group(1)
     form = {"csrf": csrf, "name": "shop", "note": "mine"}
     answer, page = ask("POST", "/datasets/shop/retire", form, cookie)
-    assert answer.status == 422 and "eeds the signature" in page, (answer.status, page)
+    assert answer.status == 422 and "must be signed by one" in page, (answer.status, page)
 
 
 @way("the demo, which ratifies its own mapping")
@@ -444,24 +444,24 @@ def _(agent: Agent) -> None:
 
 @way("point the source at another database")
 def _(agent: Agent) -> None:
-    refused(agent.run("source", "remove", "shop", typed=["shop"]), "needs the signature")
+    refused(agent.run("source", "remove", "shop", typed=["shop"]), "must be signed by one")
     words = ["source", "add", "other", "--kind", "sqlite", "--env", "OTHER_DSN"]
-    refused(agent.run(*words, typed=["other"]), "needs the signature")
+    refused(agent.run(*words, typed=["other"]), "must be signed by one")
 
 
 @way("grant itself more")
 def _(agent: Agent) -> None:
-    refused(agent.run("grant", "create", "--dataset", "shop", typed=["shop"]), "needs the signature")
+    refused(agent.run("grant", "create", "--dataset", "shop", typed=["shop"]), "must be signed by one")
 
 
 @way("issue itself a token")
 def _(agent: Agent) -> None:
-    refused(agent.run("token", "create", "--all-of", "shop", typed=["shop"]), "needs the signature")
+    refused(agent.run("token", "create", "--all-of", "shop", typed=["shop"]), "must be signed by one")
 
 
 @way("retire, to ratify anew")
 def _(agent: Agent) -> None:
-    refused(agent.run("retire", "shop", typed=["shop"]), "needs the signature")
+    refused(agent.run("retire", "shop", typed=["shop"]), "must be signed by one")
 
 
 @way("make the project again in its place")
@@ -479,7 +479,7 @@ def _(agent: Agent) -> None:
 # --- attempts that change files ------------------------------------------------------------------
 
 # The first of these to be detected depends on the pins.
-REBUILT = "first owner has the key|has no owner|was rewritten|its tail was cut"
+REBUILT = "first owner has the key|has no owner|was rewritten|it was truncated"
 
 
 @way("edit the frozen mapping", audit="the frozen mapping .* is refused")
@@ -527,7 +527,7 @@ def _(agent: Agent) -> None:
     chain.write()
 
 
-@way("another entry, with the signature of an earlier one", audit="signature by the key .* is not over this entry")
+@way("another entry, with the signature of an earlier one", audit="signature by key .* does not cover this entry")
 def _(agent: Agent) -> None:
     chain = Chain(agent.folder)
     body = agent.ratification(chain)
@@ -548,7 +548,7 @@ def _(agent: Agent) -> None:
     chain.write()
 
 
-@way("another entry, signed with a key of its own", audit="is not that of an owner at that point")
+@way("another entry, signed with a key of its own", audit="did not belong to an owner")
 def _(agent: Agent) -> None:
     chain = Chain(agent.folder)
     body = agent.ratification(chain)
@@ -558,7 +558,7 @@ def _(agent: Agent) -> None:
     chain.write()
 
 
-@way("an owner entry that it signs itself", audit="is not that of an owner at that point")
+@way("an owner entry that it signs itself", audit="did not belong to an owner")
 def _(agent: Agent) -> None:
     chain = Chain(agent.folder)
     row = chain.append("owner_added", {"owner": "agent", "key": agent.public, "who": "ana"})
@@ -586,7 +586,7 @@ def _(agent: Agent) -> None:
     chain.write()
 
 
-@way("the owner entry taken out", audit="is not signed as it must be|is not that of an owner")
+@way("the owner entry taken out", audit="is not signed as it must be|did not belong to an owner")
 def _(agent: Agent) -> None:
     chain = Chain(agent.folder)
     del chain.rows[chain.places("owner_added")[0]]
@@ -617,19 +617,19 @@ def _(agent: Agent) -> None:
     chain.write()
 
 
-@way("the old ledger, of which it kept a copy", audit="its tail was cut|was rewritten", owner_pin=False)
+@way("the old ledger, of which it kept a copy", audit="it was truncated|was rewritten", owner_pin=False)
 def _(agent: Agent) -> None:
     agent.replace(agent.human.old)
 
 
-@way("the tail cut off, with the head", audit="its tail was cut|was rewritten", owner_pin=False)
+@way("the tail cut off, with the head", audit="it was truncated|was rewritten", owner_pin=False)
 def _(agent: Agent) -> None:
     chain = Chain(agent.folder)
     del chain.rows[chain.places("dataset_ratified")[-1]:]
     chain.write()
 
 
-@way("the tail cut off, and other entries in its place", audit="is not signed|its tail was cut|was rewritten")
+@way("the tail cut off, and other entries in its place", audit="is not signed|it was truncated|was rewritten")
 def _(agent: Agent) -> None:
     chain = Chain(agent.folder)
     del chain.rows[chain.places("dataset_ratified")[-1]:]
@@ -649,7 +649,7 @@ def _(agent: Agent) -> None:
     agent.replace(agent.unowned / ".wayleave")
 
 
-@way("another project of the same owner, copied over", audit="its tail was cut|was rewritten", owner_pin=False)
+@way("another project of the same owner, copied over", audit="it was truncated|was rewritten", owner_pin=False)
 def _(agent: Agent) -> None:
     agent.replace(agent.human.other / ".wayleave")
 
@@ -882,7 +882,7 @@ class Owners(unittest.TestCase):
         refused(wayleave("owner", "remove", "ben", "--key", str(human.key), *folder, env=human.env,
                          pipe=f"{PASSPHRASE}\n"), "only a person at a terminal")
         human.run("owner", "remove", "ben", "--key", str(human.key), typed=[PASSPHRASE])
-        refused(wayleave("retire", "shop", *folder, env=ben, typed=["shop"]), "none of the keys at hand")
+        refused(wayleave("retire", "shop", *folder, env=ben, typed=["shop"]), "none of the available keys")
         refused(wayleave("owner", "remove", "ana", *human.signing, *folder, env=human.env), "the only owner")
         # Earlier signatures still verify.
         verified = good(wayleave("audit", "--verify", "--owner", human.fingerprint, *folder, env=human.env))

@@ -86,12 +86,12 @@ impl<'a> Contest<'a> {
     pub(crate) fn new(
         runtime: &'a Runtime,
         shop: &'a Shop,
-        (world, deployment): (&ActiveDatasets, &Deployment),
+        (active, deployment): (&ActiveDatasets, &Deployment),
         case: Case,
         rows: u64,
     ) -> Result<Self> {
         let questions = case.questions(rows);
-        let planner = Planner::new(world);
+        let planner = Planner::new(active);
         let plans = questions.iter().map(|it| planner.plan(case, it));
         let plans = plans.collect::<Result<Vec<_>>>()?;
         let mut driver = runtime.block_on(Driver::open(shop, &plans, case.holds()))?;

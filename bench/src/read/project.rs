@@ -16,7 +16,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_project::Project;
-use wayleave_project::source::Environment;
+use wayleave_project::source::EnvironmentVariables;
 use wayleave_server::Deployment;
 
 use crate::process::{self, LISTENING};
@@ -77,7 +77,7 @@ impl Shop {
     /// The project, served inside this process.
     pub(crate) async fn deployment(&self) -> Result<Deployment> {
         let given = BTreeMap::from([(VARIABLE.to_owned(), self.dsn.clone())]);
-        Ok(Deployment::open(&self.project, Environment::with(given)).await?)
+        Ok(Deployment::open(&self.project, EnvironmentVariables::with(given)).await?)
     }
 
     /// Its folder.
@@ -108,7 +108,7 @@ impl Shop {
 /// Serves a project over HTTP until the process ends.
 pub(crate) async fn serve(folder: &Path) -> Result<()> {
     let project = Project::open(folder)?;
-    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let deployment = Deployment::open(&project, EnvironmentVariables::process()).await?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let http = deployment.bind(address).await.context("listening")?;
     writeln!(std::io::stderr(), "{LISTENING}{}/mcp", http.local_addr())?;

@@ -116,13 +116,13 @@ pub(crate) struct Planner {
 
 impl Planner {
     /// A planner over these datasets.
-    pub(crate) fn new(world: &ActiveDatasets) -> Self {
+    pub(crate) fn new(active: &ActiveDatasets) -> Self {
         let key = SealingKey {
             id: 1,
             secret: [7; 32],
         };
         Self {
-            view: View::new(world, &Package::local()),
+            view: View::new(active, &Package::local()),
             keys: KeyRing::new(&key, &[]),
         }
     }
@@ -137,17 +137,17 @@ impl Planner {
         };
         Ok(match case {
             Case::Point => {
-                let request = FetchRequest::read(arguments).map_err(refused)?;
+                let request = FetchRequest::parse(arguments).map_err(refused)?;
                 let plan = FetchPlan::new(view, &request).map_err(refused)?;
                 plan.rows().clone()
             }
             Case::Page => {
-                let request = QueryRequest::read(arguments).map_err(refused)?;
+                let request = QueryRequest::parse(arguments).map_err(refused)?;
                 let plan = QueryPlan::new(view, &request, seal).map_err(refused)?;
                 plan.rows().clone()
             }
             Case::Groups => {
-                let request = AggregateRequest::read(arguments).map_err(refused)?;
+                let request = AggregateRequest::parse(arguments).map_err(refused)?;
                 let plan = AggregatePlan::new(view, &request, seal).map_err(refused)?;
                 plan.groups().clone()
             }

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use clap::ValueEnum;
-use wayleave_store::conformance::Dice;
+use wayleave_store::conformance::SeededRng;
 
 /// Number of distinct words.
 const VOCABULARY: f64 = 200_000.0;
@@ -35,10 +35,10 @@ pub(crate) fn documents(count: u64) -> impl Iterator<Item = Text> {
 
 fn document(id: u64) -> Text {
     // Seeds are far apart in the sequence, so that no two documents share a part of it.
-    let mut dice = Dice::new(Dice::new(id).roll());
-    let length = BODY.start() + dice.roll() % (BODY.end() - BODY.start() + 1);
+    let mut rng = SeededRng::new(SeededRng::new(id).next_u64());
+    let length = BODY.start() + rng.next_u64() % (BODY.end() - BODY.start() + 1);
     let mut words = |many: u64| {
-        let words: Vec<String> = (0..many).map(|_| word(rank(&mut dice))).collect();
+        let words: Vec<String> = (0..many).map(|_| word(rank(&mut rng))).collect();
         words.join(" ")
     };
     Text {
@@ -56,8 +56,8 @@ fn document(id: u64) -> Text {
     clippy::cast_sign_loss,
     reason = "between 0 and the size of the vocabulary"
 )]
-fn rank(dice: &mut Dice) -> u64 {
-    let share = (dice.roll() >> 11) as f64 / (1_u64 << 53) as f64;
+fn rank(rng: &mut SeededRng) -> u64 {
+    let share = (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     let spread = (VOCABULARY + FLATNESS) / FLATNESS;
     (FLATNESS * spread.powf(share) - FLATNESS) as u64
 }

@@ -20,7 +20,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 use wayleave_plan::package::Package;
 use wayleave_project::Project;
-use wayleave_project::source::Environment;
+use wayleave_project::source::EnvironmentVariables;
 use wayleave_search::{Index, IndexDir, IndexRoot, IndexState};
 use wayleave_server::Deployment;
 use wayleave_surface::IndexableStream;
@@ -107,7 +107,7 @@ impl Library {
     /// The project, served inside this process.
     pub(crate) async fn deployment(&self) -> Result<Deployment> {
         let given = BTreeMap::from([(VARIABLE.to_owned(), self.dsn.clone())]);
-        Ok(Deployment::open(&self.project, Environment::with(given)).await?)
+        Ok(Deployment::open(&self.project, EnvironmentVariables::with(given)).await?)
     }
 
     /// Builds the index, as `wayleave index rebuild` does.
@@ -188,7 +188,7 @@ pub(crate) async fn serve_indexes(deployment: &Deployment) -> Result<()> {
 /// Serves a project over HTTP until the process ends.
 pub(crate) async fn serve(folder: &Path) -> Result<()> {
     let project = Project::open(folder)?;
-    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let deployment = Deployment::open(&project, EnvironmentVariables::process()).await?;
     serve_indexes(&deployment).await?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let http = deployment.bind(address).await.context("listening")?;

@@ -76,9 +76,12 @@ impl PostgresServer {
     /// Committed data survive.
     pub async fn crash(&self, database: &str) -> Result<(), StartError> {
         self.execute(database, "CHECKPOINT").await?;
+        let (_client, another_session) = self.session(database).await?;
         // The shell's parent is the backend.
         let kill = "COPY (SELECT 1) TO PROGRAM 'kill -KILL $PPID'";
         let _ = self.execute(database, kill).await;
+        // Until the server notices, it still accepts sessions; then it ends all others.
+        let _ = another_session.await;
         while self.execute(database, "SELECT 1").await.is_err() {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }

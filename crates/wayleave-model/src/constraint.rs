@@ -106,7 +106,7 @@ codes! {
     NotFound => "not_found": "There is no record with this key for this caller.",
     Conflict => "conflict": "The record has changed since the caller read it, its `updated` field did not grow with this write, or the idempotency key was used with other arguments.",
     Referenced => "referenced": "Other records refer to the record.",
-    Check => "check": "A rule of the store refuses the record.",
+    Check => "check": "A rule of the source rejects the record.",
     Serialization => "serialization": "Concurrent writes conflicted with this one; try again.",
 }
 

@@ -237,7 +237,7 @@ impl AuthorizedWrite {
             }
             StoreRule::Check => whole(
                 FieldErrorCode::Check,
-                "a constraint of the source rejects this record",
+                "a rule of the source rejects this record",
             ),
             StoreRule::Value => {
                 let [one] = self.set.as_slice() else {

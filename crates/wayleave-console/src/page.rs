@@ -203,7 +203,7 @@ pub(crate) fn failed(what: &str, why: &Explanation) -> Markup {
 }
 
 /// The error box of a record that cannot be read; nothing if it was read.
-pub(crate) fn unread<T>(what: &str, read: &Result<T, Explanation>) -> Markup {
+pub(crate) fn read_failure<T>(what: &str, read: &Result<T, Explanation>) -> Markup {
     html! { @if let Err(why) = read { (failed(what, why)) } }
 }
 

@@ -12,7 +12,8 @@ use wayleave_project::{
 use super::datasets::{as_of, calls, index_faults, size, status};
 use crate::{
     page::{
-        CardTable, NavSection, csrf, failed, moment, on_command_line, sentence_of, state, unread,
+        CardTable, NavSection, csrf, failed, moment, on_command_line, read_failure, sentence_of,
+        state,
     },
     respond::{PageAnswer, SignedInRequest},
     sentences::{count, sentence},
@@ -109,7 +110,7 @@ async fn served(
     let used = visit.console.backend.recent_use().await;
     html! {
         @if let Some(about) = &mapping.dataset.description { p.by.agree { (VisibleText(about)) } }
-        (unread("What was called is unknown.", &used))
+        (read_failure("What was called is unknown.", &used))
         (index_faults(&indexes))
         (drift(visit, name, &compared))
         dl.facts.big.gap {

@@ -11,7 +11,9 @@ use wayleave_project::{
 
 use crate::{
     comparisons::ComparedState,
-    page::{CardTable, NavSection, clock, copy, csrf, failed, on_command_line, state, unread},
+    page::{
+        CardTable, NavSection, clock, copy, csrf, failed, on_command_line, read_failure, state,
+    },
     respond::{PageAnswer, SignedInRequest},
     sentences::sentence,
     visible_text::{VisibleText, code},
@@ -56,7 +58,7 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
         h1 { "Datasets" }
         p.by { "Every mapping a person has ratified or drafted, and what stands in its way. What needs \
                 you comes first." }
-        (unread("What was called is unknown.", &used))
+        (read_failure("What was called is unknown.", &used))
         (index_faults(&indexes))
         @if rows.is_empty() { (none()) }
         @if !needy.is_empty() {
@@ -146,7 +148,7 @@ fn searched(line: &DatasetLine, indexes: &Result<IndexStatuses, Explanation>) ->
 /// Why the search indexes, or some of them, cannot be read.
 pub(super) fn index_faults(indexes: &Result<IndexStatuses, Explanation>) -> Markup {
     html! {
-        (unread("The search indexes cannot be read.", indexes))
+        (read_failure("The search indexes cannot be read.", indexes))
         @if let Ok(indexes) = indexes {
             @for fault in indexes.faults.iter().take(MAX_FAULTS) {
                 (failed("Not all of the search indexes are known.", &fault.why))

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use wayleave_ledger::{GrantEntry, Millis, TokenEntry, Validity};
 
 use crate::{
-    page::{CardTable, NavSection, moment, on_command_line, state, unread},
+    page::{CardTable, NavSection, moment, on_command_line, read_failure, state},
     respond::{PageAnswer, SignedInRequest},
     sentences::count,
     visible_text::{VisibleText, code},
@@ -42,7 +42,7 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
         }
         p.by { "A grant says what may be read of one connection. A token is the credential that an agent \
                 presents. Neither can be widened: make another, and revoke this one." }
-        (unread("When they were last used is unknown.", &used))
+        (read_failure("When they were last used is unknown.", &used))
         section aria-labelledby="g" {
             h2 id="g" { "Grants" }
             @if grants.is_empty() { div.state {

@@ -22,6 +22,10 @@ pub(super) fn blocked(
     attempt: &FormOutcome,
 ) -> Markup {
     let standing = state("bad", "cannot be ratified");
+    let is_vocabulary_unusable = matches!(
+        &error,
+        ReviewError::InvalidDraft { report, .. } if report.ontology.is_some()
+    );
     let (problems, told) = match error {
         ReviewError::InvalidDraft { report, .. } => {
             let problems: Vec<_> = report
@@ -50,7 +54,12 @@ pub(super) fn blocked(
     html! {
         (head(proposal, &standing, attempt))
         div.box.bad.standing {
-            p { strong { "It does not check. " } "The agent can propose again; you can also send it back." }
+            @if is_vocabulary_unusable {
+                p { strong { "The project's ontology.toml cannot be used. " }
+                    "Nothing is ratified until it is fixed; see below." }
+            } @else {
+                p { strong { "It does not check. " } "The agent can propose again; you can also send it back." }
+            }
             dl.facts {
                 div { dt { "Would freeze" } dd { code { (proposal.digest.short()) } } }
                 div { dt { "Problems" } dd { (state("bad", &count(problems.len().max(1), "error"))) } }

@@ -126,7 +126,7 @@ class Rules(Calls):
         sums = [tonnes for _, tonnes in seen]
         self.assertEqual(sums, sorted(sums, reverse=True))
 
-    async def test_the_next_of_an_error_is_the_mended_call(self) -> None:
+    async def test_the_next_of_an_error_is_the_repaired_call(self) -> None:
         calls = [
             # A missing hop, another case, and a word of SQL.
             ("query_records", dict(stream="cargo", fields=["vessel.name"], limit=2)),
@@ -138,10 +138,10 @@ class Rules(Calls):
                 with self.subTest(arguments=json.dumps(arguments)):
                     error = await self.refused(client, tool, **arguments)
                     self.assertEqual(error["next"]["tool"], tool)
-                    mended = error["next"]["arguments"]
-                    faulty = {key for key in arguments if arguments[key] != mended.get(key)}
-                    self.assertEqual(len(faulty), 1, mended)
-                    answer = await self.good(client, tool, **mended)
+                    repaired = error["next"]["arguments"]
+                    faulty = {key for key in arguments if arguments[key] != repaired.get(key)}
+                    self.assertEqual(len(faulty), 1, repaired)
+                    answer = await self.good(client, tool, **repaired)
                     self.assertGreater(len(answer.structured_content["data"]["rows"]), 0)
 
     async def test_the_prompt_teaches_one_call_across_relations(self) -> None:

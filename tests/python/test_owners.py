@@ -330,7 +330,7 @@ def _(agent: Agent) -> None:
 def _(agent: Agent) -> None:
     agent.want()
     words = ["--key", str(agent.key), "--passphrase-file", str(agent.home / "passphrase")]
-    refused(agent.run("ratify", "shop", *words), "not that of an owner")
+    refused(agent.run("ratify", "shop", *words), "does not belong to an owner")
 
 
 @way("the owner's key file without its passphrase")

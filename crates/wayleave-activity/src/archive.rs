@@ -207,6 +207,10 @@ struct ArchiveWriter {
 }
 
 impl ArchiveWriter {
+    #[expect(
+        clippy::expect_used,
+        reason = "a default would make an unreadable archive"
+    )]
     fn end_block(&mut self, next_record: u64) -> io::Result<()> {
         if self.raw.is_empty() {
             return Ok(());
@@ -214,13 +218,16 @@ impl ArchiveWriter {
         let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(DEFLATE_LEVEL));
         deflate.write_all(&self.raw)?;
         let packed = deflate.finish()?;
-        let number = u32::try_from(self.blocks.len()).unwrap_or(u32::MAX);
+        let number = u32::try_from(self.blocks.len());
+        let number = number.expect("an archive has fewer blocks than 2^32");
+        let length =
+            |bytes: &[u8]| u32::try_from(bytes.len()).expect("a block is below four gigabytes");
         let keys = std::mem::take(&mut self.block_keys);
         self.keys.extend(keys.into_iter().map(|key| (key, number)));
         self.blocks.push(BlockEntry {
             offset: self.out.len() as u64,
-            packed: u32::try_from(packed.len()).unwrap_or(u32::MAX),
-            raw: u32::try_from(self.raw.len()).unwrap_or(u32::MAX),
+            packed: length(&packed),
+            raw: length(&self.raw),
             first_record: self.first_record,
             tag: tag(&packed),
         });
@@ -250,7 +257,7 @@ impl ArchiveWriter {
             self.out.extend_from_slice(&block.tag);
         }
         let (start, _) = self.out.split_at(MAGIC.len() + HEADER_BYTES);
-        let tables = self.out.get(begin..).unwrap_or_default();
+        let (_, tables) = self.out.split_at(begin);
         summary.sum = sha256(&[start, tables].concat());
         self.out.extend_from_slice(&summary.encode());
         self.out

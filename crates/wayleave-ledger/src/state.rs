@@ -229,18 +229,18 @@ impl State {
                     dataset: act.dataset.clone(),
                     digest: current,
                 }),
-                current => check_replaces(&act.dataset, act.replaces, current),
+                current => check_digest(&act.dataset, act.replaces, current),
             },
             Event::DatasetRetired {
                 dataset, digest, ..
-            } => check_replaces(dataset, Some(*digest), Some(self.require_digest(dataset)?)),
+            } => check_digest(dataset, Some(*digest), Some(self.require_digest(dataset)?)),
             Event::DatasetActivated {
                 dataset,
                 digest,
                 revision,
                 ..
             } => {
-                check_replaces(dataset, Some(*digest), Some(self.require_digest(dataset)?))?;
+                check_digest(dataset, Some(*digest), Some(self.require_digest(dataset)?))?;
                 self.check_revision(dataset, *revision)
             }
             Event::DatasetDeactivated {
@@ -266,7 +266,7 @@ impl State {
             Event::GrantCreated(new) => {
                 let dataset = &new.terms.dataset;
                 let checked = Some(new.terms.mapping);
-                check_replaces(dataset, checked, Some(self.require_digest(dataset)?))?;
+                check_digest(dataset, checked, Some(self.require_digest(dataset)?))?;
                 self.authority.admit_grant(&new.grant)
             }
             Event::GrantNarrowed { replaces, narrower } => {
@@ -387,7 +387,7 @@ impl State {
     }
 }
 
-fn check_replaces(
+fn check_digest(
     dataset: &str,
     expected: Option<Digest>,
     current: Option<Digest>,

@@ -202,14 +202,14 @@ impl Context {
 
     /// The name and version the client declared.
     pub fn client_name(&self) -> Option<(String, String)> {
-        let told: Option<Implementation> = match &*self.origin {
+        let info: Option<Implementation> = match &*self.origin {
             Origin::Sdk(request) => request.client_info(),
             Origin::Http(request) => request.meta.client_info().or_else(|| {
                 let client = self.session.as_ref()?.client()?;
                 Some(client.client_info.clone())
             }),
         };
-        told.map(|info| (info.name, info.version))
+        info.map(|it| (it.name, it.version))
     }
 
     /// A header of the HTTP request that carried this one; `None` on stdio.

@@ -134,13 +134,13 @@ impl ServerState {
         concurrency: ConcurrencyPolicy,
     ) -> Result<ToolReply, ErrorData> {
         let era = context.era();
-        let fails = request.name.clone();
+        let tool_name = request.name.clone();
         let mut reply = match concurrency.acquire_slot(&context).await {
             Ok(_slot) => {
                 observation::run(context.observation(), self.run_tool(request, context)).await?
             }
             Err(ConcurrencyRefusal::BudgetExceeded { exceeded, added })
-                if !self.fails_with_errors(&fails) =>
+                if !self.fails_with_errors(&tool_name) =>
             {
                 let mut result = exceeded.result();
                 if !added.is_empty() {
@@ -313,7 +313,7 @@ fn no_session() -> RpcError {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConcurrencyPolicy {
     /// By the layer that handed the request over.
-    Given,
+    AlreadyAcquired,
     /// By the handler. On a pipe messages come in order, and one that waits must not delay the
     /// next, which may be its own cancellation.
     Acquire,

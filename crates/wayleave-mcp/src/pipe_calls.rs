@@ -91,7 +91,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> PipeCalls<W> {
                 None => line,
             };
             let Some(line) = line else { return };
-            let _room = unwritten.acquire().await;
+            let _permit = unwritten.acquire().await;
             if let Err(error) = write_line(&write, line).await {
                 tracing::debug!(%error, "answer not written");
             }

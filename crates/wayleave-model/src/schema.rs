@@ -33,13 +33,13 @@ fn section(section: &Section) -> Value {
     for key in section.keys {
         let mut schema = shape(key.shape);
         if let Some(schema) = schema.as_object_mut() {
-            let absent = match key.presence {
+            let default = match key.presence {
                 Presence::Default(means) => format!(" Default: {means}."),
                 Presence::Required | Presence::Optional => String::new(),
             };
             schema.insert(
                 "description".into(),
-                json!(format!("{}{absent}", key.about)),
+                json!(format!("{}{default}", key.about)),
             );
         }
         properties.insert(key.name.to_owned(), schema);

@@ -144,7 +144,7 @@ pub fn redact(text: &str) -> Cow<'_, str> {
 pub(crate) fn redact_in_place(text: &str, more: impl IntoIterator<Item = Range<usize>>) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for range in withheld_ranges(text).into_iter().chain(more) {
-        // Of a range of another text it is not known what it withholds: nothing is shown.
+        // The range is of another text: what it should hide is unknown, so nothing is shown.
         let Some(secret) = bytes.get_mut(range) else {
             return "*".repeat(text.len());
         };

@@ -14,7 +14,7 @@ use crate::plan::{
 };
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::MAX_EXPANDED_RECORDS;
-use crate::scope::{PathScope, joining};
+use crate::scope::{PathScope, join_column};
 use crate::value::Value;
 use crate::view::{ConnectionView, FieldView, StreamView};
 
@@ -274,7 +274,7 @@ pub(crate) fn reverse_expansion(
     let mut theirs = Vec::with_capacity(relation.on.len());
     for join in &relation.on {
         let our = stream.field(&join.field)?.stored(TARGET)?;
-        theirs.push(joining(TARGET, from, &join.column, our.datatype));
+        theirs.push(join_column(TARGET, from, &join.column, our.datatype));
         ours.push(our);
     }
     let joined = |key: &FieldView| {
@@ -313,7 +313,7 @@ pub(crate) fn expansion(
             .field(&join.field)
             .and_then(|field| field.stored(TARGET))
             .ok_or_else(|| unknown_relation(stream, &relation.name))?;
-        ours.push(joining(TARGET, stream, &join.column, their.datatype));
+        ours.push(join_column(TARGET, stream, &join.column, their.datatype));
         theirs.push(their);
     }
     layout.joined(&ours);

@@ -118,7 +118,7 @@ impl<'a> RowContext<'a> {
     }
 
     /// Whether the value is NULL or of its column's datatype.
-    fn is_fit(&self, column: &Column) -> bool {
+    fn is_well_formed(&self, column: &Column) -> bool {
         is_of(&self.get(column), column)
     }
 }
@@ -154,7 +154,7 @@ fn rows(read: &Rows, all: &[RowContext<'_>]) -> Vec<Vec<Value>> {
     let mut found: Vec<&RowContext<'_>> = all
         .iter()
         .filter(|row| holds(&read.predicate, row))
-        .filter(|row| read.order.iter().all(|by| row.is_fit(&by.column)))
+        .filter(|row| read.order.iter().all(|by| row.is_well_formed(&by.column)))
         .collect();
     found.sort_by(|a, b| ordered(&position(a), &position(b), &directions));
     if let Some(per_parent) = &read.per_parent {

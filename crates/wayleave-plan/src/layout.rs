@@ -111,7 +111,7 @@ impl Layout {
         match fields {
             None => Ok(Self::whole(scope)),
             Some(fields) => {
-                let shown = projected(scope, fields)?;
+                let shown = requested_columns(scope, fields)?;
                 Ok(Self::new(scope, shown))
             }
         }
@@ -297,7 +297,10 @@ fn known(
 
 /// The fields to show: the key, because it identifies every record, then the requested fields in
 /// the caller's order.
-fn projected(scope: &mut PathScope<'_>, fields: &[String]) -> Result<Vec<NamedColumn>, Refusal> {
+fn requested_columns(
+    scope: &mut PathScope<'_>,
+    fields: &[String],
+) -> Result<Vec<NamedColumn>, Refusal> {
     let keys = scope.stream().key_fields().iter();
     let mut names: HashSet<&str> = keys.clone().map(FieldView::name).collect();
     let mut shown: Vec<NamedColumn> = keys.map(|field| scope.own(field)).collect();

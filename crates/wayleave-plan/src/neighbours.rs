@@ -65,17 +65,17 @@ impl NeighbourPlan {
 
     /// Reads records of a stream, and their neighbours in the connection.
     pub fn with_neighbours(connection: &ConnectionView, stream: &StreamView) -> Self {
-        let mut around = Self::new(connection, stream);
+        let mut plan = Self::new(connection, stream);
         for relation in stream.relations() {
             let Some(target) = connection.stream(&relation.to) else {
                 continue;
             };
-            let index = around.edges.len();
-            let layout = &mut around.layout;
+            let index = plan.edges.len();
+            let layout = &mut plan.layout;
             if let Ok(it) =
                 expand::expansion(connection, stream, relation, target, None, index, layout)
             {
-                around.edges.push(Edge {
+                plan.edges.push(Edge {
                     direction: Direction::Outgoing,
                     type_name: relation.type_name.value.clone(),
                     near_fields: source_fields(stream, &relation.on),
@@ -88,12 +88,12 @@ impl NeighbourPlan {
             let ours = from.relations().filter(|it| it.to == stream.name());
             let ours = ours.filter(|it| !has_reverse_relation(stream, from, it));
             for relation in ours {
-                let index = around.edges.len();
-                let layout = &mut around.layout;
+                let index = plan.edges.len();
+                let layout = &mut plan.layout;
                 if let Some(it) =
                     expand::reverse_expansion(connection, stream, relation, from, index, layout)
                 {
-                    around.edges.push(Edge {
+                    plan.edges.push(Edge {
                         direction: Direction::Incoming,
                         type_name: relation.type_name.value.clone(),
                         near_fields: target_fields(&relation.on),
@@ -103,7 +103,7 @@ impl NeighbourPlan {
                 }
             }
         }
-        around
+        plan
     }
 
     /// The stream.

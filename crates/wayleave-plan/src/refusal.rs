@@ -316,7 +316,7 @@ impl Refusal {
     /// The refusal as JSON of at most `bytes` (no fewer than 512). Cuts texts and shortens lists,
     /// and states what is left out.
     pub fn to_json_within(&self, bytes: usize) -> Json {
-        size_limit::fitted(self, bytes.max(512))
+        size_limit::to_json_within(self, bytes.max(512))
     }
 }
 

@@ -118,10 +118,7 @@ impl<'v> PathScope<'v> {
     }
 
     /// A visible field of the stream itself.
-    #[expect(
-        clippy::expect_used,
-        reason = "records without one of their fields would be wrong"
-    )]
+    #[expect(clippy::expect_used, reason = "a default would drop a field silently")]
     pub(crate) fn own(&mut self, field: &FieldView) -> NamedColumn {
         let column = self.shown(self.table, self.stream, field);
         NamedColumn {
@@ -408,7 +405,7 @@ fn joined_table(
     let mut on = Vec::with_capacity(relation.on.len());
     for join in &relation.on {
         let theirs = target.field(&join.field)?.stored(table)?;
-        let ours = joining(from, stream, &join.column, theirs.datatype);
+        let ours = join_column(from, stream, &join.column, theirs.datatype);
         on.push((ours, theirs));
     }
     let rows = target.visible_rows();
@@ -425,7 +422,12 @@ fn joined_table(
 
 /// The column that a relation starts from. If no field maps it, it gets the datatype of the column
 /// it is joined with.
-pub(crate) fn joining(table: u16, stream: &StreamView, column: &str, datatype: Datatype) -> Column {
+pub(crate) fn join_column(
+    table: u16,
+    stream: &StreamView,
+    column: &str,
+    datatype: Datatype,
+) -> Column {
     let field = stream.field_of_column(column);
     let field = field.and_then(|field| field.stored(table));
     field.unwrap_or_else(|| Column::stored(table, column, datatype))

@@ -107,7 +107,7 @@ pub struct Report {
     /// The drafts, by file name.
     pub drafts: Vec<CheckedDraft>,
     /// Names that several drafts claim.
-    pub clashes: Vec<NameConflict>,
+    pub name_conflicts: Vec<NameConflict>,
 }
 
 impl Report {
@@ -115,11 +115,11 @@ impl Report {
     pub fn is_sound(&self) -> bool {
         let ontology = self.ontology.as_ref();
         ontology.is_none_or(|it| it.ontology.is_some())
-            && self.clashes.is_empty()
+            && self.name_conflicts.is_empty()
             && self.drafts.iter().all(CheckedDraft::is_sound)
     }
 
-    /// Keeps the wanted drafts and those that clash with them.
+    /// Keeps the wanted drafts and those in conflict with them.
     fn only(mut self, wanted: &[String]) -> Result<Self, CheckError> {
         if let Some(name) = wanted.iter().find(|name| !known(&self.drafts, name)) {
             let names = self
@@ -134,8 +134,8 @@ impl Report {
         self.drafts
             .retain(|draft| wanted.iter().any(|name| is_meant(draft, name)));
         let shown: Vec<_> = self.drafts.iter().map(|it| &it.file.shown).collect();
-        self.clashes
-            .retain(|clash| clash.documents.iter().any(|it| shown.contains(&it)));
+        self.name_conflicts
+            .retain(|conflict| conflict.documents.iter().any(|it| shown.contains(&it)));
         Ok(self)
     }
 
@@ -210,7 +210,7 @@ pub enum CheckError {
     #[error(transparent)]
     ListDrafts(#[from] ListDraftsError),
     /// No draft has that name, and no file that path.
-    #[error("no draft {}", asked(name))]
+    #[error("no draft {}", described(name))]
     Unknown {
         /// The name as given.
         name: String,
@@ -220,7 +220,7 @@ pub enum CheckError {
 }
 
 /// Names a draft by a valid dataset name; anything else may be a pasted secret and is not repeated.
-fn asked(name: &str) -> String {
+fn described(name: &str) -> String {
     if NameKind::Dataset.matches(name) {
         format!("is named `{name}`")
     } else {
@@ -259,7 +259,7 @@ pub fn check(project: &Project, wanted: &[String]) -> Result<Report, CheckError>
             report.drafts.push(CheckedDraft::new(file, vocabulary));
         }
     }
-    report.clashes = clashes(&report.drafts);
+    report.name_conflicts = name_conflicts(&report.drafts);
     report.only(wanted)
 }
 
@@ -288,7 +288,7 @@ fn all(project: &Project) -> Result<Report, CheckError> {
         .map(|file| CheckedDraft::new(file, vocabulary))
         .collect();
     Ok(Report {
-        clashes: clashes(&drafts),
+        name_conflicts: name_conflicts(&drafts),
         ontology,
         drafts,
     })
@@ -328,7 +328,7 @@ fn read_ontology(file: DraftFile) -> CheckedOntology {
 }
 
 /// Names claimed by several drafts. Datasets are compared even where a draft has other problems.
-fn clashes(drafts: &[CheckedDraft]) -> Vec<NameConflict> {
+fn name_conflicts(drafts: &[CheckedDraft]) -> Vec<NameConflict> {
     let mut names: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for draft in drafts {
         if let Some(name) = &draft.file.dataset {
@@ -339,7 +339,7 @@ fn clashes(drafts: &[CheckedDraft]) -> Vec<NameConflict> {
         }
     }
     let twice = names.into_iter().filter(|(_, files)| files.len() > 1);
-    let mut clashes: Vec<NameConflict> = twice
+    let mut conflicts: Vec<NameConflict> = twice
         .map(|(name, documents)| NameConflict {
             what: UniqueNameKind::Dataset,
             name: name.to_owned(),
@@ -350,9 +350,9 @@ fn clashes(drafts: &[CheckedDraft]) -> Vec<NameConflict> {
         .iter()
         .filter_map(|it| Some((it.file.shown.as_str(), it.mapping()?)));
     // Two drafts of one dataset also share its connections, which are not reported again.
-    let told: Vec<_> = clashes.iter().map(|it| it.documents.clone()).collect();
+    let reported: Vec<_> = conflicts.iter().map(|it| it.documents.clone()).collect();
     let mut others = check::name_conflicts(mappings);
-    others.retain(|it| it.what != UniqueNameKind::Dataset && !told.contains(&it.documents));
-    clashes.append(&mut others);
-    clashes
+    others.retain(|it| it.what != UniqueNameKind::Dataset && !reported.contains(&it.documents));
+    conflicts.append(&mut others);
+    conflicts
 }

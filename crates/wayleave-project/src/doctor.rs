@@ -378,8 +378,8 @@ fn drafts(project: &Project) -> Vec<Finding> {
             findings.push(Finding::problem("ontology.toml", message, Some(hint)));
         }
     }
-    for clash in &report.clashes {
-        findings.push(Finding::problem("drafts", clash.to_string(), Some(hint)));
+    for conflict in &report.name_conflicts {
+        findings.push(Finding::problem("drafts", conflict.to_string(), Some(hint)));
     }
     for draft in report.drafts.iter().filter(|it| !it.is_sound()) {
         let message = draft.unreadable().map_or_else(

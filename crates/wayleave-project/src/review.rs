@@ -87,10 +87,10 @@ pub enum ReviewError {
     #[error(transparent)]
     Check(#[from] CheckError),
     /// Several drafts name the dataset.
-    #[error("{clash}")]
+    #[error("{conflict}")]
     DuplicateDataset {
         /// All of them.
-        clash: NameConflict,
+        conflict: NameConflict,
     },
     /// The draft does not check.
     #[error("the draft of `{dataset}` does not check")]
@@ -101,10 +101,10 @@ pub enum ReviewError {
         report: Box<Report>,
     },
     /// Another dataset has claimed one of its names.
-    #[error("{clash}")]
+    #[error("{conflict}")]
     NameTaken {
         /// The name and the dataset that has it.
-        clash: NameConflict,
+        conflict: NameConflict,
     },
     /// The ledger failed.
     #[error(transparent)]
@@ -115,9 +115,9 @@ impl Review {
     /// Loads the draft of a dataset and compares it with the ratified mapping.
     pub async fn load(project: &Project, dataset: &str) -> Result<Self, ReviewError> {
         let mut report = check::dataset(project, dataset)?;
-        if let Some(clash) = report.clashes.iter().find(|it| it.name == dataset) {
-            let clash = clash.clone();
-            return Err(ReviewError::DuplicateDataset { clash });
+        if let Some(conflict) = report.name_conflicts.iter().find(|it| it.name == dataset) {
+            let conflict = conflict.clone();
+            return Err(ReviewError::DuplicateDataset { conflict });
         }
         if !report.is_sound() {
             return Err(ReviewError::InvalidDraft {
@@ -125,7 +125,7 @@ impl Review {
                 report: Box::new(report),
             });
         }
-        // The report is sound and without a clash, so there is exactly one.
+        // The report is sound and without a conflict, so there is exactly one.
         let draft = report
             .drafts
             .pop()
@@ -223,8 +223,8 @@ impl Review {
                 continue;
             };
             let both = [(self.file.as_str(), mapping), (name.as_str(), &*other)];
-            if let Some(clash) = documents::name_conflicts(both).into_iter().next() {
-                return Err(ReviewError::NameTaken { clash });
+            if let Some(conflict) = documents::name_conflicts(both).into_iter().next() {
+                return Err(ReviewError::NameTaken { conflict });
             }
         }
         Ok(())

@@ -18,7 +18,7 @@ pub enum WholeGrantError {
     Mapping(#[from] RatifiedMappingError),
     /// The token would have two grants of one connection.
     #[error("connection `{connection}` would be granted twice")]
-    Twice {
+    DuplicateConnection {
         /// The connection.
         connection: String,
     },
@@ -51,7 +51,7 @@ pub async fn whole_grants(
         for connection in &mapping.connections {
             let connection = connection.id.value.clone();
             if !connections.insert(connection.clone()) {
-                return Err(WholeGrantError::Twice { connection });
+                return Err(WholeGrantError::DuplicateConnection { connection });
             }
             let everything = GrantSelection {
                 connection: Some(connection),

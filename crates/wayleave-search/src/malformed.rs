@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_counted_once_and_no_more_when_it_is_mended() {
+    fn a_record_is_counted_once_and_no_more_when_it_is_repaired() {
         let mut malformed = MalformedRecords::default();
         for key in [Some("1"), Some("2"), Some("1"), None] {
             malformed.insert(key);

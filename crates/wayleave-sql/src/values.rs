@@ -37,8 +37,7 @@ const MICROS_PER_SECOND: i64 = 1_000_000;
 /// Bounds of the years 1 to 9999. A number beyond them counts something other than seconds.
 const FIRST_SECOND: i64 = -62_135_596_800;
 const LAST_SECOND: i64 = 253_402_300_799;
-/// 2^53: from this number on, floating-point numbers skip integers, so it may also stand for
-/// 2^53 + 1.
+/// 2^53: from here on one floating-point number stands for several integers.
 pub(crate) const MIN_INEXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// The number that a single-precision float stands for: the shortest decimal that is nearest to
@@ -76,10 +75,10 @@ pub(crate) fn row<'a>(
             Output::Sum(column) => match sum(column, cell) {
                 Some(Value::Number(number)) => Value::Number(rounded(number)),
                 Some(sum) => sum,
-                None => return Err(unfit(column, column.datatype)),
+                None => return Err(malformed(column, column.datatype)),
             },
             Output::Mean(column) => {
-                let sum = sum(column, cell).ok_or_else(|| unfit(column, column.datatype))?;
+                let sum = sum(column, cell).ok_or_else(|| malformed(column, column.datatype))?;
                 let count = integer(&next()?).and_then(|it| u64::try_from(it).ok());
                 average(&sum, count.ok_or_else(unexpected_answer)?)
             }
@@ -115,7 +114,7 @@ fn fitting(
     match (value, on_malformed) {
         (Some(value), _) => Ok(value),
         (None, OnMalformed::Mark) => Ok(Value::Malformed),
-        (None, OnMalformed::Fail) => Err(unfit(column, column.datatype)),
+        (None, OnMalformed::Fail) => Err(malformed(column, column.datatype)),
     }
 }
 
@@ -136,7 +135,7 @@ pub(crate) fn decode_preview(
     };
     let told = preview.split_once(':');
     let told = told.and_then(|(many, start)| Some((many.parse().ok()?, start)));
-    let (characters, start) = told.ok_or_else(|| unfit(column, column.datatype))?;
+    let (characters, start) = told.ok_or_else(|| malformed(column, column.datatype))?;
     Ok(Value::Preview(Box::new(Preview {
         start: start.into(),
         characters,
@@ -144,7 +143,7 @@ pub(crate) fn decode_preview(
 }
 
 /// The error for a value that is not of its column's mapped datatype.
-pub(crate) fn unfit(column: &Column, datatype: Datatype) -> StoreError {
+pub(crate) fn malformed(column: &Column, datatype: Datatype) -> StoreError {
     StoreError::MalformedValue {
         column: column.label().to_owned(),
         datatype,
@@ -158,7 +157,7 @@ fn first_day(cell: &Cell<'_>) -> Result<Value, StoreError> {
         Cell::Integer(days) => i32::try_from(*days).ok().map(Value::Date),
         _ => None,
     }
-    .ok_or_else(|| period_unfit(Datatype::Date))
+    .ok_or_else(|| malformed_period(Datatype::Date))
 }
 
 fn first_instant(cell: &Cell<'_>) -> Result<Value, StoreError> {
@@ -168,10 +167,10 @@ fn first_instant(cell: &Cell<'_>) -> Result<Value, StoreError> {
         Cell::Integer(micros) => i64::try_from(*micros).ok().map(Value::Datetime),
         _ => None,
     }
-    .ok_or_else(|| period_unfit(Datatype::Datetime))
+    .ok_or_else(|| malformed_period(Datatype::Datetime))
 }
 
-fn period_unfit(datatype: Datatype) -> StoreError {
+fn malformed_period(datatype: Datatype) -> StoreError {
     StoreError::MalformedValue {
         column: "(period)".to_owned(),
         datatype,
@@ -268,6 +267,7 @@ fn integer(cell: &Cell<'_>) -> Option<i128> {
         Cell::Integer(integer) => Some(*integer),
         Cell::Text(text) => text.parse().ok(),
         Cell::Boolean(boolean) => Some(i128::from(*boolean)),
+        // 2^53 itself is taken as that integer, although it may have been stored for 2^53 + 1.
         #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
         Cell::Real(real) if real.fract() == 0.0 && real.abs() <= MIN_INEXACT_INTEGER => {
             Some(*real as i128)

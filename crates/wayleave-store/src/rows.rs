@@ -203,7 +203,9 @@ fn check_width(rows: &[Row], width: Option<usize>) -> Result<(), StoreError> {
         Some(width) if rows.iter().any(|row| row.len() != width) => Err(StoreError::Failed {
             doing: "reading rows",
             code: None,
-            detail: Detail::from_static("a row has not one value for each column of its plan"),
+            detail: Detail::from_static(
+                "a row does not have one value for each column of its plan",
+            ),
         }),
         _ => Ok(()),
     }

@@ -165,18 +165,18 @@ pub(crate) fn is_alike(a: &StreamView, b: &StreamView) -> bool {
 
 /// The description of a stream for someone who is about to read it.
 fn compact(groups: &[StreamHolders<'_>]) -> Reply {
-    let mut told = groups.len();
+    let mut described_count = groups.len();
     loop {
-        let (described, others) = groups.split_at(told);
+        let (described, others) = groups.split_at(described_count);
         let reply = fitted(described, others);
         if reply.bytes() <= MAX_BYTES {
             return reply;
         }
         // If very many connections hold the stream in different ways, some are only named.
-        if told <= 1 {
+        if described_count <= 1 {
             return cut(|room| written(described, others, None, room));
         }
-        told /= 2;
+        described_count /= 2;
     }
 }
 

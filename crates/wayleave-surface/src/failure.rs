@@ -65,7 +65,7 @@ pub(crate) fn refusal(connection_id: &str, error: &StoreError) -> Refusal {
         _ => (
             Code::SourceUnavailable,
             "failed",
-            "does not answer; its operator has the details",
+            "failed to answer; its operator has the details",
         ),
     };
     let mut refusal = Refusal::new(code, format!("the source of `{connection_id}` {what}"));

@@ -35,13 +35,13 @@ use crate::{escape, ids};
 /// Default number of records on a page of a type.
 const DEFAULT_PAGE_RECORDS: u32 = 100;
 /// Maximum number of records on a page.
-const MAX_RECORDS: u32 = 1_000;
+const MAX_PAGE_RECORDS: u32 = 1_000;
 /// Maximum offset of a page. Beyond it, use `query_records` and its cursors.
 const MAX_OFFSET: u32 = 10_000;
 /// Default length of a window of a text, in characters.
 const DEFAULT_WINDOW_CHARS: u32 = 10_000;
 /// Maximum number of characters of a window.
-const MAX_WINDOW: u32 = 100_000;
+const MAX_WINDOW_CHARS: u32 = 100_000;
 /// Maximum length of a label, in characters.
 const MAX_LABEL_CHARS: usize = 200;
 
@@ -133,7 +133,7 @@ fn refuse_query(uri: &str, _: &Caller) -> Result<(), RpcError> {
 fn page_description(type_name: &str) -> String {
     format!(
         "Records of {type_name}, iri and label of each. where: one field=value. limit 1 to \
-         {MAX_RECORDS} ({DEFAULT_PAGE_RECORDS}), offset up to {MAX_OFFSET}."
+         {MAX_PAGE_RECORDS} ({DEFAULT_PAGE_RECORDS}), offset up to {MAX_OFFSET}."
     )
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn type_templates(
         windows
             .describe(format!(
                 "The text of one field of a {type_name}, in windows of limit characters: 1 to \
-                 {MAX_WINDOW} ({DEFAULT_WINDOW_CHARS})."
+                 {MAX_WINDOW_CHARS} ({DEFAULT_WINDOW_CHARS})."
             ))
             .of_type("text/plain")
             .visible(who.clone()),

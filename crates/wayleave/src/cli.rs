@@ -16,13 +16,13 @@ const EXIT_CODES: [(u8, &str); 6] = [
         1,
         "completed with findings: problems, drift, a damaged record, or a confirmation that was declined",
     ),
-    (2, "invalid usage, or something it needs is missing"),
+    (2, "invalid usage, or something required is missing"),
     (70, "a bug"),
     (
         77,
         "an owner's or control credential was found where only an agent's may be",
     ),
-    (130, "killed by a second interrupt"),
+    (130, "stopped at once by a second signal"),
 ];
 
 fn exit_codes() -> String {

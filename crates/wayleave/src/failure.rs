@@ -16,7 +16,7 @@ use wayleave_store::StoreError;
 pub(crate) enum Status {
     /// The command ran, and has findings.
     Findings = 1,
-    /// The arguments are wrong, or something it needs is missing.
+    /// The arguments are wrong, or something required is missing.
     Usage = 2,
     /// A bug.
     Bug = 70,

@@ -86,7 +86,7 @@ impl SigningArgs {
                 let file = OwnerKeyFile::open(path)?;
                 let key = file.key().fingerprint();
                 if state.owner_of(key).is_none() {
-                    let message = format!("the key {key} is not that of an owner of the project");
+                    let message = format!("key {key} does not belong to an owner of the project");
                     return Err(Failure::usage(message)
                         .hint("`wayleave owner list` shows the owners and their keys"));
                 }

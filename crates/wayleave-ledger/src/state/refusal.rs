@@ -124,7 +124,7 @@ pub enum Refusal {
         name: String,
     },
     /// The key belongs to an owner, or did.
-    #[error("the key {key} is or was that of owner `{name}`")]
+    #[error("key {key} belongs or belonged to owner `{name}`")]
     KeyExists {
         /// The key.
         key: KeyFingerprint,
@@ -175,17 +175,17 @@ impl Refusal {
         Some(match self {
             Self::Superseded { .. } => "review the new difference, then ratify again",
             Self::SourceExists { .. } => {
-                "to change a source, remove it first; `wayleave source list` shows them"
+                "to change a source, remove it first; `wayleave source list` shows all sources"
             }
             Self::UnknownGrant { .. } | Self::GrantRevoked { .. } => {
-                "`wayleave grant list --all` shows them"
+                "`wayleave grant list --all` shows all grants"
             }
             Self::NotNarrower { .. } => "make another grant for what it does not allow",
             Self::UnknownToken { .. } | Self::TokenRevoked { .. } => {
-                "`wayleave token list --all` shows them"
+                "`wayleave token list --all` shows all tokens"
             }
             Self::DuplicateConnection { .. } => {
-                "a token reads each connection under one grant: make one that allows both"
+                "a token reads each connection under one grant: make one grant that allows both"
             }
             Self::OnlyForClientTokens { .. } => "leave out `--grant`, `--scope` and `--claim`",
             _ => return None,

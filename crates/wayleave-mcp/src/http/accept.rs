@@ -206,7 +206,7 @@ impl<S: HttpService> HttpListener<S> {
         let Some(connection) = self.open.admit().await else {
             tracing::warn!(
                 limit = self.limits.connections,
-                "connection refused: the limit is reached and none is idle"
+                "connection refused: too many are open, and none could be closed in time"
             );
             return;
         };

@@ -40,7 +40,7 @@ impl Gate {
         } else {
             caller
         };
-        // Only now: a refusal of the whole batch is observed as that of one message.
+        // Not earlier: if the whole batch is refused, it is observed as one message.
         if let Some(observation) = parts.extensions.remove::<Arc<Observation>>() {
             observation.discard();
         }
@@ -151,7 +151,7 @@ impl Gate {
         let context = Context::from_http(post.caller, Some(client), http);
         let dispatched = self
             .shared
-            .dispatch(plain.request, context, ConcurrencyPolicy::Given)
+            .dispatch(plain.request, context, ConcurrencyPolicy::AlreadyAcquired)
             .await;
         if call.cancelled.is_cancelled() {
             return reply::unanswered();

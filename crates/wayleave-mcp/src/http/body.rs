@@ -132,9 +132,10 @@ impl<B: HttpBody> HttpBody for InFlightBody<B> {
 pub(super) struct RequestPermits {
     pub(super) ending: Option<TaskTrackerToken>,
     pub(super) session: Option<SessionUse>,
-    pub(super) room: Option<OwnedSemaphorePermit>,
+    /// The permit of an open stream.
+    pub(super) stream_permit: Option<OwnedSemaphorePermit>,
     /// The permit of the caller's own budget.
-    pub(super) share: Option<OwnedSemaphorePermit>,
+    pub(super) budget_permit: Option<OwnedSemaphorePermit>,
 }
 
 /// How long a response lasts.
@@ -157,7 +158,7 @@ pub(super) async fn charge(
     match (caller.budget(), lifetime) {
         (None, _) => Ok(()),
         (Some(budget), ResponseLifetime::ShortWhile) => {
-            permits.share = Some(budget.acquire().await?);
+            permits.budget_permit = Some(budget.acquire().await?);
             Ok(())
         }
         // A stream already has its permit.

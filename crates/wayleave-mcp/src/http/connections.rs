@@ -98,7 +98,8 @@ impl Connections {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Waits for room for one more connection, closing another for it. `None` if all are in use.
+    /// Waits for room for one more connection, closing another for it. `None` if none can be closed
+    /// in time.
     pub(super) async fn admit(self: &Arc<Self>) -> Option<OpenConnection> {
         let deadline = Instant::now() + ADMISSION_TIMEOUT;
         loop {

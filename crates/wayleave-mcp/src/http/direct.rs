@@ -55,7 +55,7 @@ impl Gate {
         let context = Context::from_http(post.caller, None, http);
         let reply = self
             .shared
-            .dispatch(plain.request, context, ConcurrencyPolicy::Given)
+            .dispatch(plain.request, context, ConcurrencyPolicy::AlreadyAcquired)
             .await;
         // The authorization ended while the request ran.
         if let Err(error) = &reply
@@ -98,7 +98,7 @@ impl Gate {
         let shared = self.shared.clone();
         let mut work: Work = Box::pin(async move {
             shared
-                .dispatch(plain.request, context, ConcurrencyPolicy::Given)
+                .dispatch(plain.request, context, ConcurrencyPolicy::AlreadyAcquired)
                 .await
         });
         tokio::select! {
@@ -149,7 +149,7 @@ impl Gate {
             return Ok(self.hand_over(post).await);
         }
         let conversation = self.conversation(None, post.caller.clone());
-        let handler = SdkHandler::new(conversation.clone(), ConcurrencyPolicy::Given);
+        let handler = SdkHandler::new(conversation.clone(), ConcurrencyPolicy::AlreadyAcquired);
         let observation = post.parts.extensions.get::<Arc<Observation>>().cloned();
         let agreed = async { handler.introduce(&params) };
         let agreed = observation::run(observation, agreed).await;

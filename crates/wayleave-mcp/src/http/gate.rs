@@ -234,14 +234,14 @@ impl Gate {
         let mut permits = RequestPermits {
             ending: (lifetime != ResponseLifetime::UntilCut).then(|| self.ending.token()),
             session,
-            room: None,
-            share: None,
+            stream_permit: None,
+            budget_permit: None,
         };
         if lifetime != ResponseLifetime::ShortWhile {
             let own = caller.budget().map(|budget| budget.stream()).transpose();
-            permits.share = own.map_err(HttpRefusal::BudgetExceeded)?;
+            permits.budget_permit = own.map_err(HttpRefusal::BudgetExceeded)?;
             let room = self.stream_room.clone().try_acquire_owned();
-            permits.room = Some(room.map_err(|_| {
+            permits.stream_permit = Some(room.map_err(|_| {
                 HttpRefusal::with(StatusCode::SERVICE_UNAVAILABLE, "too many open streams")
             })?);
         }

@@ -19,7 +19,7 @@ struct Session {
     client: Arc<ClientSession>,
     last_used: Instant,
     /// Whether its client has been told the id.
-    told: bool,
+    is_id_delivered: bool,
     /// Running requests and open streams; a session with any is in use however long it is silent.
     busy: Arc<AtomicUsize>,
 }
@@ -109,7 +109,7 @@ impl Sessions {
         let session = Session {
             client,
             last_used: Instant::now(),
-            told: false,
+            is_id_delivered: false,
             busy: Arc::default(),
         };
         self.locked().insert(id, session);
@@ -129,7 +129,7 @@ impl Sessions {
             .get_mut(&id)
             .filter(|session| session.client.caller_cell.caller().subject() == caller.subject())?;
         session.client.caller_cell.replace(caller);
-        session.told = true;
+        session.is_id_delivered = true;
         session.last_used = Instant::now();
         session.busy.fetch_add(1, Ordering::AcqRel);
         Some(SessionUse {
@@ -158,7 +158,7 @@ impl Sessions {
             if busy {
                 session.last_used = Instant::now();
             }
-            let idle = if session.told {
+            let idle = if session.is_id_delivered {
                 idle
             } else {
                 idle.min(UNUSED_SESSION_TIMEOUT)

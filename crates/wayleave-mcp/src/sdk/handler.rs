@@ -314,7 +314,7 @@ impl ServerHandler for SdkHandler {
             let registry = &self.shared().registry;
             let caller = self.conversation.caller();
             let observed = self.observation(context.request_context());
-            let _room = self
+            let _permit = self
                 .concurrency
                 .stream(&caller, observed.as_deref())
                 .await?;

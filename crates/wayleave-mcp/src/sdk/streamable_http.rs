@@ -50,7 +50,10 @@ impl SdkHttp {
             let conversation = CONVERSATION
                 .try_with(Clone::clone)
                 .map_err(|_| std::io::Error::other("no caller for this request"))?;
-            Ok(SdkHandler::new(conversation, ConcurrencyPolicy::Given))
+            Ok(SdkHandler::new(
+                conversation,
+                ConcurrencyPolicy::AlreadyAcquired,
+            ))
         };
         Self {
             service: StreamableHttpService::new(factory, streams.clone(), config),

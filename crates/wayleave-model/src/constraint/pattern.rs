@@ -9,7 +9,7 @@ use crate::definitions::MAX_COMPILED_PATTERN_BYTES;
 
 /// Maximum size of a compiled pattern, in bytes. Narrower classes take less than those that
 /// mappings are checked with.
-const MAX_COMPILED_BYTES: usize = 2 * MAX_COMPILED_PATTERN_BYTES;
+const MAX_RUNTIME_PATTERN_BYTES: usize = 2 * MAX_COMPILED_PATTERN_BYTES;
 
 /// A compiled pattern.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ impl TextPattern {
     pub fn new(pattern: &str) -> Option<Self> {
         let compile = |pattern: &str| {
             let mut builder = RegexBuilder::new(pattern);
-            builder.size_limit(MAX_COMPILED_BYTES).build().ok()
+            builder.size_limit(MAX_RUNTIME_PATTERN_BYTES).build().ok()
         };
         compile(&with_ascii_classes(pattern))
             .or_else(|| compile(pattern))

@@ -48,13 +48,13 @@ const fn optional(name: &'static str, shape: Shape, about: &'static str) -> Key 
 const fn with_default(
     name: &'static str,
     shape: Shape,
-    means: &'static str,
+    default: &'static str,
     about: &'static str,
 ) -> Key {
     Key {
         name,
         shape,
-        presence: Presence::Default(means),
+        presence: Presence::Default(default),
         about,
     }
 }

@@ -173,7 +173,10 @@ fn measures_are_made_of_aggregates() {
         ("sum()", "takes one value"),
         ("sum(price, qty)", "takes one value"),
         ("1", "must contain an aggregate"),
-        ("count_distinct(weight)", "does not apply to `number`"),
+        (
+            "count_distinct(weight)",
+            "`count_distinct` does not apply to `number`",
+        ),
         ("max(open)", "`max` does not apply to `boolean`"),
     ] {
         let error = measure(text).expect_err(text);

@@ -191,7 +191,7 @@ impl<T: Leaves> TypeChecker<'_, T> {
             SyntaxKind::Text(text) => literal(Datatype::String, Literal::Text(text.clone())),
             SyntaxKind::Boolean(value) => literal(Datatype::Boolean, Literal::Boolean(*value)),
             SyntaxKind::Number(number) => {
-                // No integer value is greater.
+                // Integers have at most 128 bits; a greater literal is a decimal.
                 let datatype = match number.to_i128() {
                     Some(_) => Datatype::Integer,
                     None => Datatype::Decimal,

@@ -51,8 +51,9 @@ pub fn answerability(plan: &AuthorizedPlan, tables: &Tables) -> Answerability {
         Read::Groups(read) => read.aggregates.iter().map(|it| &it.filter).collect(),
         Read::Rows(_) | Read::Count { .. } => Vec::new(),
     };
-    let malformed =
-        |row: &RowContext<'_>, columns: &[&Column]| columns.iter().any(|it| !row.is_fit(it));
+    let malformed = |row: &RowContext<'_>, columns: &[&Column]| {
+        columns.iter().any(|it| !row.is_well_formed(it))
+    };
     let in_answer = match plan.read() {
         Read::Rows(read) => interpret(plan, tables).iter().any(|row| {
             let mut cells = row.iter().zip(read.columns.iter());
@@ -94,7 +95,8 @@ fn meets_malformed(predicate: &Predicate, row: &RowContext<'_>) -> bool {
             compared(predicate, &mut columns);
             row.matching(related).into_iter().any(|inner| {
                 let inner = inner.joined(joins);
-                columns.iter().any(|it| !inner.is_fit(it)) || meets_malformed(predicate, &inner)
+                columns.iter().any(|it| !inner.is_well_formed(it))
+                    || meets_malformed(predicate, &inner)
             })
         }
         _ => false,

@@ -62,8 +62,8 @@ pub(super) fn begin(
         return Err(unavailable(stream));
     };
     if !request.sort.is_empty() {
-        let message =
-            "`changes_since` cannot be combined with `sort`: changes are ordered by time of change";
+        let message = "`changes_since` cannot be combined with `sort`: changes come in the order of \
+                       the stream's `updated` field";
         return Err(Refusal::new(Code::InvalidSort, message).param("sort"));
     }
     let binding = Binding::from_parts(&[

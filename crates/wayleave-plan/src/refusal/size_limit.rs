@@ -19,14 +19,14 @@ const MAX_SHORT_LABEL_CHARS: usize = 16;
 const MIN_DESCRIBED: usize = 1;
 
 /// Writes the refusal as JSON of at most `bytes`.
-pub(super) fn fitted(refusal: &Refusal, bytes: usize) -> Json {
+pub(super) fn to_json_within(refusal: &Refusal, bytes: usize) -> Json {
     let mut refusal: RefusalBody = (**refusal).clone();
-    let mut known = bound(&mut refusal);
-    let mut json = written(&refusal, known);
+    let mut known = apply_limits(&mut refusal);
+    let mut json = to_json(&refusal, known);
     let is_whole = |refusal: &RefusalBody| refusal.choice.as_ref().is_none_or(|it| !it.truncated);
     if is_whole(&refusal) {
         if json.to_string().len() > bytes && shorten_labels(&mut refusal) {
-            json = written(&refusal, known);
+            json = to_json(&refusal, known);
         }
         if json.to_string().len() <= bytes {
             return json;
@@ -37,10 +37,10 @@ pub(super) fn fitted(refusal: &Refusal, bytes: usize) -> Json {
         && refusal.allowed.is_empty()
     {
         refusal.allowed = std::mem::take(&mut choice.ids);
-        known = bound(&mut refusal);
+        known = apply_limits(&mut refusal);
     }
     loop {
-        json = written(&refusal, known);
+        json = to_json(&refusal, known);
         let over = json.to_string().len().saturating_sub(bytes);
         if over == 0 || !shorten(&mut refusal, over) {
             return json;
@@ -49,7 +49,7 @@ pub(super) fn fitted(refusal: &Refusal, bytes: usize) -> Json {
 }
 
 /// Cuts texts and lists to their limits, and returns the number of allowed words before that.
-fn bound(refusal: &mut RefusalBody) -> usize {
+fn apply_limits(refusal: &mut RefusalBody) -> usize {
     refusal.message = cut(&refusal.message, MAX_MESSAGE_CHARS);
     refusal.param = refusal
         .param
@@ -71,7 +71,7 @@ fn bound(refusal: &mut RefusalBody) -> usize {
 }
 
 #[expect(clippy::expect_used, reason = "a default would send an empty refusal")]
-fn written(refusal: &RefusalBody, known: usize) -> Json {
+fn to_json(refusal: &RefusalBody, known: usize) -> Json {
     let json = serde_json::to_value(refusal);
     let mut json = json.expect("texts, numbers and lists of them are JSON");
     if refusal.allowed.len() < known

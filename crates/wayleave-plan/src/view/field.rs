@@ -200,10 +200,7 @@ impl FieldView {
 
     /// The column of a field known to be stored: one of [`all`](Self::all), or one whose role
     /// requires it, which are keys, the mark of deletion and the time of change.
-    #[expect(
-        clippy::expect_used,
-        reason = "no ratified mapping gives these parts to a computed field"
-    )]
+    #[expect(clippy::expect_used, reason = "a default would read another column")]
     pub(crate) fn own_column(&self) -> Column {
         let stored = self.stored(TARGET);
         stored.expect("a stored field, or one whose role requires it")

@@ -29,7 +29,9 @@ impl MeasureView {
             Self {
                 written: Arc::new(written.expect("a ratified mapping types its measures")),
                 measure: Arc::clone(measure),
-                formula: Arc::new(formula.expect("and their computed fields")),
+                formula: Arc::new(
+                    formula.expect("a ratified mapping types the computed fields of its measures"),
+                ),
             }
         })
     }

@@ -7,8 +7,7 @@ use wayleave_model::mapping::{Datatype, ExactNumber, Scalar};
 use crate::value::{Text, Value, date_from_text, datetime_from_text, decimal_from_text};
 use crate::view::FieldView;
 
-/// 2^53, which a floating-point number may also be for 2^53 + 1. Below it every integer is a double
-/// of its own.
+/// 2^53: from here on one floating-point number stands for several integers.
 const MIN_INEXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// Parses an argument. Adds an error for every constraint that it breaks.

@@ -26,9 +26,10 @@ pub(crate) fn explain(plan: &AuthorizedPlan) -> String {
             if let Some(after) = &rows.after {
                 lines.push(format!("  after    {}", values(after)));
             }
-            if let Some(each) = &rows.per_parent {
-                let by: Vec<_> = each.by.iter().map(named).collect();
-                lines.push(format!("  each     {} of {}", each.limit, by.join(", ")));
+            if let Some(per_parent) = &rows.per_parent {
+                let by: Vec<_> = per_parent.by.iter().map(named).collect();
+                let by = by.join(", ");
+                lines.push(format!("  each     {} of {by}", per_parent.limit));
             }
             lines.push(format!("  limit    {}", rows.limit));
         }

@@ -39,10 +39,10 @@ pub(crate) fn ratified(
 }
 
 pub(crate) fn active_datasets() -> ActiveDatasets {
-    static WORLD: LazyLock<ActiveDatasets> = LazyLock::new(|| {
+    static ACTIVE: LazyLock<ActiveDatasets> = LazyLock::new(|| {
         ActiveDatasets::new(vec![ratified("crm", EXAMPLE), ratified("shop", SHOP)]).unwrap()
     });
-    WORLD.clone()
+    ACTIVE.clone()
 }
 
 /// The datasets after `shop` was ratified again with only a comment changed.

@@ -8,7 +8,6 @@
     reason = "tests"
 )]
 
-mod around;
 mod computed;
 mod expansions;
 mod explain;
@@ -17,6 +16,7 @@ mod goldens;
 mod grants;
 mod hostile;
 mod masks;
+mod neighbours;
 mod requests;
 mod seals;
 mod selections;

@@ -12,8 +12,8 @@ use crate::fixture::{SHOP, active_datasets, package, ratified};
 
 /// Parses a selection from words of the form `stream`, `stream[field,field]` or `stream{row
 /// filter}`.
-fn wish(text: &str) -> GrantSelection {
-    let mut wish = GrantSelection::default();
+fn selection(text: &str) -> GrantSelection {
+    let mut selection = GrantSelection::default();
     for word in text.split_whitespace() {
         let (rest, rows) = match word.find('{') {
             None => (word, None),
@@ -26,16 +26,18 @@ fn wish(text: &str) -> GrantSelection {
                 (name, Some(fields.split(',').map(str::to_owned).collect()))
             }
         };
-        wish.streams.insert(name.to_owned(), fields);
+        selection.streams.insert(name.to_owned(), fields);
         if let Some(rows) = rows {
-            wish.rows.insert(name.to_owned(), rows.parse().unwrap());
+            selection
+                .rows
+                .insert(name.to_owned(), rows.parse().unwrap());
         }
     }
-    wish
+    selection
 }
 
-fn terms(wish: &GrantSelection) -> Result<Terms, Vec<SelectionError>> {
-    wish.terms(&ratified("shop", SHOP))
+fn terms(selection: &GrantSelection) -> Result<Terms, Vec<SelectionError>> {
+    selection.terms(&ratified("shop", SHOP))
 }
 
 fn view(active: &ActiveDatasets, terms: &Terms, claims: &Claims) -> View {
@@ -62,7 +64,7 @@ fn seen(view: &View) -> String {
 }
 
 #[test]
-fn a_wish_for_everything_names_everything_there_is_now() {
+fn a_selection_of_everything_names_everything_there_is_now() {
     let terms = terms(&GrantSelection::default()).unwrap();
     let everything = view(&active_datasets(), &terms, &Claims::new());
     let local = View::new(&active_datasets(), &Package::local());
@@ -77,7 +79,7 @@ fn a_wish_for_everything_names_everything_there_is_now() {
 
 #[test]
 fn what_a_later_mapping_adds_is_not_granted_and_what_it_drops_is_gone() {
-    let before = terms(&wish("orders[amount,state] lines")).unwrap();
+    let before = terms(&selection("orders[amount,state] lines")).unwrap();
     let added = SHOP.replace(
         "[streams.orders.fields.amount]",
         "[streams.orders.fields.gain]\ndatatype = \"decimal\"\n[streams.orders.fields.amount]",
@@ -105,7 +107,7 @@ fn what_a_later_mapping_adds_is_not_granted_and_what_it_drops_is_gone() {
 
 #[test]
 fn a_later_mapping_cannot_show_an_ungranted_field_by_making_it_the_key() {
-    let narrow = terms(&wish("orders[amount] lines")).unwrap();
+    let narrow = terms(&selection("orders[amount] lines")).unwrap();
     let whole = terms(&GrantSelection::default()).unwrap();
     for key in [r#"["due"]"#, r#"["region", "no", "due"]"#] {
         let keyed = SHOP.replacen(r#"key = ["region", "no"]"#, &format!("key = {key}"), 1);
@@ -154,7 +156,10 @@ fn a_grant_of_another_dataset_grants_nothing_under_the_same_connection() {
 
 #[test]
 fn a_claim_narrows_and_without_it_the_stream_is_not_there() {
-    let terms = terms(&wish(r#"orders[amount]{"state":{"claim":"state"}} lines"#)).unwrap();
+    let terms = terms(&selection(
+        r#"orders[amount]{"state":{"claim":"state"}} lines"#,
+    ))
+    .unwrap();
     let open = Claims::from([("state".to_owned(), Claim::Text("open".to_owned()))]);
     let bound = view(&active_datasets(), &terms, &open);
     assert!(bound.withheld().is_empty());
@@ -189,8 +194,8 @@ fn a_claim_narrows_and_without_it_the_stream_is_not_there() {
 }
 
 #[test]
-fn every_misfit_of_a_wish_is_told_with_what_was_meant() {
-    let mut all_wrong = wish(r#"ordres orders[amuont] lines{"regoin":"eu"}"#);
+fn every_misfit_of_a_selection_is_told_with_what_was_meant() {
+    let mut all_wrong = selection(r#"ordres orders[amuont] lines{"regoin":"eu"}"#);
     all_wrong.connection = Some("shpo".to_owned());
     all_wrong.capabilities.insert("hire".to_owned());
     let told: Vec<String> = terms(&all_wrong)

@@ -9,7 +9,7 @@ use crate::datasets::fixture::{declare, governance, live, mapping, ratify, tampe
 use crate::source_probe::ProbeError;
 
 /// A real ledger, with a source and clients that only record calls.
-struct Bench {
+struct TestBackend {
     governance: Governance,
     drafts: Vec<&'static str>,
     source_is_dead: bool,
@@ -19,7 +19,7 @@ struct Bench {
     applied: AtomicUsize,
 }
 
-impl Bench {
+impl TestBackend {
     async fn new(folder: &tempfile::TempDir) -> Self {
         let governance = governance(folder.path());
         declare(&governance).await;
@@ -54,7 +54,7 @@ impl Bench {
 }
 
 #[async_trait]
-impl ActivationBackend for Bench {
+impl ActivationBackend for TestBackend {
     fn governance(&self) -> &Governance {
         &self.governance
     }
@@ -115,12 +115,12 @@ impl ActivationBackend for Bench {
 #[tokio::test]
 async fn connecting_asks_the_source_records_who_and_applies() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = Bench::new(&folder).await;
-    let ratified = ratify(&bench.governance, &mapping("boats", "boats", "")).await;
-    let connected = connect(&bench, "boats", "tok_1").await.unwrap();
+    let backend = TestBackend::new(&folder).await;
+    let ratified = ratify(&backend.governance, &mapping("boats", "boats", "")).await;
+    let connected = connect(&backend, "boats", "tok_1").await.unwrap();
     assert_eq!((connected.revision, connected.was_active), (1, false));
     assert_eq!(
-        bench.last().await,
+        backend.last().await,
         Event::DatasetActivated {
             dataset: "boats".to_owned(),
             digest: ratified.digest(),
@@ -128,30 +128,30 @@ async fn connecting_asks_the_source_records_who_and_applies() {
             who: "tok_1".to_owned(),
         }
     );
-    assert_eq!(bench.asked.load(Ordering::Relaxed), 1);
-    assert_eq!(bench.applied.load(Ordering::Relaxed), 1);
+    assert_eq!(backend.asked.load(Ordering::Relaxed), 1);
+    assert_eq!(backend.applied.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]
 async fn connecting_what_is_live_records_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = Bench::new(&folder).await;
-    live(&bench.governance, &mapping("boats", "boats", "")).await;
-    let before = bench.epoch().await;
-    let again = connect(&bench, "boats", "tok_1").await.unwrap();
+    let backend = TestBackend::new(&folder).await;
+    live(&backend.governance, &mapping("boats", "boats", "")).await;
+    let before = backend.epoch().await;
+    let again = connect(&backend, "boats", "tok_1").await.unwrap();
     assert_eq!((again.revision, again.was_active), (1, true));
-    assert_eq!(bench.epoch().await, before);
+    assert_eq!(backend.epoch().await, before);
     // The source is still compared: connecting reports whether it fits.
-    assert_eq!(bench.asked.load(Ordering::Relaxed), 1);
+    assert_eq!(backend.asked.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]
 async fn connecting_serves_what_was_ratified_since() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = Bench::new(&folder).await;
-    live(&bench.governance, &mapping("boats", "boats", "one")).await;
-    let since = ratify(&bench.governance, &mapping("boats", "boats", "two")).await;
-    let connected = connect(&bench, "boats", "tok_1").await.unwrap();
+    let backend = TestBackend::new(&folder).await;
+    live(&backend.governance, &mapping("boats", "boats", "one")).await;
+    let since = ratify(&backend.governance, &mapping("boats", "boats", "two")).await;
+    let connected = connect(&backend, "boats", "tok_1").await.unwrap();
     assert_eq!(connected.mapping.digest(), since.digest());
     assert_eq!((connected.revision, connected.was_active), (2, false));
 }
@@ -159,9 +159,9 @@ async fn connecting_serves_what_was_ratified_since() {
 #[tokio::test]
 async fn an_unknown_name_is_refused_with_those_that_are_known_and_is_not_repeated() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = Bench::new(&folder).await;
-    ratify(&bench.governance, &mapping("boats", "boats", "")).await;
-    let error = bench.refuses("postgres://u:hunter2@h/db").await;
+    let backend = TestBackend::new(&folder).await;
+    ratify(&backend.governance, &mapping("boats", "boats", "")).await;
+    let error = backend.refuses("postgres://u:hunter2@h/db").await;
     assert!(!format!("{error} {error:?}").contains("hunter2"));
     let ActivationError::Unknown { ratified } = error else {
         panic!("{error:?}");
@@ -172,37 +172,37 @@ async fn an_unknown_name_is_refused_with_those_that_are_known_and_is_not_repeate
 #[tokio::test]
 async fn a_draft_and_a_retired_dataset_are_told_apart_from_the_unknown() {
     let folder = tempfile::tempdir().unwrap();
-    let mut bench = Bench::new(&folder).await;
-    bench.drafts.push("cats");
-    ratify(&bench.governance, &mapping("boats", "boats", "")).await;
-    bench.governance.retire("boats", "ana", "").await.unwrap();
-    let draft = bench.refuses("cats").await;
+    let mut backend = TestBackend::new(&folder).await;
+    backend.drafts.push("cats");
+    ratify(&backend.governance, &mapping("boats", "boats", "")).await;
+    backend.governance.retire("boats", "ana", "").await.unwrap();
+    let draft = backend.refuses("cats").await;
     assert!(matches!(draft, ActivationError::Draft { .. }), "{draft:?}");
-    let retired = bench.refuses("boats").await;
+    let retired = backend.refuses("boats").await;
     assert!(matches!(retired, ActivationError::Retired { .. }));
 }
 
 #[tokio::test]
 async fn a_tampered_mapping_is_refused_before_its_source_is_asked() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = Bench::new(&folder).await;
-    let ratified = ratify(&bench.governance, &mapping("boats", "boats", "")).await;
-    tamper(&bench.governance, ratified.digest());
-    let error = bench.refuses("boats").await;
+    let backend = TestBackend::new(&folder).await;
+    let ratified = ratify(&backend.governance, &mapping("boats", "boats", "")).await;
+    tamper(&backend.governance, ratified.digest());
+    let error = backend.refuses("boats").await;
     assert!(
         matches!(error, ActivationError::Mapping { .. }),
         "{error:?}"
     );
-    assert_eq!(bench.asked.load(Ordering::Relaxed), 0);
+    assert_eq!(backend.asked.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test]
 async fn a_dead_source_is_not_connected() {
     let folder = tempfile::tempdir().unwrap();
-    let mut bench = Bench::new(&folder).await;
-    bench.source_is_dead = true;
-    ratify(&bench.governance, &mapping("boats", "boats", "")).await;
-    let error = bench.refuses("boats").await;
+    let mut backend = TestBackend::new(&folder).await;
+    backend.source_is_dead = true;
+    ratify(&backend.governance, &mapping("boats", "boats", "")).await;
+    let error = backend.refuses("boats").await;
     assert!(
         matches!(error, ActivationError::Unmatched { .. }),
         "{error:?}"
@@ -212,10 +212,10 @@ async fn a_dead_source_is_not_connected() {
 #[tokio::test]
 async fn a_connection_that_another_live_dataset_has_is_not_connected_twice() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = Bench::new(&folder).await;
-    live(&bench.governance, &mapping("boats", "shared", "")).await;
-    ratify(&bench.governance, &mapping("cats", "shared", "")).await;
-    let error = bench.refuses("cats").await;
+    let backend = TestBackend::new(&folder).await;
+    live(&backend.governance, &mapping("boats", "shared", "")).await;
+    ratify(&backend.governance, &mapping("cats", "shared", "")).await;
+    let error = backend.refuses("cats").await;
     assert!(
         matches!(error, ActivationError::Contradiction(_)),
         "{error:?}"
@@ -225,28 +225,28 @@ async fn a_connection_that_another_live_dataset_has_is_not_connected_twice() {
 #[tokio::test]
 async fn whoever_is_overtaken_by_another_begins_anew() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = Bench::new(&folder).await;
-    ratify(&bench.governance, &mapping("boats", "boats", "")).await;
-    bench.overtaken.store(true, Ordering::Relaxed);
-    let connected = connect(&bench, "boats", "tok_1").await.unwrap();
+    let backend = TestBackend::new(&folder).await;
+    ratify(&backend.governance, &mapping("boats", "boats", "")).await;
+    backend.overtaken.store(true, Ordering::Relaxed);
+    let connected = connect(&backend, "boats", "tok_1").await.unwrap();
     // The activation by `bob` is counted, and the mapping he ratified is compared and connected.
     assert_eq!((connected.revision, connected.was_active), (2, false));
     assert!(connected.mapping.bytes().starts_with(b"# since"));
-    assert_eq!(bench.asked.load(Ordering::Relaxed), 2);
+    assert_eq!(backend.asked.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]
 async fn disconnecting_records_once_and_the_second_time_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = Bench::new(&folder).await;
-    live(&bench.governance, &mapping("boats", "boats", "")).await;
-    let first = disconnect(&bench, "boats", "tok_1").await.unwrap();
+    let backend = TestBackend::new(&folder).await;
+    live(&backend.governance, &mapping("boats", "boats", "")).await;
+    let first = disconnect(&backend, "boats", "tok_1").await.unwrap();
     assert_eq!((first.revision, first.was_active), (2, true));
-    let before = bench.epoch().await;
-    let second = disconnect(&bench, "boats", "tok_1").await.unwrap();
+    let before = backend.epoch().await;
+    let second = disconnect(&backend, "boats", "tok_1").await.unwrap();
     assert_eq!((second.revision, second.was_active), (2, false));
-    assert_eq!(bench.epoch().await, before);
-    assert_eq!(bench.applied.load(Ordering::Relaxed), 1);
-    let unknown = disconnect(&bench, "ghosts", "tok_1").await.unwrap_err();
+    assert_eq!(backend.epoch().await, before);
+    assert_eq!(backend.applied.load(Ordering::Relaxed), 1);
+    let unknown = disconnect(&backend, "ghosts", "tok_1").await.unwrap_err();
     assert!(matches!(unknown, ActivationError::Unknown { .. }));
 }

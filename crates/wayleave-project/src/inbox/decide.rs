@@ -27,7 +27,7 @@ fn checked(proposal: &InboxProposal, vocabulary: Option<&Ontology>) -> CheckedDr
 }
 
 /// Compares a proposal with the ratified mapping. Fails with all of its problems if it does not
-/// check, with those of the vocabulary if that cannot be used, or with the clash if it claims a
+/// check, with those of the vocabulary if that cannot be used, or with the conflict if it claims a
 /// name of another dataset.
 pub async fn review(project: &Project, proposal: &InboxProposal) -> Result<Review, ReviewError> {
     let ontology = check::checked_ontology(project);
@@ -41,7 +41,7 @@ pub async fn review(project: &Project, proposal: &InboxProposal) -> Result<Revie
         let report = Report {
             ontology: ontology.filter(|_| !is_usable),
             drafts: vec![checked],
-            clashes: Vec::new(),
+            name_conflicts: Vec::new(),
         };
         return Err(ReviewError::InvalidDraft {
             dataset: proposal.dataset.clone(),

@@ -23,7 +23,7 @@ struct AuthoringFixture {
     registry: MetaRegistry,
 }
 
-async fn world() -> AuthoringFixture {
+async fn fixture() -> AuthoringFixture {
     let folder = tempfile::tempdir().unwrap();
     let project = Project::create(folder.path(), "").unwrap();
     let database = folder.path().join("dsn-secret-91c2.db");
@@ -82,9 +82,9 @@ impl AuthoringFixture {
 
 #[tokio::test]
 async fn no_operation_sees_a_row_a_dsn_or_a_token_or_changes_what_is_served() {
-    let world = world().await;
-    let unified = world.mapping().await;
-    let ledger = world.project.governance().ledger();
+    let fixture = fixture().await;
+    let unified = fixture.mapping().await;
+    let ledger = fixture.project.governance().ledger();
     let before = ledger.epoch().await.unwrap();
     let about = json!({ "dataset": "crm", "unified": unified });
     let with = |name: &str, value: Value| {
@@ -96,7 +96,7 @@ async fn no_operation_sees_a_row_a_dsn_or_a_token_or_changes_what_is_served() {
         about
     };
     // Every operation of the registry, with an input that it accepts and one that it refuses.
-    for operation in world.registry.iter() {
+    for operation in fixture.registry.iter() {
         let good = match operation.id().as_str() {
             "wayleave.meta.source.introspect" | "wayleave.meta.gen.mapping" => {
                 json!({ "source": "crm" })
@@ -110,7 +110,7 @@ async fn no_operation_sees_a_row_a_dsn_or_a_token_or_changes_what_is_served() {
         for input in [good, json!({ "source": CANARY, "dataset": CANARY })] {
             let input: Map<String, Value> = serde_json::from_value(input).unwrap();
             let is_canary = input.values().any(|it| it == CANARY);
-            let answer = operation.run(world.context.clone(), input).await;
+            let answer = operation.run(fixture.context.clone(), input).await;
             let told = match &answer {
                 Ok(rendering) => format!("{}{}", rendering.text(), rendering.document()),
                 Err(refusal) => refusal.document().to_string(),
@@ -126,56 +126,56 @@ async fn no_operation_sees_a_row_a_dsn_or_a_token_or_changes_what_is_served() {
         }
     }
     assert_eq!(ledger.epoch().await.unwrap(), before);
-    let drafts = std::fs::read_dir(world.folder.path().join("mappings")).unwrap();
+    let drafts = std::fs::read_dir(fixture.folder.path().join("mappings")).unwrap();
     assert_eq!(drafts.count(), 0);
 }
 
 #[tokio::test]
 async fn a_dataset_that_cannot_be_loaded_is_named_beside_the_sources() {
-    let world = world().await;
-    let governance = world.project.governance();
+    let fixture = fixture().await;
+    let governance = fixture.project.governance();
     let text = mapping("crm", "crm-eu", "").replace("\"store\"", "\"crm\"");
     let ratified = ratify(governance, &text).await;
-    let listed = world.call("source.list", json!({})).await.unwrap();
+    let listed = fixture.call("source.list", json!({})).await.unwrap();
     assert_eq!(listed["sources"][0]["datasets"], json!(["crm"]));
     assert_eq!(listed["unreadable"], json!([]));
     tamper(governance, ratified.digest());
-    let listed = world.call("source.list", json!({})).await.unwrap();
+    let listed = fixture.call("source.list", json!({})).await.unwrap();
     assert_eq!(listed["sources"][0]["datasets"], json!([]));
     assert_eq!(listed["unreadable"], json!(["crm"]));
 }
 
 #[tokio::test]
 async fn a_proposal_is_read_as_one_of_its_own_dataset_only() {
-    let world = world().await;
-    let unified = world.mapping().await;
+    let fixture = fixture().await;
+    let unified = fixture.mapping().await;
     let about = json!({ "dataset": "crm", "unified": unified, "reason": "to look" });
-    let made = world.call("mapping.propose", about).await.unwrap();
+    let made = fixture.call("mapping.propose", about).await.unwrap();
     let id = made["proposal"]["id"]
         .as_u64()
         .unwrap_or_else(|| panic!("{made}"));
     let read = |dataset: &str| json!({ "dataset": dataset, "proposal": id });
-    let own = world.call("mapping.read", read("crm")).await.unwrap();
+    let own = fixture.call("mapping.read", read("crm")).await.unwrap();
     assert_eq!(own["path"], "mappings/crm.toml");
-    let other = world.call("mapping.read", read("hr")).await.unwrap_err();
+    let other = fixture.call("mapping.read", read("hr")).await.unwrap_err();
     assert_eq!(other["code"], "unknown_proposal", "{other}");
 }
 
 #[tokio::test]
 async fn a_change_from_another_text_than_the_ratified_one_is_refused() {
-    let world = world().await;
-    let unified = world.mapping().await;
+    let fixture = fixture().await;
+    let unified = fixture.mapping().await;
     let about =
         json!({ "dataset": "crm", "unified": unified, "before_sha256": "00", "reason": "" });
-    let refused = world.call("mapping.propose", about).await.unwrap_err();
+    let refused = fixture.call("mapping.propose", about).await.unwrap_err();
     assert_eq!(refused["code"], "stale");
     assert_eq!(refused["current_sha256"], Value::Null);
 }
 
 #[tokio::test]
 async fn a_shape_is_merged_removed_and_written_from_a_table() {
-    let world = world().await;
-    let unified = world.mapping().await;
+    let fixture = fixture().await;
+    let unified = fixture.mapping().await;
     let about = |more: Value| {
         let mut about = json!({ "dataset": "crm", "unified": unified });
         let more = more.as_object().unwrap().clone();
@@ -188,7 +188,7 @@ async fn a_shape_is_merged_removed_and_written_from_a_table() {
             "shout": { "compute": "name || '!'", "datatype": "string" } } },
         "remove": ["title"],
     }));
-    let shaped = world.call("gen.shape", changed).await.unwrap();
+    let shaped = fixture.call("gen.shape", changed).await.unwrap();
     assert_eq!(shaped["problems"], json!([]));
     let text = shaped["diff"]["unified"].as_str().unwrap();
     assert!(
@@ -201,7 +201,7 @@ async fn a_shape_is_merged_removed_and_written_from_a_table() {
     );
     assert!(!text.contains("+title ="), "{text}");
     let copied = about(json!({ "stream": "humans", "set": { "table": "people" } }));
-    let copied = world.call("gen.shape", copied).await.unwrap();
+    let copied = fixture.call("gen.shape", copied).await.unwrap();
     assert!(
         copied["diff"]["unified"]
             .as_str()
@@ -209,21 +209,21 @@ async fn a_shape_is_merged_removed_and_written_from_a_table() {
             .contains("[streams.humans.fields]")
     );
     let nothing = about(json!({ "stream": "people", "remove": ["fields.nope"] }));
-    let refused = world.call("gen.shape", nothing).await.unwrap_err();
+    let refused = fixture.call("gen.shape", nothing).await.unwrap_err();
     assert_eq!(refused["code"], "invalid_argument");
 }
 
 #[tokio::test]
 async fn a_proposal_is_told_of_to_its_own_token_alone() {
-    let world = world().await;
-    let unified = world.mapping().await;
+    let fixture = fixture().await;
+    let unified = fixture.mapping().await;
     let input = json!({ "dataset": "crm", "unified": unified, "reason": "to look" });
-    let proposed = world.call("mapping.propose", input).await.unwrap();
+    let proposed = fixture.call("mapping.propose", input).await.unwrap();
     assert_eq!(proposed["proposal"]["id"], 1);
-    let own = world.call("mapping.status", json!({})).await.unwrap();
+    let own = fixture.call("mapping.status", json!({})).await.unwrap();
     assert_eq!(own["proposals"][0]["status"], "waiting");
     let other = MetaContext::new(
-        world.project.clone(),
+        fixture.project.clone(),
         SourceProbe::default(),
         Proposer {
             token: Some("t_other12345".to_owned()),
@@ -231,7 +231,7 @@ async fn a_proposal_is_told_of_to_its_own_token_alone() {
         },
     );
     let status = OperationId::parse("wayleave.meta.mapping.status").unwrap();
-    let status = world.registry.get(&status).unwrap();
+    let status = fixture.registry.get(&status).unwrap();
     let told = status.run(other.clone(), Map::new()).await.unwrap();
     assert_eq!(told.document()["proposals"], json!([]));
     let asked = Map::from_iter([("proposal".to_owned(), json!(1))]);

@@ -74,7 +74,7 @@ fn document(report: &Report) -> Value {
             "problems": it.problems,
         })),
         "drafts": report.drafts.iter().map(draft).collect::<Vec<_>>(),
-        "clashes": report.clashes,
+        "clashes": report.name_conflicts,
     })
 }
 
@@ -119,10 +119,10 @@ fn text(report: &Report) -> String {
             );
         }
     }
-    for clash in &report.clashes {
+    for conflict in &report.name_conflicts {
         let _ = writeln!(
             text,
-            "error: {clash}\nhint: a name belongs to one draft; change the other, or remove it\n"
+            "error: {conflict}\nhint: a name belongs to one draft; change the other, or remove it\n"
         );
     }
     for checked in &report.drafts {
@@ -211,7 +211,7 @@ fn summary(report: &Report) -> String {
             .filter(|it| it.file.bytes.is_err())
             .count();
     let unasked = drifted.filter(|it| it.drift.is_err()).count();
-    let errors = of(Severity::Error) + report.clashes.len() + unread + unasked;
+    let errors = of(Severity::Error) + report.name_conflicts.len() + unread + unasked;
     let sound = report.drafts.iter().filter(|it| it.is_sound()).count();
     format!(
         "{}, {sound} sound: {}, {}",

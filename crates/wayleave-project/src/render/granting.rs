@@ -39,7 +39,7 @@ pub fn unfit(errors: &[SelectionError], name: &str) -> Explanation {
         many => {
             let mut why = Explanation::new(format!("the grant does not fit `{name}`"));
             why.causes = many.iter().map(with_hint).collect();
-            why.hint("nothing was granted; fix these and run it again")
+            why.hint("nothing was granted; fix these and try again")
         }
     }
 }

@@ -79,7 +79,7 @@ impl From<WholeGrantError> for Explanation {
     fn from(error: WholeGrantError) -> Self {
         match error {
             WholeGrantError::Mapping(error) => error.into(),
-            WholeGrantError::Twice { .. } => {
+            WholeGrantError::DuplicateConnection { .. } => {
                 Self::from_error(&error).hint("a token reads each connection under one grant")
             }
             WholeGrantError::Unfit { dataset, errors } => granting::unfit(&errors, &dataset),

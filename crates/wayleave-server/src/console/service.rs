@@ -72,7 +72,7 @@ struct EventState {
     calls: usize,
     stamp: LogStamp,
     /// Whether the page was told that the record of calls cannot be read.
-    is_unread: bool,
+    is_unreadable: bool,
 }
 
 /// The number of waiting proposals, if the inbox can be read.
@@ -89,7 +89,7 @@ impl EventState {
             calls_since,
             calls: 0,
             stamp: LogStamp::default(),
-            is_unread: false,
+            is_unreadable: false,
         }
     }
 
@@ -105,11 +105,11 @@ impl EventState {
             return text;
         };
         let found = console.calls_since(since, &self.stamp).await;
-        let is_unread = found.is_err();
-        if is_unread && !self.is_unread {
+        let is_unreadable = found.is_err();
+        if is_unreadable && !self.is_unreadable {
             text.push_str("event: news\ndata: The record of calls cannot be read.\n\n");
         }
-        self.is_unread = is_unread;
+        self.is_unreadable = is_unreadable;
         if let Ok(Some((stamp, many))) = found {
             self.stamp = stamp;
             if many > self.calls {

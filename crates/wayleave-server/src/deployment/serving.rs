@@ -197,6 +197,7 @@ impl ActivationBackend for ServingContext {
         Ok(state)
     }
 
+    /// A folder that cannot be listed counts as having no draft.
     async fn is_drafted(&self, dataset: &str) -> bool {
         let drafts = self.drafts().await;
         drafts.is_ok_and(|drafts| drafts.iter().any(|draft| draft.name == dataset))

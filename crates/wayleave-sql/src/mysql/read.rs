@@ -278,9 +278,9 @@ impl Database {
             .exec_iter(statement.text.as_str(), params)
             .await
             .map_err(failed)?;
-        let told = answer.columns();
-        let told = told.as_deref().unwrap_or_default();
-        tables.check_witnesses(&statement.witnesses, told, |native, column| {
+        let reported = answer.columns();
+        let reported = reported.as_deref().unwrap_or_default();
+        tables.check_witnesses(&statement.witnesses, reported, |native, column| {
             is_same(&native.kind, column)
         })?;
         let columns = columns(&statement.outputs);

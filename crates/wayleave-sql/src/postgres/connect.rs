@@ -127,13 +127,13 @@ async fn begin(client: &Client, server: &Server, limits: Limits) -> Result<(), S
         .query_typed(&settings::settings_query(), &[])
         .await
         .map_err(failed)?;
-    let told: Vec<Option<String>> = row
+    let reported: Vec<Option<String>> = row
         .first()
         .map(|row| (0..row.len()).map(|at| row.try_get(at).ok().flatten()))
         .into_iter()
         .flatten()
         .collect();
-    settings::check(told.iter().map(|it| it.as_deref().map(str::as_bytes)))
+    settings::check(reported.iter().map(|it| it.as_deref().map(str::as_bytes)))
 }
 
 /// Maps a failure to begin a transaction; this code is how a pooler reports that it has no room for

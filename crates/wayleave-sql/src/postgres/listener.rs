@@ -65,7 +65,7 @@ struct ListenerState {
 /// Why a session ended.
 enum SessionEnd {
     /// There are no more requests.
-    Unwanted,
+    Idle,
     /// There is nothing to listen for, or no way to listen.
     NothingToListenFor,
     /// The connection was lost.
@@ -150,7 +150,7 @@ impl ListenerState {
         }
     }
 
-    fn is_unwanted(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.last_request
             .is_none_or(|it| it.elapsed() > IDLE_TIMEOUT)
     }
@@ -189,7 +189,7 @@ impl Shared {
                 retry = FIRST_RETRY;
             }
             let pause = match end {
-                SessionEnd::Unwanted => break,
+                SessionEnd::Idle => break,
                 SessionEnd::NothingToListenFor => self.check_interval,
                 SessionEnd::Lost => {
                     retry = (retry * 2).min(self.check_interval);
@@ -201,7 +201,7 @@ impl Shared {
                 () = self.wanted.notified() => {}
                 () = tokio::time::sleep(pause) => {}
             }
-            if self.state().is_unwanted() {
+            if self.state().is_idle() {
                 break;
             }
         }
@@ -247,8 +247,8 @@ impl Shared {
                 // Also detects a connection that was lost silently.
                 () = tokio::time::sleep(self.check_interval) => {}
             }
-            if self.state().is_unwanted() {
-                return SessionEnd::Unwanted;
+            if self.state().is_idle() {
+                return SessionEnd::Idle;
             }
         }
     }

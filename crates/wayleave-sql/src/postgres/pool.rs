@@ -128,8 +128,8 @@ impl PgSession {
         self.query(&set, &[Some(&timeout)]).await.map(drop)
     }
 
-    /// Begins a transaction that may write, serializable so that no other can overtake it
-    /// unnoticed.
+    /// Begins a transaction that may write, serializable so that a conflict with another is always
+    /// detected.
     pub(super) async fn begin_write(&mut self) -> Result<(), Error> {
         self.query(settings::BEGIN_WRITE, &[]).await?;
         if self.pooled {

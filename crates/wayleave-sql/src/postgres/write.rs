@@ -121,8 +121,8 @@ impl WriteDriver for Database {
         while let Some(row) = rows.try_next().await.map_err(failed)? {
             ran.returned.clear();
             for (place, column) in returned.iter().enumerate() {
-                let told: Option<String> = row.try_get(place).map_err(failed)?;
-                let cell = told.map_or(Cell::Null, |it| Cell::Text(it.into()));
+                let reported: Option<String> = row.try_get(place).map_err(failed)?;
+                let cell = reported.map_or(Cell::Null, |it| Cell::Text(it.into()));
                 let value = scalar(column.datatype, cell);
                 ran.returned.push(value.ok_or_else(unexpected_answer)?);
             }

@@ -45,7 +45,7 @@ pub(crate) struct SqliteDialect {
     skips_undecided: bool,
     domains: HashMap<String, RawDomain>,
     /// By column, a text of the cursor and the stored value that it stands for.
-    odd: HashMap<String, (String, NonTextValue)>,
+    cursor_values: HashMap<String, (String, NonTextValue)>,
 }
 
 impl SqliteDialect {
@@ -77,9 +77,10 @@ impl SqliteDialect {
     }
 
     /// Records that the cursor's row holds a value that is only shown as this text.
-    pub(crate) fn set_cursor_value(&mut self, column: &Column, text: &str, odd: NonTextValue) {
+    pub(crate) fn set_cursor_value(&mut self, column: &Column, text: &str, stored: NonTextValue) {
         if let Some(name) = column.own_name() {
-            self.odd.insert(name.to_owned(), (text.to_owned(), odd));
+            let value = (text.to_owned(), stored);
+            self.cursor_values.insert(name.to_owned(), value);
         }
     }
 
@@ -280,11 +281,13 @@ impl Dialect for SqliteDialect {
                 if let Some(bytes) = spelled(text).filter(|_| equality) {
                     return bytes::compare(&name, comparison, text, bytes);
                 }
-                if let Some((shown, odd)) = column.own_name().and_then(|it| self.odd.get(it))
+                let cursor_value = column.own_name();
+                let cursor_value = cursor_value.and_then(|it| self.cursor_values.get(it));
+                if let Some((shown, stored)) = cursor_value
                     && raw
                     && shown == text
                 {
-                    let right = odd.bound().within("", &self.by_code_point());
+                    let right = stored.bound().within("", &self.by_code_point());
                     return ComparisonSql::with(name, comparison, right);
                 }
                 if self.wide && !equality {
@@ -347,7 +350,7 @@ impl Dialect for SqliteDialect {
         if *kind == Affinity::Computed {
             return None;
         }
-        let is_told = match column.datatype {
+        let needs_no_check = match column.datatype {
             Datatype::String | Datatype::Iri => true,
             _ if column.many || *kind == Affinity::RowNumber => true,
             Datatype::Integer | Datatype::Decimal | Datatype::Number | Datatype::Date => {
@@ -355,7 +358,7 @@ impl Dialect for SqliteDialect {
             }
             Datatype::Boolean | Datatype::Datetime | Datatype::Json => false,
         };
-        if is_told {
+        if needs_no_check {
             return None;
         }
         let word = Sql::text(format!("'{}'", column.datatype));

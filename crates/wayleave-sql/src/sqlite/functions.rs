@@ -26,7 +26,7 @@ const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
     .union(FunctionFlags::SQLITE_DIRECTONLY);
 
 /// Prefix of the error for a malformed value; the datatype follows.
-pub(super) const UNFIT: &str = "wayleave: not of datatype ";
+pub(super) const MALFORMED: &str = "wayleave: not of datatype ";
 
 /// Error of a statement that cannot decide whether a row matches.
 pub(super) const UNDECIDED: &str = "wayleave: a value is not of its datatype";
@@ -61,11 +61,14 @@ fn preview(call: &Context<'_>) -> Result<String> {
         Cell::Bytes(bytes) => {
             // Two digits for each byte, after `\\x`.
             let shown = bytes.get(..most / 2 - 1).unwrap_or(&bytes);
-            let start = text(Cell::Bytes(shown.into())).ok_or_else(|| unfit(Datatype::String))?;
+            let start =
+                text(Cell::Bytes(shown.into())).ok_or_else(|| malformed(Datatype::String))?;
             (2 + 2 * bytes.len(), start.to_string())
         }
         other => {
-            let start: String = text(other).ok_or_else(|| unfit(Datatype::String))?.into();
+            let start: String = text(other)
+                .ok_or_else(|| malformed(Datatype::String))?
+                .into();
             (start.chars().count(), start)
         }
     };
@@ -159,11 +162,11 @@ fn compute(call: &Context<'_>) -> Result<Option<SqlValue>> {
         // The minimum or maximum of decimals that SQLite does not store as numbers is a key.
         ValueRef::Blob(bytes) => {
             let exact = decimal_key::decode(bytes).and_then(|text| text.parse().ok());
-            exact.map(Some).ok_or_else(|| unfit(Datatype::Decimal))
+            exact.map(Some).ok_or_else(|| malformed(Datatype::Decimal))
         }
         other => {
             let exact = decimal(cell(other)).and_then(|text| text.parse().ok());
-            exact.map(Some).ok_or_else(|| unfit(Datatype::Decimal))
+            exact.map(Some).ok_or_else(|| malformed(Datatype::Decimal))
         }
     };
     let result = steps.run(argument)?.map(|it| it.to_string());
@@ -173,8 +176,8 @@ fn compute(call: &Context<'_>) -> Result<Option<SqlValue>> {
     }))
 }
 
-fn unfit(datatype: Datatype) -> Error {
-    Error::UserFunctionError(format!("{UNFIT}{datatype}").into())
+fn malformed(datatype: Datatype) -> Error {
+    Error::UserFunctionError(format!("{MALFORMED}{datatype}").into())
 }
 
 fn or_null<T>(value: Result<Option<T>>, is_lenient: &AtomicBool) -> Result<Option<T>> {
@@ -192,7 +195,7 @@ fn convert<T>(
 ) -> Result<Option<T>> {
     match cell(call.get_raw(0)) {
         Cell::Null => Ok(None),
-        held => read(held).map(Some).ok_or_else(|| unfit(datatype)),
+        held => read(held).map(Some).ok_or_else(|| malformed(datatype)),
     }
 }
 
@@ -275,7 +278,7 @@ impl Aggregate<ExactSum, Option<String>> for Sum {
             Cell::Null => {}
             Cell::Integer(integer) => total.add_integer(integer),
             other => {
-                let addend = decimal(other).ok_or_else(|| unfit(Datatype::Decimal))?;
+                let addend = decimal(other).ok_or_else(|| malformed(Datatype::Decimal))?;
                 total.add_decimal(&addend);
             }
         }

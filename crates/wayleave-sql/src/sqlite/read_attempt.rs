@@ -13,7 +13,7 @@ use wayleave_store::{OnMalformed, RowSender, StoreError};
 use super::dialect::bytes::NonTextValue;
 use super::dialect::{SqliteDialect, probe};
 use super::error::store_error;
-use super::functions::{UNDECIDED, UNFIT};
+use super::functions::{MALFORMED, UNDECIDED};
 use super::page::{self, PagePart, PageStrategy};
 use super::pool::SqliteSession;
 use super::read::Inner;
@@ -56,12 +56,10 @@ impl ReadAttempt<'_> {
         // until it is dropped.
         let mut schema_version = self.prepare(session, SCHEMA_VERSION, read)?;
         let mut snapshot_guard = schema_version.raw_query();
-        let told = snapshot_guard.next();
+        let row = snapshot_guard.next();
         let failed = |error| self.failed("reading", read, &error);
-        let told = told
-            .map_err(failed)?
-            .ok_or_else(values::unexpected_answer)?;
-        let version = Some(told.get::<_, i64>(0).map_err(failed)?);
+        let row = row.map_err(failed)?.ok_or_else(values::unexpected_answer)?;
+        let version = Some(row.get::<_, i64>(0).map_err(failed)?);
         let known = known.filter(|shape| shape.version == version);
         let shape = match known {
             Some(shape) => shape,
@@ -108,10 +106,10 @@ impl ReadAttempt<'_> {
         // An unfinished statement holds the snapshot: the domains hold for all reads until it is
         // dropped.
         let mut snapshot_guard = prepared.raw_query();
-        let told = snapshot_guard.next();
-        let told = told.map_err(|error| self.failed("reading", read, &error))?;
+        let row = snapshot_guard.next();
+        let row = row.map_err(|error| self.failed("reading", read, &error))?;
         let is_false = |place: usize| {
-            told.is_some_and(|row| matches!(row.get_ref(place), Ok(ValueRef::Integer(0))))
+            row.is_some_and(|row| matches!(row.get_ref(place), Ok(ValueRef::Integer(0))))
         };
         let dialect = SqliteDialect::with_domains(domain_probe.domains(is_false))
             .wide(session.is_wide())
@@ -205,14 +203,14 @@ impl ReadAttempt<'_> {
             return Ok(());
         };
         for (place, (column, text)) in ambiguous.into_iter().enumerate() {
-            let odd = match row.get_ref(place) {
+            let stored = match row.get_ref(place) {
                 Ok(ValueRef::Blob(bytes)) => NonTextValue::Bytes(bytes.to_vec()),
                 Ok(ValueRef::Text(bytes)) if std::str::from_utf8(bytes).is_err() => {
                     NonTextValue::Text(bytes.to_vec())
                 }
                 _ => continue,
             };
-            dialect.set_cursor_value(column, text, odd);
+            dialect.set_cursor_value(column, text, stored);
         }
         Ok(())
     }
@@ -262,8 +260,8 @@ impl ReadAttempt<'_> {
             return Ok((0, Value::Null));
         };
         let cells = cells(row, 2);
-        let told = values::row(&statement.outputs, cells, OnMalformed::Fail)?;
-        let Ok([Value::Integer(count), last]) = <[Value; 2]>::try_from(told) else {
+        let values = values::row(&statement.outputs, cells, OnMalformed::Fail)?;
+        let Ok([Value::Integer(count), last]) = <[Value; 2]>::try_from(values) else {
             return Err(values::unexpected_answer());
         };
         let count = u32::try_from(count).map_err(|_| values::unexpected_answer())?;
@@ -351,11 +349,11 @@ impl ReadAttempt<'_> {
             return undecided;
         }
         if let rusqlite::Error::SqliteFailure(_, Some(said)) = error
-            && let Some(word) = said.strip_prefix(UNFIT)
+            && let Some(word) = said.strip_prefix(MALFORMED)
             && let Some(datatype) = Datatype::from_word(word)
             && let Some(column) = first_operand_column(read, datatype)
         {
-            return values::unfit(column, column.datatype);
+            return values::malformed(column, column.datatype);
         }
         store_error(doing, self.inner.options.limits.statement, error)
     }

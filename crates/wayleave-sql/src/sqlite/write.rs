@@ -434,8 +434,8 @@ impl WriteSession for Session {
         while let Some(row) = rows.next().map_err(failed)? {
             ran.returned.clear();
             for (place, column) in returned.iter().enumerate() {
-                let told = cell(row.get_ref(place).map_err(failed)?);
-                let value = scalar(column.datatype, told);
+                let reported = cell(row.get_ref(place).map_err(failed)?);
+                let value = scalar(column.datatype, reported);
                 ran.returned.push(value.ok_or_else(unexpected_answer)?);
             }
         }

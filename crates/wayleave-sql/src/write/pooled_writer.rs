@@ -21,7 +21,7 @@ use crate::pool::{Pool, Slot};
 use crate::pooled_store::ServerDriver;
 use crate::read_task::{Shapes, StoreOptions, may_have_changed};
 
-/// Maximum number of attempts at a write that other transactions overtake.
+/// Maximum number of attempts at a write that conflicts with other transactions.
 const MAX_ATTEMPTS: u32 = 12;
 /// The pause before the second attempt; it doubles, up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(4);

@@ -52,12 +52,12 @@ pub(crate) fn insert<D: WriteDialect>(
         sql.add(Sql::joined(names, ", ").within(" (", ")"));
         sql.add(Sql::joined(values, ", ").within(" VALUES (", ")"));
     }
-    let mut told = Vec::new();
+    let mut returning = Vec::new();
     for column in returned {
-        told.extend(dialect.returned(tables.bare_name(dialect, column)?));
+        returning.extend(dialect.returned(tables.bare_name(dialect, column)?));
     }
-    if !told.is_empty() {
-        sql.add(Sql::joined(told, ", ").within(" RETURNING ", ""));
+    if !returning.is_empty() {
+        sql.add(Sql::joined(returning, ", ").within(" RETURNING ", ""));
     }
     Ok(sql)
 }

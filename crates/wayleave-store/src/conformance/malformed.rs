@@ -164,10 +164,10 @@ impl Suite<'_> {
         named: &Json,
     ) -> Result<Option<Vec<Vec<Value>>>, ConformanceError> {
         let expected = interpret(plan, self.tables);
-        let fits = answerability(plan, self.tables);
+        let answerability = answerability(plan, self.tables);
         let request = || format!("{named}\n{:?}", plan.read());
         match answer(self.store, plan).await {
-            Err(StoreError::MalformedValue { .. }) if fits != Answerability::Fits => {
+            Err(StoreError::MalformedValue { .. }) if answerability != Answerability::Fits => {
                 self.report.unfit += 1;
                 Ok(None)
             }
@@ -175,19 +175,22 @@ impl Suite<'_> {
                 request: request(),
                 source,
             }),
-            Ok(answered) if fits == Answerability::Unfit && is_cut(plan, &answered) => Ok(None),
+            Ok(answered) if answerability == Answerability::Unfit && is_cut(plan, &answered) => {
+                Ok(None)
+            }
             Ok(answered)
-                if fits == Answerability::Unfit || lines(&answered) != lines(&expected) =>
+                if answerability == Answerability::Unfit
+                    || lines(&answered) != lines(&expected) =>
             {
                 Err(ConformanceError::Differs {
                     what,
                     request: request(),
-                    expected: format!("{fits:?} {}", lines(&expected).join("\n")),
+                    expected: format!("{answerability:?} {}", lines(&expected).join("\n")),
                     answered: lines(&answered).join("\n"),
                 })
             }
             Ok(answered) => {
-                match fits {
+                match answerability {
                     Answerability::Fits => self.report.fit += 1,
                     _ => self.report.without += 1,
                 }

@@ -64,7 +64,7 @@ pub(super) fn unwatched(
             )
         }
         ReadFailure::Store(error) => {
-            let message = format!("the source of {stream} does not answer now; try again");
+            let message = format!("the source of {stream} could not be read now; try again");
             RpcError::new(RpcError::INTERNAL, message).with_data(json!({
                 "reason": "source_unavailable", "retryable": error.is_retryable(),
             }))

@@ -7,7 +7,7 @@ use wayleave_plan::view::{ConnectionView, StreamView};
 
 use super::parameter::NumberParameter;
 use super::where_clause::{FilteredStream, WHERE, WhereClause};
-use super::{DEFAULT_PAGE_RECORDS, MAX_OFFSET, MAX_RECORDS, failed, holders, labelled};
+use super::{DEFAULT_PAGE_RECORDS, MAX_OFFSET, MAX_PAGE_RECORDS, failed, holders, labelled};
 use crate::access::Access;
 use crate::call_context::CallContext;
 use crate::service::ReadService;
@@ -22,7 +22,7 @@ const LIMIT: NumberParameter = NumberParameter {
     name: "limit",
     default: DEFAULT_PAGE_RECORDS,
     min: 1,
-    max: MAX_RECORDS,
+    max: MAX_PAGE_RECORDS,
     hint: "",
 };
 

@@ -13,7 +13,7 @@ use wayleave_plan::view::{ConnectionView, StreamView, View};
 
 use super::json_ld::{self, Link};
 use super::parameter::{InvalidParameter, NumberParameter};
-use super::{DEFAULT_WINDOW_CHARS, MAX_WINDOW, failed, too_large};
+use super::{DEFAULT_WINDOW_CHARS, MAX_WINDOW_CHARS, failed, too_large};
 use crate::access::Access;
 use crate::call_context::CallContext;
 use crate::service::ReadService;
@@ -30,7 +30,7 @@ const LIMIT: NumberParameter = NumberParameter {
     name: "limit",
     default: DEFAULT_WINDOW_CHARS,
     min: 1,
-    max: MAX_WINDOW,
+    max: MAX_WINDOW_CHARS,
     hint: "",
 };
 

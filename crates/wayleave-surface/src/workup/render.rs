@@ -96,30 +96,30 @@ impl WorkupContent<'_> {
             let text = format!("{what} had no room within {} bytes", self.budget);
             self.gaps.push(Gap::shown("budget", text, Vec::new()));
         }
-        let mut pen = CitationWriter::default();
-        self.head(&mut pen);
-        let sections = self.body(&statements, &mut pen);
-        let gaps = self.tail(&mut pen);
+        let mut writer = CitationWriter::default();
+        self.head(&mut writer);
+        let sections = self.body(&statements, &mut writer);
+        let gaps = self.tail(&mut writer);
         let written = NumberedWorkup {
-            text: pen.text,
+            text: writer.text,
             sections,
             gaps,
-            cited: pen.cited,
+            cited: writer.cited,
             left_out,
         };
         (written.text.len() + self.ending <= self.budget).then_some(written)
     }
 
-    fn head(&self, pen: &mut CitationWriter) {
+    fn head(&self, writer: &mut CitationWriter) {
         let name = self.reached.get(SUBJECT).name();
-        say!(pen.text, "# {name}");
-        pen.cite(&self.opening.uses);
-        say!(pen.text, "\n\n{}", self.opening.text);
-        pen.cite(&self.opening.uses);
-        pen.text.push_str(".\n");
+        say!(writer.text, "# {name}");
+        writer.cite(&self.opening.uses);
+        say!(writer.text, "\n\n{}", self.opening.text);
+        writer.cite(&self.opening.uses);
+        writer.text.push_str(".\n");
     }
 
-    fn body(&self, chosen: &BTreeSet<usize>, pen: &mut CitationWriter) -> Json {
+    fn body(&self, chosen: &BTreeSet<usize>, writer: &mut CitationWriter) -> Json {
         let mut sections = Vec::new();
         for section in Section::ALL {
             let statements = self.statements.iter().enumerate();
@@ -130,13 +130,13 @@ impl WorkupContent<'_> {
             if statements.is_empty() {
                 continue;
             }
-            say!(pen.text, "\n## {}\n\n", heading(section));
+            say!(writer.text, "\n## {}\n\n", heading(section));
             let cited: Vec<Json> = statements
                 .into_iter()
                 .map(|statement| {
-                    say!(pen.text, "- {}", statement.text);
-                    let cites = pen.cite(&statement.uses);
-                    pen.text.push('\n');
+                    say!(writer.text, "- {}", statement.text);
+                    let cites = writer.cite(&statement.uses);
+                    writer.text.push('\n');
                     json!({ "text": statement.text, "cites": cites })
                 })
                 .collect();
@@ -149,21 +149,21 @@ impl WorkupContent<'_> {
         Json::Array(sections)
     }
 
-    fn tail(&self, pen: &mut CitationWriter) -> Json {
+    fn tail(&self, writer: &mut CitationWriter) -> Json {
         let mut told = Vec::new();
         if !self.gaps.is_empty() {
-            pen.text.push_str("\n## Gaps\n\n");
+            writer.text.push_str("\n## Gaps\n\n");
         }
         for gap in &self.gaps {
-            say!(pen.text, "- {}", gap.text);
-            let cites = pen.cite(&gap.uses);
-            pen.text.push('\n');
+            say!(writer.text, "- {}", gap.text);
+            let cites = writer.cite(&gap.uses);
+            writer.text.push('\n');
             told.push(json!({ "code": gap.code, "text": gap.text, "cites": cites }));
         }
-        pen.text.push_str("\n## Provenance\n\n");
-        for (index, cited) in pen.cited.iter().enumerate() {
+        writer.text.push_str("\n## Provenance\n\n");
+        for (index, cited) in writer.cited.iter().enumerate() {
             let id = self.reached.get(cited.node).id();
-            say!(pen.text, "- g{}: {id}\n", index + 1);
+            say!(writer.text, "- g{}: {id}\n", index + 1);
         }
         Json::Array(told)
     }

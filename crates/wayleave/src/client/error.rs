@@ -63,7 +63,7 @@ impl ClientError {
     /// What to do about it.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
-            Self::NoHome { .. } => "set the variable, or say `--folder DIR`",
+            Self::NoHome { .. } => "set the variable, or pass `--folder DIR`",
             Self::NoFolder { .. } => "leave `--folder` out",
             Self::NoAddress { .. } => "leave `--http` and `--url` out",
             Self::NoToken { .. } => {

@@ -27,7 +27,7 @@ const SETTINGS: &str = r#"# Settings of this Wayleave project. Everything here i
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder; made where it is not there [default: this one].
+    /// The folder; created if it does not exist [default: this one].
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }

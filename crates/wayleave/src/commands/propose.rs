@@ -22,8 +22,8 @@ pub(crate) struct Arguments {
     /// Read the values of text columns, and list those of columns with at most 12 as `one_of`.
     #[arg(long)]
     samples: bool,
-    /// Change the draft only so that it fits the source again: take out what is gone, and follow what
-    /// is declared differently. Without a draft, begin with the live mapping.
+    /// Change the draft only so that it fits the source again: remove what no longer exists, and adopt
+    /// changed declarations. Without a draft, begin with the live mapping.
     #[arg(long, conflicts_with = "samples")]
     fit: bool,
     /// Print the draft and write nothing.

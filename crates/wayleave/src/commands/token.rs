@@ -20,7 +20,7 @@ pub(crate) enum Action {
         #[arg(long)]
         all: bool,
     },
-    /// Take a token back.
+    /// Revoke a token.
     Revoke {
         /// The token's id, as `wayleave token list` shows it; never the token itself.
         #[arg(value_name = "TOKEN")]

@@ -170,10 +170,10 @@ fn a_refused_command_is_answered_with_the_one_that_works() {
         "1",
     ]);
     let refused = refused.exits(2);
-    let mended = "wayleave query lines --limit 1 --fields order.customer.name";
+    let repaired = "wayleave query lines --limit 1 --fields order.customer.name";
     let hint = refused.stderr.lines().find(|it| it.starts_with("hint: "));
-    assert_eq!(hint, Some(&*format!("hint: this works: {mended}")));
-    let words: Vec<&str> = mended.split(' ').skip(1).collect();
+    assert_eq!(hint, Some(&*format!("hint: this works: {repaired}")));
+    let words: Vec<&str> = repaired.split(' ').skip(1).collect();
     session.run(&words).exits(0).says("Ana");
     session
         .run(&["aggregate", "lines", "--metric", "{\"op\": "])

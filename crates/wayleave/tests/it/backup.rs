@@ -16,7 +16,7 @@ use wayleave_model::digest::Digest;
 use wayleave_project::backup::{self, MANIFEST, RestoreError};
 use wayleave_test::crash::{FaultTarget, copy_tree, fail_everywhere, kill_everywhere};
 
-use crate::owner_credentials::{Serving, served};
+use crate::serving::{Serving, served};
 use crate::session::{Session, program};
 
 /// Creates an empty folder to restore into.

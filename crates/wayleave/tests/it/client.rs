@@ -241,7 +241,7 @@ fn other_servers_comments_mode_and_a_copy_are_kept() {
 }
 
 #[test]
-fn an_outdated_entry_is_mended_and_what_a_person_added_stays() {
+fn an_outdated_entry_is_repaired_and_what_a_person_added_stays() {
     let session = shop();
     let here = program().display().to_string();
     for client in CLIENTS {
@@ -259,8 +259,8 @@ fn an_outdated_entry_is_mended_and_what_a_person_added_stays() {
         assert!(shown.stdout.contains("/old/wayleave"), "{}", shown.stdout);
         assert_eq!(fs::read_to_string(&path).unwrap(), old, "only shown");
         client.install(&session, &["--write"]).exits(0);
-        let mended = fs::read_to_string(&path).unwrap();
-        assert_eq!(mended, old.replace("/old/wayleave", &here));
+        let repaired = fs::read_to_string(&path).unwrap();
+        assert_eq!(repaired, old.replace("/old/wayleave", &here));
     }
 }
 

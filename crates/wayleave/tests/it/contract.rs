@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::owner_credentials::{hello, issue, over_stdio};
+use crate::serving::{hello, issue, over_stdio};
 use crate::session::Session;
 
 /// A capability of every kind, over every constraint.

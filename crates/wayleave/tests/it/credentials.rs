@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::client::CLIENTS;
-use crate::owner_credentials::{Serving, converse, hello, issue, served};
+use crate::serving::{Serving, converse, hello, issue, served};
 use crate::session::{Session, program};
 
 /// A conversation that reads all readable data.

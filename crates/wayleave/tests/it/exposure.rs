@@ -10,7 +10,7 @@ use std::process::Command;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::owner_credentials::{Serving, issue, served};
+use crate::serving::{Serving, issue, served};
 use crate::session::{Ran, Session, program};
 
 fn with_serve(session: &Session, lines: &str) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::owner_credentials::{hello, issue, over_stdio, served};
+use crate::serving::{hello, issue, over_stdio, served};
 
 /// Queries the artists with the token in the environment.
 fn artists(session: &crate::session::Session, arguments: &Value) -> (Value, String) {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::owner_credentials::{Serving, issue, served};
+use crate::serving::{Serving, issue, served};
 use crate::session::Session;
 
 fn copy(from: &Path, to: &Path) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wayleave_test::fixture::{Dialect, Fixture};
 
-use crate::owner_credentials::{Serving, served};
+use crate::serving::{Serving, served};
 use crate::session::Session;
 
 /// Time limit for a loaded machine; only a broken server exceeds it.

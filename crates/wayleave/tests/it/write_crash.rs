@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use wayleave_test::attached::{Tracer, points, taken};
 use wayleave_test::fixture::Dialect;
 
-use crate::owner_credentials::{hello, issue};
+use crate::serving::{hello, issue};
 use crate::session::{Session, program};
 use crate::stores::{dsn_of, kind};
 

@@ -90,8 +90,8 @@ impl CachedKeys {
     /// Their age: the greater of those by the two clocks.
     fn age(&self, clock: &dyn Clock) -> Duration {
         // The wall clock may have been set back.
-        let told = u64::try_from(clock.now().saturating_sub(self.fetched_at)).unwrap_or(0);
-        self.since.elapsed().max(Duration::from_millis(told))
+        let wall_age = u64::try_from(clock.now().saturating_sub(self.fetched_at)).unwrap_or(0);
+        self.since.elapsed().max(Duration::from_millis(wall_age))
     }
 }
 
@@ -145,7 +145,7 @@ impl IssuerKeys {
             }
         }
         let asked = match self.ask() {
-            Some(outcome) => settled(outcome).await,
+            Some(outcome) => fetch_outcome(outcome).await,
             None => Err(Arc::new(KeysError::Recently)),
         };
         // Another request may have fetched them meanwhile, and older keys are better than none.
@@ -175,11 +175,11 @@ impl IssuerKeys {
             return None;
         }
         fetch_state.last = Some(Instant::now());
-        let (tell, outcome) = watch::channel(None);
+        let (sender, outcome) = watch::channel(None);
         let shared = Arc::clone(&self.shared);
         let task = tokio::spawn(async move {
             let renewed = shared.renew().await.map_err(Arc::new);
-            tell.send_replace(Some(renewed));
+            sender.send_replace(Some(renewed));
         });
         fetch_state.under_way = Some((outcome.clone(), AbortOnDropHandle::new(task)));
         Some(outcome)
@@ -187,10 +187,13 @@ impl IssuerKeys {
 }
 
 /// Waits for the outcome of a fetch.
-#[expect(clippy::expect_used, reason = "the outcome is waited for")]
-async fn settled(mut outcome: watch::Receiver<Outcome>) -> Result<(), Arc<KeysError>> {
+#[expect(
+    clippy::expect_used,
+    reason = "`wait_for` returns only a value for which `is_some` holds"
+)]
+async fn fetch_outcome(mut outcome: watch::Receiver<Outcome>) -> Result<(), Arc<KeysError>> {
     match outcome.wait_for(Option::is_some).await {
-        Ok(settled) => settled.clone().expect("the fetch has ended"),
+        Ok(outcome) => outcome.clone().expect("the fetch has ended"),
         Err(_) => Err(Arc::new(KeysError::Slow)),
     }
 }

@@ -50,7 +50,7 @@ async fn a_bad_activation_leaves_the_last_good_version_in_service_and_says_why()
 }
 
 #[tokio::test]
-async fn a_dataset_whose_mapping_was_never_good_is_withheld_and_mended_by_connecting() {
+async fn a_dataset_whose_mapping_was_never_good_is_withheld_and_repaired_by_connecting() {
     let fixture = ProjectFixture::new();
     fixture.declare().await;
     let digest = fixture.connect(&mapping("boats", "Boat", "name")).await;

@@ -119,7 +119,7 @@ async fn each_way(kind: SourceKind, shop: Shop, dsn: &str) {
             told.any(|it| it.dataset == "shop" && it.stream == stream && !it.problems.is_empty())
         })
         .await;
-        shop.execute(&way.mends).await;
+        shop.execute(&way.repairs).await;
         let took = until(stream, async || deployment.suspended().is_empty());
         slowest = slowest.max(took.await);
         let again = read(&mut client, stream).await;
@@ -226,7 +226,7 @@ async fn things(client: &mut Client) -> Result<String, (String, String)> {
 }
 
 const BREAKS: &str = "ALTER TABLE things RENAME COLUMN name TO title";
-const MENDS: &str = "ALTER TABLE things RENAME COLUMN title TO name";
+const REPAIRS: &str = "ALTER TABLE things RENAME COLUMN title TO name";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_read_has_its_source_compared_without_a_schedule() {
@@ -241,7 +241,7 @@ async fn a_failed_read_has_its_source_compared_without_a_schedule() {
         !deployment.suspended().is_empty()
     })
     .await;
-    wayleave_test::sqlite_execute(&fixture.database(), MENDS).unwrap();
+    wayleave_test::sqlite_execute(&fixture.database(), REPAIRS).unwrap();
     until("it resumes by itself", async || {
         deployment.suspended().is_empty()
     })
@@ -304,8 +304,8 @@ async fn a_mapping_that_fits_the_changed_source_is_served_at_once() {
     wayleave_test::sqlite_execute(&fixture.database(), BREAKS).unwrap();
     deployment.start_watching().await;
     assert_eq!(deployment.suspended().len(), 1);
-    let mended = crate::datasets::fixture::mapping("stock", "Thing", "title");
-    fixture.connect(&mended).await;
+    let repaired = crate::datasets::fixture::mapping("stock", "Thing", "title");
+    fixture.connect(&repaired).await;
     let mut client = Client::connect(&deployment).await;
     until("the new mapping is served", async || {
         things(&mut client).await.is_ok()
@@ -331,7 +331,7 @@ async fn subscribers_are_told_of_a_suspension_and_of_its_end() {
     let mut other = Client::connect(&deployment).await;
     let refused = other.ask("resources/subscribe", uri).await.unwrap_err();
     assert_eq!(refused["data"]["reason"], "drift", "{refused}");
-    wayleave_test::sqlite_execute(&fixture.database(), MENDS).unwrap();
+    wayleave_test::sqlite_execute(&fixture.database(), REPAIRS).unwrap();
     client.hears_of_update().await;
     assert_eq!(deployment.suspended(), []);
     deployment.close().await;

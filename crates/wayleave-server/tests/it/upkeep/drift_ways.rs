@@ -10,7 +10,7 @@ pub(super) struct Way {
     /// The stream it breaks.
     pub(super) stream: &'static str,
     pub(super) breaks: Vec<String>,
-    pub(super) mends: Vec<String>,
+    pub(super) repairs: Vec<String>,
     /// A name that only the operator may learn.
     pub(super) hidden: &'static str,
 }
@@ -84,14 +84,14 @@ fn capital(word: &str) -> String {
 
 #[allow(clippy::too_many_lines, reason = "one entry a way")]
 pub(super) fn ways(kind: SourceKind) -> Vec<Way> {
-    let way = |stream, breaks: &[&str], mends: &[&str], hidden| Way {
+    let way = |stream, breaks: &[&str], repairs: &[&str], hidden| Way {
         stream,
         breaks: breaks.iter().map(|it| (*it).to_owned()).collect(),
-        mends: mends.iter().map(|it| (*it).to_owned()).collect(),
+        repairs: repairs.iter().map(|it| (*it).to_owned()).collect(),
         hidden,
     };
     let from_copy = |stream: &'static str, breaks: &[&str], hidden| Way {
-        mends: vec![
+        repairs: vec![
             format!("DROP TABLE t_{stream}"),
             format!("ALTER TABLE c_{stream} RENAME TO t_{stream}"),
         ],
@@ -145,7 +145,7 @@ pub(super) fn ways(kind: SourceKind) -> Vec<Way> {
             "t_retyped_column",
         ),
         Way {
-            mends: vec!["ALTER TABLE c_dropped_table RENAME TO t_dropped_table".to_owned()],
+            repairs: vec!["ALTER TABLE c_dropped_table RENAME TO t_dropped_table".to_owned()],
             ..way(
                 "dropped_table",
                 &["DROP TABLE t_dropped_table"],

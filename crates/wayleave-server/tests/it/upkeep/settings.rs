@@ -146,18 +146,18 @@ async fn a_thousand_edits_under_load_never_serve_a_mixture() {
             })
         })
         .collect();
-    let mut dice = 0x9e37_79b9_7f4a_7c15;
+    let mut rng = 0x9e37_79b9_7f4a_7c15;
     let mut in_force = true;
     for number in 1..=edits {
-        if draw(&mut dice, 5) == 0 {
+        if draw(&mut rng, 5) == 0 {
             // A valid pair with one invalid line changes nothing.
             let bad = ["burts = 1", "burst = 0", "burst = \"many\"", "burst ="];
-            let bad = bad[draw(&mut dice, bad.len())];
+            let bad = bad[draw(&mut rng, bad.len())];
             let text = edited(!in_force, number).replace("concurrent = 32", bad);
             served.edit(&text).await;
             assert!(served.deployment.settings().refused().is_some(), "{text}");
         } else {
-            in_force = draw(&mut dice, 2) == 0;
+            in_force = draw(&mut rng, 2) == 0;
             served.edit(&edited(in_force, number)).await;
             assert_eq!(served.deployment.settings().refused(), None);
         }

@@ -42,7 +42,7 @@ async fn a_file_that_another_program_has_locked_is_busy_and_trying_again_helps()
 }
 
 #[tokio::test]
-async fn a_world_that_is_replaced_is_served_from_the_next_call_on() {
+async fn replaced_datasets_are_served_from_the_next_call_on() {
     let (service, _files) = crm();
     let given = json!({ "stream": "offices" });
     good(&service, &Package::local(), "query_records", given.clone()).await;

@@ -240,7 +240,7 @@ async fn a_stream_of_several_connections_is_offered_as_the_callers_own_call() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_mended_is_not_answered_with_another_question() {
+async fn what_cannot_be_repaired_is_not_answered_with_another_question() {
     let (service, _files) = shop();
     for given in [
         json!({ "stream": "sales", "filter": { "weather": "sunny" } }),
@@ -261,7 +261,7 @@ async fn a_connection_string_in_a_call_does_not_come_back_in_the_next() {
 }
 
 #[tokio::test]
-async fn a_hop_to_what_is_not_granted_is_not_mended() {
+async fn a_hop_to_what_is_not_granted_is_not_repaired() {
     let (service, _files) = shop();
     // If artists are not granted, no name of an artist may be suggested.
     let some = |fields: &[&str]| stream_grant(fields, None);

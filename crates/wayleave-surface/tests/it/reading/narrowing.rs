@@ -153,7 +153,7 @@ fn unsealed(reply: &Reply) -> (String, String) {
 }
 
 struct Pair {
-    world: ReadService,
+    service: ReadService,
     wider: Package,
     narrower: Package,
     known: Known,
@@ -163,10 +163,10 @@ struct Pair {
 
 impl Pair {
     async fn check(&self, tool: &str, given: &Json) -> Reply {
-        let less = call(&self.world, &self.narrower, tool, given.clone()).await;
+        let less = call(&self.service, &self.narrower, tool, given.clone()).await;
         let twin = call(&self.twin, &self.in_twin, tool, given.clone()).await;
         assert_eq!(unsealed(&less), unsealed(&twin), "{tool} {given}");
-        let mut more = call(&self.world, &self.wider, tool, given.clone()).await;
+        let mut more = call(&self.service, &self.wider, tool, given.clone()).await;
         let ambiguous = more.structured.value()["error"]["code"] == "ambiguous_connection";
         let one = &less.structured.value()["meta"]["connection_id"];
         if ambiguous && one.is_string() {
@@ -174,7 +174,7 @@ impl Pair {
             // sees.
             let mut asked = given.clone();
             asked["connection_id"] = one.clone();
-            more = call(&self.world, &self.wider, tool, asked).await;
+            more = call(&self.service, &self.wider, tool, asked).await;
         }
         let why = format!("{tool} {given}\n{}\n{}", less.text, more.text);
         if less.is_error {
@@ -340,7 +340,7 @@ async fn leaked(pair: &Pair, tool: &str, given: &Json, reply: &Reply) -> usize {
         };
         let mut next = given.clone();
         next[handle] = text.into();
-        let own = call(&pair.world, &pair.narrower, tool, next.clone()).await;
+        let own = call(&pair.service, &pair.narrower, tool, next.clone()).await;
         assert!(!own.is_error, "{tool} {next}: {}", own.text);
         let other = Package {
             subject: "another token".to_owned(),
@@ -351,7 +351,7 @@ async fn leaked(pair: &Pair, tool: &str, given: &Json, reply: &Reply) -> usize {
             ..pair.narrower.clone()
         };
         for thief in [&pair.wider, &other, &later, &Package::local()] {
-            let got = call(&pair.world, thief, tool, next.clone()).await;
+            let got = call(&pair.service, thief, tool, next.clone()).await;
             let code = &got.structured.value()["error"]["code"];
             // The wider package may see several connections with such a stream, and is told so
             // first.
@@ -369,8 +369,8 @@ async fn leaked(pair: &Pair, tool: &str, given: &Json, reply: &Reply) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_narrower_grant_never_sees_what_a_wider_one_does_not() {
-    let world = laboratory();
-    let _library = Library::of(&world, &[]).await;
+    let service = laboratory();
+    let _library = Library::of(&service, &[]).await;
     let mut rng = SeededRng::new(0x1eaf);
     let mut told: BTreeMap<(&str, bool), usize> = BTreeMap::new();
     let mut stolen = 0;
@@ -387,8 +387,8 @@ async fn a_narrower_grant_never_sees_what_a_wider_one_does_not() {
         let (twin, in_twin) = narrow.twin("narrower", 1);
         let _twin_library = Library::of(&twin, &[]).await;
         let pair = Pair {
-            known: Known::of(&world, &wider).await,
-            world: world.clone(),
+            known: Known::of(&service, &wider).await,
+            service: service.clone(),
             wider,
             narrower: narrow.package("narrower", 1),
             twin,

@@ -90,15 +90,15 @@ struct Xorshift(u64);
 
 impl Xorshift {
     #[expect(clippy::expect_used, reason = "a remainder is below its divisor")]
-    fn roll(&mut self, sides: usize) -> usize {
+    fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % (sides.max(1) as u64)).expect("below `sides`")
+        usize::try_from(self.0 % (end.max(1) as u64)).expect("below `end`")
     }
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        let at = self.roll(from.len());
+        let at = self.below(from.len());
         nth(from, at)
     }
 }
@@ -112,7 +112,7 @@ fn nth<T: Copy>(from: &[T], at: usize) -> T {
 /// The whole database as one script.
 pub(super) fn script() -> String {
     let mut sql = format!("{SCHEMA}\nBEGIN;\n");
-    let mut dice = Xorshift(0x005E_ED0F_4A7B_0047);
+    let mut rng = Xorshift(0x005E_ED0F_4A7B_0047);
     for (id, quay, length, depth, crane) in BERTHS {
         insert(
             &mut sql,
@@ -142,18 +142,18 @@ pub(super) fn script() -> String {
     for (n, name) in (1..).zip(PILOTS) {
         let hash = format!(
             "{:016x}{:016x}",
-            dice.roll(usize::MAX),
-            dice.roll(usize::MAX)
+            rng.below(usize::MAX),
+            rng.below(usize::MAX)
         );
-        let licence = format!("PL-{:04}", 1000 + dice.roll(9000));
+        let licence = format!("PL-{:04}", 1000 + rng.below(9000));
         insert(
             &mut sql,
             "pilots",
             &format!("{n}, '{name}', '{licence}', '{hash}'"),
         );
     }
-    let fleet = vessels(&mut sql, &mut dice);
-    calls(&mut sql, &mut dice, &fleet);
+    let fleet = vessels(&mut sql, &mut rng);
+    calls(&mut sql, &mut rng, &fleet);
     sql.push_str("COMMIT;\n");
     sql
 }
@@ -164,21 +164,21 @@ fn insert(sql: &mut String, table: &str, values: &str) {
 }
 
 /// Inserts the vessels, and returns the index of each one's kind, in order of id.
-fn vessels(sql: &mut String, dice: &mut Xorshift) -> Vec<usize> {
+fn vessels(sql: &mut String, rng: &mut Xorshift) -> Vec<usize> {
     let mut fleet = Vec::new();
     for id in 1..=60_usize {
         let (first, second) = (nth(&FIRST, id - 1), nth(&SECOND, id - 1));
-        let kind = dice.roll(KINDS.len());
+        let kind = rng.below(KINDS.len());
         let (name, ..) = nth(&KINDS, kind);
-        let flag = dice.pick(&FLAGS);
-        let length = 60 + dice.roll(250);
+        let flag = rng.pick(&FLAGS);
+        let length = 60 + rng.below(250);
         let values = format!(
             "{id}, 'IMO{}', '{first} {second}', '{flag}', '{name}', {}, {length}, {}, '2026-0{}-1{}T08:00:00Z'",
             9_100_000 + id * 4_517,
-            1985 + dice.roll(40),
-            length * (20 + dice.roll(200)),
-            1 + dice.roll(9),
-            dice.roll(10),
+            1985 + rng.below(40),
+            length * (20 + rng.below(200)),
+            1 + rng.below(9),
+            rng.below(10),
         );
         insert(sql, "vessels", &values);
         fleet.push(kind);
@@ -186,55 +186,55 @@ fn vessels(sql: &mut String, dice: &mut Xorshift) -> Vec<usize> {
     fleet
 }
 
-fn calls(sql: &mut String, dice: &mut Xorshift, fleet: &[usize]) {
+fn calls(sql: &mut String, rng: &mut Xorshift, fleet: &[usize]) {
     let (mut cargo, mut inspection) = (0_usize, 0_usize);
     for id in 1..=1_500_usize {
-        let vessel = dice.roll(fleet.len());
+        let vessel = rng.below(fleet.len());
         let (_, berths, commodities) = nth(&KINDS, nth(fleet, vessel));
-        let berth = dice.pick(berths);
+        let berth = rng.pick(berths);
         // Ten months of traffic, in order; the last few vessels are still alongside.
-        let hour = id * 4 + dice.roll(4);
+        let hour = id * 4 + rng.below(4);
         let arrived = moment(hour);
-        let stay = 6 + dice.roll(60);
+        let stay = 6 + rng.below(60);
         let (departed, status) = if id > 1_494 {
             ("NULL".to_owned(), "alongside")
         } else {
             (format!("'{}'", moment(hour + stay)), "departed")
         };
-        let pilot = 1 + dice.roll(PILOTS.len());
+        let pilot = 1 + rng.below(PILOTS.len());
         let values = format!(
             "{id}, {}, '{berth}', {pilot}, '{arrived}', {departed}, '{status}', '{arrived}'",
             vessel + 1
         );
         insert(sql, "port_calls", &values);
-        for _ in 0..=dice.roll(3) {
+        for _ in 0..=rng.below(3) {
             cargo += 1;
-            let commodity = dice.pick(commodities);
+            let commodity = rng.pick(commodities);
             let hazardous = matches!(
                 commodity,
                 "crude oil" | "diesel" | "methanol" | "fertiliser"
             );
-            let (tonnes, cents) = (10 + dice.roll(40_000), dice.roll(100));
-            let value = tonnes * (20 + dice.roll(900));
+            let (tonnes, cents) = (10 + rng.below(40_000), rng.below(100));
+            let value = tonnes * (20 + rng.below(900));
             let values = format!(
                 "{cargo}, {id}, '{commodity}', {tonnes}.{cents:02}, {value}.00, {}",
                 u8::from(hazardous)
             );
             insert(sql, "cargo", &values);
         }
-        if dice.roll(4) == 0 {
+        if rng.below(4) == 0 {
             inspection += 1;
-            inspect(sql, dice, inspection, id, hour);
+            inspect(sql, rng, inspection, id, hour);
         }
     }
 }
 
-fn inspect(sql: &mut String, dice: &mut Xorshift, id: usize, call: usize, hour: usize) {
+fn inspect(sql: &mut String, rng: &mut Xorshift, id: usize, call: usize, hour: usize) {
     let result = ["passed", "passed", "passed", "conditions", "detained"];
-    let result = dice.pick(&result);
+    let result = rng.pick(&result);
     let mut report = String::new();
-    for _ in 0..=1 + dice.roll(3) {
-        let finding = dice.pick(&FINDINGS);
+    for _ in 0..=1 + rng.below(3) {
+        let finding = rng.pick(&FINDINGS);
         if !report.contains(finding) {
             report.push_str(finding);
             report.push(' ');

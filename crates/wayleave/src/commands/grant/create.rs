@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     /// The connection, where the dataset has several.
     #[arg(long, value_name = "ID")]
     connection: Option<String>,
-    /// A stream that may be read, whole or by some of its fields. Only streams named so may be.
+    /// A stream that may be read, whole or by some of its fields. Other streams are not granted.
     #[arg(long = "stream", value_name = "STREAM[=FIELD,…]", value_parser = stream)]
     streams: Vec<(String, Option<BTreeSet<String>>)>,
     /// Which rows of a stream may be read: a filter as `query_records` takes it, in JSON.

@@ -18,10 +18,10 @@ pub(crate) struct Arguments {
     /// The grant.
     #[arg(value_name = "GRANT")]
     grant: String,
-    /// A stream that stays, whole or by some of its fields [default: all of them].
+    /// A stream to keep, whole or by some of its fields [default: all of them].
     #[arg(long = "stream", value_name = "STREAM[=FIELD,…]", value_parser = create::stream)]
     streams: Vec<(String, Option<BTreeSet<String>>)>,
-    /// A further filter on the rows of a stream, beside the one that is there.
+    /// A further filter on the rows of a stream, in addition to the existing one.
     #[arg(long = "rows", value_name = "STREAM=FILTER", value_parser = create::rows)]
     rows: Vec<(String, RowFilter)>,
     /// A capability that stays [default: all that can still be called].

@@ -98,8 +98,8 @@ fn iris(page: &Json) -> BTreeSet<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_narrower_grant_is_listed_and_read_no_more_than_a_wider_one() {
     let all = Sight::everything();
-    let world = laboratory();
-    let server_of_all = server(&world, &all);
+    let service = laboratory();
+    let server_of_all = server(&service, &all);
     let mut rng = SeededRng::new(0x115b);
     let (mut found, mut missed) = (0, 0);
     for _ in 0..pairs() {

@@ -87,13 +87,13 @@ impl Case {
             assert_eq!(found("n6").await, 1, "{case}");
             assert_eq!(counted(), (6, 3), "{case}");
         }
-        let mended = format!(
-            "UPDATE notes SET body = 'mended', updated_at = {} WHERE id = 4",
+        let repaired = format!(
+            "UPDATE notes SET body = 'repaired', updated_at = {} WHERE id = 4",
             self.good[3]
         );
-        database.execute(&mended).await;
+        database.execute(&repaired).await;
         library.index_all(&service, &[]).await;
-        assert_eq!(found("mended").await, 1, "{case}");
+        assert_eq!(found("repaired").await, 1, "{case}");
         assert_eq!(counted(), (6, 2), "{case}");
         database.store.close().await;
     }

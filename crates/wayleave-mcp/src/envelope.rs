@@ -350,6 +350,15 @@ impl<'m> Envelope<'m> {
         is_whole.then_some(Era::Stateless)
     }
 
+    /// The era that this settles as the first request on a pipe; `None` for a probe.
+    pub(crate) fn opening_era(&self) -> Option<Era> {
+        match self.method() {
+            "initialize" => Some(Era::Session),
+            "ping" | "server/discover" => None,
+            _ => self.era().filter(|era| *era == Era::Stateless),
+        }
+    }
+
     /// Its id as the protocol's type.
     pub(crate) fn request_id(&self) -> Option<RequestId> {
         request_id(&self.id)

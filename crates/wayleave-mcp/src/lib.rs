@@ -23,6 +23,7 @@ mod envelope;
 mod error;
 pub mod http;
 mod input;
+mod line_reader;
 mod list_cache;
 mod list_page;
 mod listeners;

@@ -2,6 +2,7 @@
 
 mod change_limit;
 mod drift;
+mod error;
 mod health;
 mod listen;
 mod meta;
@@ -9,11 +10,7 @@ mod serving;
 mod status;
 mod tools;
 
-use std::{
-    io,
-    net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use tokio::{
@@ -24,18 +21,18 @@ use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
-use wayleave_activity::{ActivityLog, ArgumentKeyError};
-use wayleave_ledger::{FOLDER, LedgerError};
-use wayleave_mcp::{Batch, Caller, Identity, Registry, SchemaError, Server, TemplateError};
+use wayleave_activity::ActivityLog;
+use wayleave_ledger::FOLDER;
+use wayleave_mcp::{Batch, Caller, Identity, Registry, Server};
 use wayleave_model::grant::Scope;
 use wayleave_plan::{active_datasets::ActiveDatasets, search};
 use wayleave_project::{
-    Project, Settings, SettingsError, activity_log,
+    Project, Settings, activity_log,
     datasets::DatasetFault,
     draft_cache::DraftCache,
     index_status::{self, IndexStatus},
-    keys::{self, KeyError},
-    meta::{MetaOperation, MetaOperationError, OperationId},
+    keys,
+    meta::{MetaOperation, OperationId},
     settings::{ChangeFeedSettings, FILE},
     source::EnvironmentVariables,
     source_probe::SourceProbe,
@@ -58,10 +55,10 @@ use crate::{
     indexes::ServedIndexes,
     stores::SourceStores,
     telemetry::{self, CallMetrics, OtlpExporter},
-    tls::TlsError,
     watch::{self, LedgerWatch},
 };
 pub(crate) use drift::SuspectSources;
+pub use error::DeployError;
 pub use listen::ServeError;
 pub(crate) use serving::ServingContext;
 
@@ -85,66 +82,6 @@ pub struct Deployment {
     watching: CancellationToken,
     /// Stops following the ledger, also if a deployment is dropped without being closed.
     stop: DropGuard,
-}
-
-/// Why a project cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum DeployError {
-    /// The ledger cannot be read.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// The keys that seal the arguments of recorded calls are not available.
-    #[error(transparent)]
-    ArgumentKeys(#[from] ArgumentKeyError),
-    /// A bug: a built-in resource cannot be registered.
-    #[error(transparent)]
-    Resource(#[from] TemplateError),
-    /// The keys that seal cursors are not available.
-    #[error(transparent)]
-    Keys(#[from] KeyError),
-    /// A bug: a built-in tool cannot be registered.
-    #[error(transparent)]
-    Tool(#[from] SchemaError),
-    /// An operation cannot be registered.
-    #[error(transparent)]
-    Operation(#[from] MetaOperationError),
-    /// The settings forbid the listener.
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// The certificate cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// No client could connect: there is no client token, and no anonymous access.
-    #[error("no client could connect: there is no client token, and `serve.anonymous` is not set")]
-    NobodyMayConnect,
-    /// The console would be open to other machines.
-    #[error("the console listens on this machine alone; that address is not a loopback one")]
-    ConsoleExposed,
-    /// The address cannot be listened on.
-    #[error("cannot listen on `{address}`")]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// The cause.
-        #[source]
-        cause: io::Error,
-    },
-}
-
-impl DeployError {
-    /// What the operator can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::NobodyMayConnect => Some(
-                "issue one with `wayleave token create`; or set `anonymous = true` under `[serve]` to let clients on this machine in",
-            ),
-            Self::Settings(error) => error.listener_hint(),
-            Self::ConsoleExposed => Some("use `127.0.0.1` and reach it through a tunnel"),
-            Self::Bind { .. } => Some("choose another with `--http ADDRESS:PORT`"),
-            Self::Keys(error) => Some(error.hint()),
-            _ => None,
-        }
-    }
 }
 
 impl Deployment {

@@ -18,7 +18,7 @@ use rmcp::{
 };
 use serde_json::Value;
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader},
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _},
     sync::Mutex,
     task::JoinSet,
 };
@@ -36,6 +36,7 @@ use crate::{
     conversation::Conversation,
     dispatch::ConcurrencyPolicy,
     envelope::{self, Envelope},
+    line_reader::{LineEnd, LineReader, MAX_LINE_BYTES},
     list_cache,
     observation::{self, Observation},
     pipe_calls::{self, BatchAnswers, PipeCalls, PipeSession},
@@ -49,10 +50,7 @@ use crate::{
 
 pub(crate) use rmcp::transport::io::stdio_pipes;
 
-/// Longest line accepted, in bytes.
-const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
-/// Maximum number of lines waiting to be written outside the SDK's loop. Beyond that, reading
-/// stops: a client that does not read is not read from.
+/// Maximum number of unwritten lines outside the SDK's loop, beyond which reading stops.
 const MAX_PENDING_WRITES: usize = 64;
 
 /// Serves the client at the other end of a pipe until it goes away.
@@ -72,11 +70,7 @@ pub(crate) async fn serve(
         shared: conversation.shared().clone(),
         conversation: conversation.clone(),
         peer,
-        reader: LineReader {
-            read: BufReader::with_capacity(64 * 1024, read),
-            line: Vec::new(),
-            discarding: false,
-        },
+        reader: LineReader::new(read),
         opening: OpeningRequests::default(),
         sdk_requests: SdkRequests::default(),
         from_batch: VecDeque::new(),
@@ -133,54 +127,6 @@ struct LineTransport<R, W> {
 
 /// The sender was rejected; the conversation is over.
 struct PeerRejected;
-
-enum LineEnd {
-    Whole,
-    TooLong { id: Value },
-    End,
-}
-
-/// Reads lines.
-struct LineReader<R> {
-    read: BufReader<R>,
-    /// Kept across calls: `receive` may be dropped in the middle of a line.
-    line: Vec<u8>,
-    discarding: bool,
-}
-
-impl<R: AsyncRead + Send + Unpin> LineReader<R> {
-    /// Reads up to the end of a line. If dropped half-way, the next call continues there.
-    async fn next_line(&mut self) -> io::Result<LineEnd> {
-        loop {
-            let available = self.read.fill_buf().await?;
-            if available.is_empty() {
-                return Ok(LineEnd::End);
-            }
-            let (chunk, ended) = match memchr::memchr(b'\n', available) {
-                Some(at) => (available.split_at(at).0, true),
-                None => (available, false),
-            };
-            let consumed = chunk.len() + usize::from(ended);
-            let too_long = !self.discarding && self.line.len() + chunk.len() > MAX_LINE_BYTES;
-            // The part already read may contain the id for the answer.
-            let refused = too_long.then(|| wire_error::outermost_id(&self.line));
-            if too_long {
-                self.line = Vec::new();
-            } else if !self.discarding {
-                self.line.extend_from_slice(chunk);
-            }
-            self.read.consume(consumed);
-            let was_discarding = self.discarding;
-            self.discarding = (was_discarding || too_long) && !ended;
-            if let Some(id) = refused {
-                return Ok(LineEnd::TooLong { id });
-            }
-            if ended && !was_discarding {
-                return Ok(LineEnd::Whole);
-            }
-        }
-    }
-}
 
 impl<R, W> LineTransport<R, W>
 where
@@ -410,7 +356,7 @@ where
         observation: Option<Arc<Observation>>,
     ) {
         if self.era.is_none() {
-            self.era = era_of_first(envelope);
+            self.era = envelope.opening_era();
         }
         if self.peer.admit.is_some() {
             extensions.insert(caller);
@@ -472,17 +418,7 @@ where
 
     fn recycle(&mut self, line: Bytes) {
         self.whole = None;
-        self.reader.line = Vec::from(line);
-        self.reader.line.clear();
-    }
-}
-
-/// The era that a first request settles; `None` for a probe.
-fn era_of_first(envelope: &Envelope<'_>) -> Option<Era> {
-    match envelope.method() {
-        "initialize" => Some(Era::Session),
-        "ping" | "server/discover" => None,
-        _ => envelope.era().filter(|era| *era == Era::Stateless),
+        self.reader.reuse(Vec::from(line));
     }
 }
 
@@ -530,7 +466,7 @@ where
             };
             match line {
                 Ok(LineEnd::Whole) => {
-                    self.whole = Some(std::mem::take(&mut self.reader.line).into());
+                    self.whole = Some(self.reader.take_line().into());
                 }
                 Ok(LineEnd::TooLong { id }) => {
                     let error = RpcError::new(

@@ -40,10 +40,9 @@ pub struct PendingRecord {
 }
 
 impl PendingRecord {
-    /// Waits until the record is written, at most for `limit`.
+    /// Writes all queued records, unless another task does, and waits until this one is written, at
+    /// most for `limit`.
     pub async fn wait(self, limit: Duration) -> Result<(), Arc<LogError>> {
-        // Let other ready tasks queue their records first, so that one write takes them all.
-        tokio::task::yield_now().await;
         self.log.write_waiting();
         if let Some(result) = self.batch.result() {
             return result;

@@ -3,7 +3,10 @@
 use std::{
     any::Any,
     borrow::Cow,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -46,6 +49,8 @@ struct Recorder {
     recent: Arc<RecentActivities>,
     refusals: RefusalLimit,
     metrics: Arc<CallMetrics>,
+    /// Number of running calls.
+    running: AtomicUsize,
 }
 
 impl ActivityObserver {
@@ -69,6 +74,7 @@ impl ActivityObserver {
             recent,
             refusals: RefusalLimit::default(),
             metrics,
+            running: AtomicUsize::new(0),
         }))
     }
 }
@@ -84,6 +90,7 @@ impl CallObserver for ActivityObserver {
         }
         let id = ActivityId::now();
         recorder.metrics.begin(id, &request);
+        recorder.running.fetch_add(1, Ordering::Relaxed);
         Ok(Box::new(RunningActivity {
             collector: Arc::new(CallCollector::new(id, recorder.metrics.is_timed())),
             recorder: Arc::clone(recorder),
@@ -161,6 +168,7 @@ impl RunningActivity {
     /// Builds the activity; `None` if it was built before.
     fn finish(&mut self, outcome: CallOutcome, bytes: usize) -> Option<Activity> {
         let facts = self.facts.take()?;
+        self.recorder.running.fetch_sub(1, Ordering::Relaxed);
         let collected = self.collector.take();
         let spans = collected.spans.clone();
         let outcome = match (outcome, &collected.error_code) {
@@ -281,7 +289,12 @@ impl Recorder {
         let pending = self.log.append(&activity);
         let (timeout, is_required) = (self.timeout, self.is_required);
         let recent = Arc::clone(&self.recent);
+        let is_alone = self.running.load(Ordering::Relaxed) == 0;
         Recording::Pending(Box::pin(async move {
+            if !is_alone {
+                // Let other ready calls queue their records first, so that one write takes them all.
+                tokio::task::yield_now().await;
+            }
             match pending.wait(timeout).await {
                 Ok(()) => recent.note(activity),
                 Err(error) if is_required => {

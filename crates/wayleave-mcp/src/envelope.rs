@@ -6,6 +6,7 @@
 //! nothing here.
 
 mod members;
+pub(crate) mod unparsed;
 
 use std::borrow::Cow;
 

@@ -5,7 +5,7 @@ use std::io;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-use crate::wire_error;
+use crate::envelope::unparsed::outermost_id;
 
 /// Longest line accepted, in bytes.
 pub(crate) const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
@@ -56,7 +56,7 @@ impl<R: AsyncRead + Send + Unpin> LineReader<R> {
             let consumed = chunk.len() + usize::from(ended);
             let too_long = !self.discarding && self.line.len() + chunk.len() > MAX_LINE_BYTES;
             // The part already read may contain the id for the answer.
-            let refused = too_long.then(|| wire_error::outermost_id(&self.line));
+            let refused = too_long.then(|| outermost_id(&self.line));
             if too_long {
                 self.line = Vec::new();
             } else if !self.discarding {

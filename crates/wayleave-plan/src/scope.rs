@@ -312,7 +312,8 @@ impl<'v> PathScope<'v> {
     fn leaf(&mut self, table: u16, stream: &'v StreamView, path: &Path) -> Option<Column> {
         let (last, hops) = path.0.split_last()?;
         if hops.is_empty() {
-            return FieldView::mapped(stream, last)?.stored(table);
+            let mut stored = FieldView::all(&stream.mapped);
+            return stored.find(|it| it.name() == last)?.stored(table);
         }
         let hops: Vec<&str> = hops.iter().map(String::as_str).collect();
         let (table, end) = self.follow(table, stream, &hops)?;

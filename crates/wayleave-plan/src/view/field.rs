@@ -82,9 +82,16 @@ impl FieldView {
         self.field.compute().map(|it| it.text())
     }
 
-    /// The stored field of that name, visible or not.
-    pub(crate) fn mapped(stream: &StreamView, name: &str) -> Option<Self> {
-        Self::all(&stream.mapped).find(|field| field.name() == name)
+    /// A field known to be stored, visible or not: one that a key, a unique set, `updated`, a
+    /// relation or an assignment names.
+    #[expect(
+        clippy::expect_used,
+        reason = "a check without the field would pass what it must refuse"
+    )]
+    pub(crate) fn mapped(stream: &StreamView, name: &str) -> Self {
+        let mut stored = Self::all(&stream.mapped);
+        let field = stored.find(|field| field.name() == name);
+        field.expect("a ratified mapping names only stored fields there")
     }
 
     /// The formula of a computed field.

@@ -10,7 +10,7 @@ use super::schema::{MAX_IDEMPOTENCY_KEY_CHARS, is_needed};
 use super::value::{missing, not_of_datatype};
 use super::{Assignment, AuthorizedWrite, IdempotencyKey, PolicyRefusal, WriteRefusal};
 use super::{reference, value};
-use crate::plan::TARGET;
+use crate::plan::{Column, TARGET};
 use crate::value::{Value, sorted_object};
 use crate::view::FieldView;
 
@@ -63,10 +63,9 @@ impl AuthorizedWrite {
         let stream = self.stream();
         let declared = stream.mapped.unique.iter().map(|set| set.value.as_slice());
         for set in std::iter::once(stream.mapped.key.as_slice()).chain(declared) {
-            let columns = set
-                .iter()
-                .filter_map(|name| stream.mapped.field(name)?.column());
-            let columns: Vec<&str> = columns.map(|it| it.as_str()).collect();
+            let columns = set.iter().map(|it| FieldView::mapped(stream, it).own_column());
+            let columns: Vec<Column> = columns.collect();
+            let columns: Vec<&str> = columns.iter().map(Column::label).collect();
             if !self.is_conflict_visible(&columns) {
                 return Err(PolicyRefusal::HiddenConflict);
             }

@@ -60,17 +60,16 @@ impl AuthorizedWrite {
         }
         let mut same = Vec::new();
         for name in names {
-            let field = FieldView::mapped(self.stream(), name)?;
             let value = match assigned(name) {
                 Some(assignment) => assignment.value.clone(),
-                None => before?.value(name)?.clone(),
+                None => before?.value(name).clone(),
             };
             // A missing value equals nothing.
             if matches!(value, Value::Null | Value::Malformed) {
                 return None;
             }
             same.push(Predicate::Compare {
-                column: field.stored(TARGET)?,
+                column: FieldView::mapped(self.stream(), name).own_column(),
                 comparison: Comparison::Eq,
                 value,
             });
@@ -92,15 +91,20 @@ impl AuthorizedWrite {
         })
     }
 
-    /// The predicate of every record except the written one.
+    /// The predicate of every record except the one that is changed or deleted.
+    #[expect(
+        clippy::expect_used,
+        reason = "without a part of the key, other records would count as this one"
+    )]
     fn is_another(&self) -> Predicate {
         let key = self.stream().key_fields().iter().zip(&self.key);
-        let differs = key.filter_map(|(field, value)| {
-            Some(Predicate::Compare {
+        let differs = key.map(|(field, value)| {
+            let value = value.clone();
+            Predicate::Compare {
                 column: field.own_column(),
                 comparison: Comparison::Ne,
-                value: value.clone()?,
-            })
+                value: value.expect("a change or deletion names its record"),
+            }
         });
         Predicate::any(differs)
     }
@@ -114,14 +118,14 @@ impl AuthorizedWrite {
         let checks = referring.filter_map(|(from, relation)| {
             let mut joined = Vec::new();
             for join in &relation.on {
-                let value = before.value(&join.field)?;
+                let value = before.value(&join.field);
                 if matches!(value, Value::Null | Value::Malformed) {
                     return None;
                 }
                 let datatype = from.field_of_column(&join.column);
                 let datatype = match datatype {
                     Some(field) => field.datatype.value,
-                    None => self.stream().mapped.field(&join.field)?.datatype.value,
+                    None => FieldView::mapped(self.stream(), &join.field).datatype(),
                 };
                 joined.push(Predicate::Compare {
                     column: crate::plan::Column::stored(
@@ -130,6 +134,7 @@ impl AuthorizedWrite {
                         datatype,
                     ),
                     comparison: Comparison::Eq,
+                    // A value that their column cannot hold is in none of their records.
                     value: Value::from_text(datatype, &value.to_text()?).ok()?,
                 });
             }

@@ -10,7 +10,7 @@ use super::checks::rows;
 use super::value::{check_stored, not_of_datatype};
 use super::{AuthorizedWrite, PolicyRefusal, WriteRefusal};
 use crate::id::RecordId;
-use crate::plan::{AuthorizedPlan, Column, Comparison, Predicate, TARGET};
+use crate::plan::{AuthorizedPlan, Column, Comparison, Predicate};
 use crate::value::Value;
 use crate::view::FieldView;
 
@@ -22,9 +22,12 @@ pub struct RecordImage {
 }
 
 impl RecordImage {
-    pub(super) fn value(&self, name: &str) -> Option<&Value> {
-        let place = self.fields.iter().position(|field| field.name() == name)?;
-        self.values.get(place)
+    /// The value of a stored field.
+    #[expect(clippy::expect_used, reason = "NULL in its place would pass checks")]
+    pub(super) fn value(&self, name: &str) -> &Value {
+        let place = self.fields.iter().position(|field| field.name() == name);
+        let value = place.and_then(|place| self.values.get(place));
+        value.expect("an image holds every stored field of its stream")
     }
 }
 
@@ -90,7 +93,7 @@ impl AuthorizedWrite {
         let (Some(expected), Some(field)) = (&self.if_updated, self.stream().updated()) else {
             return Ok(());
         };
-        let now = before.value(field.name()).unwrap_or(&Value::Null);
+        let now = before.value(field.name());
         if now.compare(expected).is_eq() {
             return Ok(());
         }
@@ -107,11 +110,7 @@ impl AuthorizedWrite {
     pub fn changes_nothing(&self, before: &RecordImage) -> bool {
         let mut set = self.set.iter();
         self.action() == Action::Update
-            && set.all(|it| {
-                before
-                    .value(&it.field)
-                    .is_some_and(|old| is_same(old, &it.value))
-            })
+            && set.all(|it| is_same(before.value(&it.field), &it.value))
     }
 
     /// The column with the time of change and its new value, unless the store fills it in or the
@@ -122,8 +121,8 @@ impl AuthorizedWrite {
         if field.generated.value || self.capability.capability().writes(&field.name) {
             return None;
         }
-        let column = FieldView::mapped(self.stream(), &field.name)?.stored(TARGET)?;
-        let old = before.and_then(|it| it.value(&field.name));
+        let column = FieldView::mapped(self.stream(), &field.name).own_column();
+        let old = before.map(|it| it.value(&field.name));
         let value = match (field.datatype.value, old) {
             // It must grow even if the clock does not.
             (Datatype::Datetime, Some(Value::Datetime(old))) => {
@@ -146,17 +145,16 @@ impl AuthorizedWrite {
         let after = after.ok_or(PolicyRefusal::OutsideGrant)?;
         let mut errors = Vec::new();
         for assignment in &self.set {
-            let stored = after.value(&assignment.field).unwrap_or(&Value::Null);
-            if !is_same(stored, &assignment.value)
-                && let Some(field) = self.stream().field(&assignment.field)
-            {
-                let mut error = not_of_datatype(field, &assignment.given);
+            let stored = after.value(&assignment.field);
+            if !is_same(stored, &assignment.value) {
+                let field = FieldView::mapped(self.stream(), &assignment.field);
+                let mut error = not_of_datatype(&field, &assignment.given);
                 error.message = format!("the source cannot hold this value of `{}`", field.name());
                 errors.push(error);
             }
         }
         for (field, value) in after.fields.iter().zip(&after.values) {
-            let old = before.and_then(|it| it.value(field.name()));
+            let old = before.map(|it| it.value(field.name()));
             let is_given = self.set.iter().any(|it| it.field == field.name());
             if is_given || old.is_some_and(|old| old == value) {
                 continue;
@@ -192,7 +190,7 @@ impl AuthorizedWrite {
     ) -> Option<FieldError> {
         self.if_updated.as_ref()?;
         let field = self.stream().updated()?;
-        let (old, new) = (before?.value(field.name())?, after.value(field.name())?);
+        let (old, new) = (before?.value(field.name()), after.value(field.name()));
         new.compare(old).is_le().then(|| {
             let message = format!(
                 "`{}` did not grow with this change, so `if_updated` cannot protect it; try again later",
@@ -210,13 +208,13 @@ impl AuthorizedWrite {
     /// The values visible to the caller, by field.
     pub fn visible_values(&self, image: &RecordImage) -> Map<String, Json> {
         let fields = self.stream().fields().filter(|field| !field.is_computed());
-        let shown = fields.filter_map(|field| {
-            let value = image.value(field.name())?;
+        let shown = fields.map(|field| {
+            let value = image.value(field.name());
             let shown = match field.masking() {
                 None => value.to_json(),
                 Some(masking) => masking.apply(value.clone()).to_json(),
             };
-            Some((field.name().to_owned(), shown))
+            (field.name().to_owned(), shown)
         });
         shown.collect()
     }

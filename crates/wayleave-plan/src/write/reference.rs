@@ -108,7 +108,7 @@ impl AuthorizedWrite {
     /// The records that must exist after the write, for references with some fields set by the
     /// caller, and others by the record, a default or a trigger.
     pub fn reference_checks(&self, after: &RecordImage) -> Vec<ReferenceCheck> {
-        let value = |name: &str| after.value(name).cloned();
+        let value = |name: &str| Some(after.value(name).clone());
         self.partly_set()
             .filter_map(|it| check(&self.capability, it, &self.set, &value))
             .collect()

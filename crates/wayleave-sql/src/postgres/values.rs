@@ -155,7 +155,7 @@ impl<'a> RawValue<'a> {
     /// The values of a row, in order.
     pub(super) fn all(row: &'a Row) -> impl Iterator<Item = Option<&'a [u8]>> {
         // Any type is accepted, and the driver has compared the number of values with the columns.
-        (0..row.len()).map(|place| row.try_get(place).ok().and_then(|Self(raw)| raw))
+        (0..row.len()).map(|place| row.get::<_, Self>(place).0)
     }
 }
 

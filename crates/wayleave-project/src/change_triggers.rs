@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use wayleave_ledger::{GovernanceError, State};
 use wayleave_model::catalogue::TableKind;
 use wayleave_model::mapping::SourceKind;
-pub use wayleave_sql::TableName;
 use wayleave_store::ignore_progress;
 
 use crate::{
+    adapters::{self, TableName},
     project::Project,
     ratified_mappings::{RatifiedMappings, UnreadableMapping},
     source_probe::{ProbeError, SourceProbe, declared},
@@ -71,11 +71,9 @@ impl TriggerError {
     pub fn hint(&self) -> String {
         match self {
             Self::Source(error) => error.hint(),
-            Self::Kind { .. } => {
-                "nothing has to be installed: a watched stream is looked at every \
+            Self::Kind { .. } => "nothing has to be installed: a watched stream is read every \
                 `live.interval_ms`"
-                    .to_owned()
-            }
+                .to_owned(),
             Self::NoTables { .. } => "ratify one, or name tables with `--table`".to_owned(),
             Self::Mapping { cause, .. } => cause
                 .hint()
@@ -97,7 +95,7 @@ pub async fn change_triggers(
 ) -> Result<TriggerScript, TriggerError> {
     let kind = declared(state, source)?.kind;
     let name = source.to_owned();
-    if kind != SourceKind::Postgres {
+    if !adapters::announces_changes(kind) {
         return Err(TriggerError::Kind { name, kind });
     }
     let (views, tables, unreadable) = if tables.is_empty() {
@@ -118,7 +116,7 @@ pub async fn change_triggers(
             },
         });
     }
-    let sql = wayleave_sql::change_triggers(kind, &tables).ok_or(TriggerError::Name)?;
+    let sql = adapters::change_triggers(kind, &tables).ok_or(TriggerError::Name)?;
     Ok(TriggerScript {
         tables,
         views,

@@ -6,6 +6,7 @@
 
 pub mod activation;
 pub mod activity_log;
+pub mod adapters;
 pub mod backup;
 pub mod call_summary;
 pub mod change_triggers;

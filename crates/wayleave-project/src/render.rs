@@ -15,6 +15,7 @@ pub mod granting;
 pub mod grants;
 pub mod inbox;
 pub mod indexes;
+pub mod init;
 pub mod issuing;
 pub mod keys;
 mod listing;
@@ -25,6 +26,7 @@ pub mod review;
 pub mod serving;
 pub mod sources;
 pub mod tokens;
+pub mod upkeep;
 
 use wayleave_ledger::{Millis, rfc3339};
 

@@ -7,9 +7,10 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use wayleave_ledger::Source;
-use wayleave_sql::Dsn;
-pub use wayleave_sql::{create_sqlite, idempotency_table};
 use wayleave_store::StoreError;
+
+use crate::adapters::Dsn;
+pub use crate::adapters::create_sqlite;
 
 /// The environment variables.
 #[derive(Clone, Default)]

@@ -19,7 +19,10 @@ use wayleave_model::{
 };
 use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, SampleError, StoreError};
 
-use crate::source::{self, EnvironmentVariables, SourceError};
+use crate::{
+    adapters,
+    source::{self, EnvironmentVariables, SourceError},
+};
 
 /// Why a source could not be probed.
 #[derive(Debug, thiserror::Error)]
@@ -123,7 +126,7 @@ impl SourceProbe {
     pub async fn reads_block_writers(&self, state: &State, name: &str) -> Result<bool, ProbeError> {
         let source = declared(state, name)?;
         let dsn = source::dsn(name, source, &self.environment)?;
-        let answered = wayleave_sql::writers_wait_for_reads(dsn, self.limits).await;
+        let answered = adapters::writers_wait_for_reads(dsn, self.limits).await;
         answered.map_err(|cause| failed(name, cause))
     }
 
@@ -187,7 +190,7 @@ impl SourceProbe {
     ) -> Result<(&'a Source, Box<dyn Introspect>), ProbeError> {
         let source = declared(state, name)?;
         let dsn = source::dsn(name, source, &self.environment)?;
-        Ok((source, wayleave_sql::open(dsn, self.limits)))
+        Ok((source, adapters::open(dsn, self.limits)))
     }
 }
 

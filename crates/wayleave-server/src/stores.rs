@@ -6,13 +6,13 @@ use std::{
 };
 
 use wayleave_ledger::Source;
-use wayleave_sql::{Dsn, StoreOptions};
 use wayleave_store::{Store, StoreError, Writer};
 use wayleave_surface::{Stores, Writers};
 
 use crate::deployment::SuspectSources;
 
 use wayleave_project::{
+    adapters::{self, Dsn, StoreOptions},
     settings::Limits,
     source::{self, EnvironmentVariables},
 };
@@ -139,7 +139,7 @@ impl Stores for SourceStores {
             return Ok(store.clone());
         }
         let dsn = stores.dsn(name, &self.environment)?;
-        let store = wayleave_sql::store(dsn, stores.options);
+        let store = adapters::store(dsn, stores.options);
         stores.open.insert(name.to_owned(), store.clone());
         Ok(store)
     }
@@ -158,7 +158,7 @@ impl Writers for SourceStores {
             return Ok(writer.clone());
         }
         let dsn = stores.dsn(name, &self.environment)?;
-        let writer = wayleave_sql::writer(dsn, stores.options);
+        let writer = adapters::writer(dsn, stores.options);
         stores.writing.insert(name.to_owned(), writer.clone());
         Ok(writer)
     }

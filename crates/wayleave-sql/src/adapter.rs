@@ -13,6 +13,11 @@ use crate::{mysql, postgres, sqlite};
 /// Every adapter.
 static ADAPTERS: [&Adapter; 3] = [&sqlite::ADAPTER, &postgres::ADAPTER, &mysql::ADAPTER];
 
+/// The kinds of source that can be read.
+pub fn kinds() -> impl Iterator<Item = SourceKind> {
+    ADAPTERS.iter().map(|it| it.kind)
+}
+
 /// One kind of source.
 pub(crate) struct Adapter {
     /// The kind, as mappings and declared sources name it.

@@ -29,7 +29,7 @@ mod write;
 use std::sync::Arc;
 
 use adapter::Adapter;
-pub use adapter::TableName;
+pub use adapter::{TableName, kinds};
 pub use dsn::{Dsn, TlsMode};
 pub use read_task::StoreOptions;
 pub use sqlite::create_sqlite;

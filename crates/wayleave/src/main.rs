@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         }
     }));
     std::panic::catch_unwind(move || run(words, output))
-        .unwrap_or_else(|_| output.fail(&Failure::bug("the command did not end as it should")))
+        .unwrap_or_else(|_| output.fail(&Failure::bug("the command stopped at a bug")))
 }
 
 fn run(words: Vec<OsString>, output: Output) -> ExitCode {

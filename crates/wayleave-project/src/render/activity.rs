@@ -53,8 +53,24 @@ fn token(activity: &Activity) -> &str {
     }
 }
 
+/// How much of an activity's arguments is shown.
+#[derive(Debug, Clone, Copy)]
+pub enum ArgumentDetail<'a> {
+    /// Their names and types.
+    Shape,
+    /// All of them, as text.
+    Text(&'a str),
+    /// Their names and types: the operator requested all, and they are not in the record.
+    Unrecorded,
+}
+
 /// One activity in full, with its arguments if the operator requested them.
-pub fn show(activity: &Activity, arguments: Option<&str>) -> Rendering {
+pub fn show(activity: &Activity, detail: ArgumentDetail<'_>) -> Rendering {
+    let (arguments, remark) = match detail {
+        ArgumentDetail::Shape => (None, None),
+        ArgumentDetail::Text(text) => (Some(text), None),
+        ArgumentDetail::Unrecorded => (None, Some(UNRECORDED_ARGUMENTS.to_owned())),
+    };
     let mut document = json!(activity);
     // A text that is not JSON is shown as it is.
     let given = arguments.map(|text| serde_json::from_str(text).unwrap_or_else(|_| text.into()));
@@ -126,7 +142,18 @@ pub fn show(activity: &Activity, arguments: Option<&str>) -> Rendering {
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| vec![name.to_owned(), value])
         .collect();
-    Rendering::new(document, columns::align(&rows))
+    Rendering::new(document, columns::align(&rows)).with_remarks(remark)
+}
+
+const UNRECORDED_ARGUMENTS: &str = "remark: the arguments of this call are not in the record: \
+     arguments over 16 KiB are recorded by names and types alone";
+
+/// The result of destroying the key of all recorded arguments. `number` is that of the next key.
+pub fn key_destroyed(number: u32) -> Rendering {
+    Rendering::new(
+        json!({ "key": number }),
+        "the arguments of all calls so far cannot be read any more",
+    )
 }
 
 /// The result of verifying the log.

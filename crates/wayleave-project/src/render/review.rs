@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 use wayleave_ledger::rfc3339;
-use wayleave_model::diff::render;
+use wayleave_model::{diff::render, digest::Digest};
 
 use super::check;
 use crate::{
@@ -73,6 +73,11 @@ pub fn unmatched() -> Explanation {
     Explanation::new("the draft could not be matched with its live sources; nothing was ratified")
         .finding()
         .hint("fix the draft or the source, or pass `--offline` to ratify without comparing")
+}
+
+/// What a person is asked to confirm before a draft of these bytes is ratified.
+pub fn decision(dataset: &str, digest: Digest) -> String {
+    format!("ratify `{dataset}` as {}", digest.short())
 }
 
 /// The result of ratifying.

@@ -7,7 +7,7 @@ use wayleave_ledger::{Source, State};
 use wayleave_model::mapping::SourceKind;
 
 use crate::{
-    Explanation, Rendering,
+    Explanation, Rendering, adapters,
     change_triggers::TriggerScript,
     columns,
     explanation::with_causes,
@@ -37,12 +37,18 @@ pub fn list(state: &State, environment: &EnvironmentVariables) -> Rendering {
         }));
     }
     let text = if sources.is_empty() {
-        "no source is declared\nnext: wayleave source add NAME --kind sqlite|postgres|mysql --env VARIABLE"
-            .to_owned()
+        format!("no source is declared\nnext: {}", add_command())
     } else {
         columns::align(&rows)
     };
     Rendering::new(json!({ "sources": sources }), text)
+}
+
+/// The command that declares a source, with the kinds to choose from.
+pub(super) fn add_command() -> String {
+    let kinds: Vec<&str> = adapters::kinds().map(SourceKind::as_str).collect();
+    let kinds = kinds.join("|");
+    format!("wayleave source add NAME --kind {kinds} --env VARIABLE")
 }
 
 /// The result of declaring a source.
@@ -85,7 +91,7 @@ pub fn idempotency_table(
     kind: SourceKind,
     schema: Option<&str>,
 ) -> Result<Rendering, Explanation> {
-    let Some(statement) = source::idempotency_table(kind, schema) else {
+    let Some(statement) = adapters::idempotency_table(kind, schema) else {
         let message = format!("source `{name}` is {kind}, which keeps no idempotency keys");
         return Err(Explanation::new(message));
     };

@@ -71,7 +71,7 @@ impl ClientError {
                  at its end name it, and run this again"
             }
             Self::NoRename { .. } => "put the token into `WAYLEAVE_TOKEN` and name that",
-            Self::Address { .. } => "say it like `https://example.org/mcp`",
+            Self::Address { .. } => "pass one like `https://example.org/mcp`",
             Self::Path { .. } => "give it a plain path",
             Self::NotAFile { .. } => "see what is there, and move it out of the way",
             Self::Outside { .. } => {

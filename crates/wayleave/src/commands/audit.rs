@@ -12,7 +12,10 @@ use std::{
 use serde_json::json;
 use wayleave_activity::{ActivityId, ArgumentKeyError, prov_document};
 use wayleave_ledger::{Head, KeyFingerprint};
-use wayleave_project::{Project, activity_log, render};
+use wayleave_project::{
+    Project, activity_log,
+    render::{self, activity::ArgumentDetail},
+};
 
 use crate::{failure::Failure, output::Output};
 use filter::FilterArguments;
@@ -154,11 +157,12 @@ async fn act(action: Action, project: Option<&Path>, output: Output) -> Result<E
             let found = find(&project, arguments.id)?;
             let given = arguments.arguments.then(|| opened(&project, &found));
             let given = given.transpose()?;
-            if matches!(given, Some(None)) {
-                output.remark(UNRECORDED_ARGUMENTS);
-            }
-            let given = given.flatten();
-            Ok(output.show(&render::activity::show(&found, given.as_deref())))
+            let detail = match &given {
+                None => ArgumentDetail::Shape,
+                Some(Some(given)) => ArgumentDetail::Text(given),
+                Some(None) => ArgumentDetail::Unrecorded,
+            };
+            Ok(output.show(&render::activity::show(&found, detail)))
         }
         Action::Verify => {
             let report = activity_log::verify(&project).await;
@@ -170,9 +174,7 @@ async fn act(action: Action, project: Option<&Path>, output: Output) -> Result<E
             let keys = activity_log::argument_keys(&project);
             let destroyed = keys.and_then(|keys| keys.destroy());
             let number = destroyed.map_err(|error| Failure::from_error(&error))?;
-            let text = "the arguments of all calls so far cannot be read any more";
-            output.answer(&json!({ "key": number }), text);
-            Ok(ExitCode::SUCCESS)
+            Ok(output.show(&render::activity::key_destroyed(number)))
         }
         Action::Replay(_) => Ok(ExitCode::SUCCESS),
     }
@@ -186,9 +188,6 @@ fn find(project: &Project, id: ActivityId) -> Result<wayleave_activity::Activity
             .hint("`wayleave audit list` lists the latest")
     })
 }
-
-const UNRECORDED_ARGUMENTS: &str = "remark: the arguments of this call are not in the record: \
-     arguments over 16 KiB are recorded by names and types alone";
 
 /// Unseals the arguments of a call, for the operator; `None` if they are not in the record.
 fn opened(

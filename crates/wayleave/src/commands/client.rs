@@ -260,7 +260,7 @@ fn variable(word: &str) -> Result<String, String> {
     {
         Ok(word.to_owned())
     } else {
-        Err("say the name of a variable, in capitals; never the token itself".to_owned())
+        Err("pass the name of a variable, in capitals; never the token itself".to_owned())
     }
 }
 

@@ -110,9 +110,8 @@ pub(crate) async fn run(
             };
             let against = review.current.digest();
             output.preface(render::inbox::show(&proposal, Ok(review), now)?.text());
-            let digest = proposal.digest.short();
             let dataset = &proposal.dataset;
-            let asked = format!("ratify `{dataset}` as {digest}");
+            let asked = render::review::decision(dataset, proposal.digest);
             let undone = "nothing was ratified";
             let decided = signing.decide(project.clone(), &asked, dataset, undone);
             let project = decided.await?;

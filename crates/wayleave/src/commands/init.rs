@@ -5,8 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use serde_json::json;
-use wayleave_project::{Project, columns};
+use wayleave_project::{Project, render};
 
 use crate::{failure::Failure, output::Output};
 
@@ -40,25 +39,11 @@ pub(crate) fn run(
     let folder = match (arguments.folder, project) {
         (Some(_), Some(_)) => {
             return Err(Failure::usage("the folder is given twice")
-                .hint("say `wayleave init DIR`, without `--project`"));
+                .hint("name it once: `wayleave init DIR`, without `--project`"));
         }
         (Some(folder), None) => folder,
         (None, project) => project.unwrap_or(Path::new(".")).to_owned(),
     };
     Project::create(&folder, SETTINGS)?;
-    let next = "wayleave source add NAME --kind sqlite|postgres|mysql --env VARIABLE";
-    let document = json!({ "project": folder.to_string_lossy(), "next": next });
-    let made = [
-        ["wayleave.toml", "settings"],
-        ["mappings/", "drafts, for version control"],
-        [".wayleave/", "what people decided; private to you"],
-    ];
-    let made: Vec<_> = made.map(|row| row.map(str::to_owned).to_vec()).to_vec();
-    let text = format!(
-        "made a project in {}\n{}\nnext: {next}",
-        folder.display(),
-        columns::indented(&made)
-    );
-    output.answer(&document, text);
-    Ok(ExitCode::SUCCESS)
+    Ok(output.show(&render::init::created(&folder)))
 }

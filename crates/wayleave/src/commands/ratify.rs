@@ -51,9 +51,8 @@ pub(crate) async fn run(
         compare(&mut review, &project, output).await?;
     }
     output.preface(render::review::review(&review).text());
-    let digest = review.proposed.digest().short();
     let dataset = &arguments.dataset;
-    let act = format!("ratify `{dataset}` as {digest}");
+    let act = render::review::decision(dataset, review.proposed.digest());
     let undone = "nothing was ratified";
     let decided = arguments.signing.decide(project, &act, dataset, undone);
     let project = decided.await?;

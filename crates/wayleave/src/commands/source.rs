@@ -1,13 +1,14 @@
 //! `wayleave source`: declares stores. A source names the variable that holds its DSN, never the
 //! DSN.
 
-use std::{path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode, sync::LazyLock};
 
-use clap::{Subcommand, ValueEnum};
+use clap::{Subcommand, ValueEnum, builder::PossibleValue};
 use wayleave_ledger::NewSource;
 use wayleave_model::mapping::SourceKind;
 use wayleave_project::{
-    change_triggers::{TableName, change_triggers},
+    adapters::{self, TableName},
+    change_triggers::change_triggers,
     ratified_mappings::RatifiedMappings,
     render,
     source::EnvironmentVariables,
@@ -69,7 +70,7 @@ pub(crate) struct Add {
     name: String,
     /// The kind of store.
     #[arg(long)]
-    kind: Kind,
+    kind: DeclarableKind,
     /// The environment variable that holds the DSN; the variable's name, not the DSN. Instead of
     /// it `VARIABLE_FILE` may name a file that holds the DSN.
     #[arg(long, value_name = "VARIABLE")]
@@ -78,20 +79,19 @@ pub(crate) struct Add {
     signing: SigningArgs,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Kind {
-    Sqlite,
-    Postgres,
-    Mysql,
-}
+/// A kind of source that has an adapter.
+#[derive(Debug, Clone, Copy)]
+struct DeclarableKind(SourceKind);
 
-impl From<Kind> for SourceKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Sqlite => Self::Sqlite,
-            Kind::Postgres => Self::Postgres,
-            Kind::Mysql => Self::Mysql,
-        }
+impl ValueEnum for DeclarableKind {
+    fn value_variants<'a>() -> &'a [Self] {
+        static KINDS: LazyLock<Vec<DeclarableKind>> =
+            LazyLock::new(|| adapters::kinds().map(DeclarableKind).collect());
+        &KINDS
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.as_str()))
     }
 }
 
@@ -121,7 +121,7 @@ pub(crate) async fn run(
 
 async fn run_add(add: Add, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
     let project = add.signing.sign(super::open(project)?).await?;
-    let kind = SourceKind::from(add.kind);
+    let DeclarableKind(kind) = add.kind;
     let new = NewSource {
         name: add.name.clone(),
         kind,

@@ -114,23 +114,23 @@ impl Arguments {
             Failure::usage(format!("{what} `{name}` is given twice"))
                 .hint("name each stream once, with all its fields")
         };
-        let mut wish = GrantSelection {
+        let mut selection = GrantSelection {
             connection: self.connection,
             capabilities: self.capabilities.into_iter().collect(),
             ..GrantSelection::default()
         };
         for (name, fields) in self.streams {
-            if wish.streams.insert(name.clone(), fields).is_some() {
+            if selection.streams.insert(name.clone(), fields).is_some() {
                 return Err(twice("stream", &name));
             }
         }
         for (name, filter) in self.rows {
-            if wish.rows.insert(name.clone(), filter).is_some() {
+            if selection.rows.insert(name.clone(), filter).is_some() {
                 return Err(twice("the row filter of", &name));
             }
         }
         for (stream, field, mask) in self.masks {
-            let masks = wish.masks.entry(stream.clone()).or_default();
+            let masks = selection.masks.entry(stream.clone()).or_default();
             if masks.insert(field.clone(), mask).is_some() {
                 return Err(twice("the mask of", &format!("{stream}.{field}")));
             }
@@ -140,7 +140,7 @@ impl Arguments {
         })?;
         Ok(GrantDraft {
             dataset,
-            wish,
+            selection,
             purpose: self.purpose,
             expires: self.expires,
         })
@@ -159,7 +159,7 @@ pub(super) async fn run(
     let written = arguments.written()?;
     let governance = project.governance();
     let mapping = ratified_mapping(&project, &written.dataset).await?;
-    let terms = written.wish.terms(&mapping);
+    let terms = written.selection.terms(&mapping);
     let terms = terms.map_err(|errors| render::granting::unfit(&errors, &written.dataset))?;
     let state = governance.ledger().state().await?;
     let request = GrantRequest {

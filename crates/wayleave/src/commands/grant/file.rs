@@ -18,7 +18,7 @@ use crate::failure::Failure;
 #[derive(Debug)]
 pub(super) struct GrantDraft {
     pub(super) dataset: String,
-    pub(super) wish: GrantSelection,
+    pub(super) selection: GrantSelection,
     pub(super) purpose: String,
     pub(super) expires: Option<Expiry>,
 }
@@ -85,7 +85,7 @@ fn parse(text: &str) -> Result<GrantDraft, String> {
     };
     Ok(GrantDraft {
         dataset: document.dataset,
-        wish: GrantSelection {
+        selection: GrantSelection {
             connection: document.connection,
             streams,
             rows,
@@ -150,15 +150,18 @@ mod tests {
         assert_eq!(written.dataset, "crm");
         assert!(matches!(written.expires, Some(Expiry::At(_))));
         assert_eq!(
-            written.wish.rows["people"].as_str(),
+            written.selection.rows["people"].as_str(),
             r#"{"hired":{"gte":"2020-01-31"},"level":[1,2],"region":{"claim":"region"}}"#
         );
-        assert_eq!(written.wish.rows["orgs"].as_str(), r#"{"region": "eu"}"#);
-        let masks = &written.wish.masks["people"];
+        assert_eq!(
+            written.selection.rows["orgs"].as_str(),
+            r#"{"region": "eu"}"#
+        );
+        let masks = &written.selection.masks["people"];
         assert_eq!(masks["email"].to_string(), "token");
         assert_eq!(masks.len(), 2);
-        assert_eq!(written.wish.streams["orgs"], None);
-        assert!(written.wish.streams["people"].is_some());
+        assert_eq!(written.selection.streams["orgs"], None);
+        assert!(written.selection.streams["people"].is_some());
     }
 
     #[test]
@@ -167,8 +170,8 @@ mod tests {
         let (_, rest) = page.split_once("```toml\n").unwrap();
         let (text, _) = rest.split_once("```").unwrap();
         let written = parse(text).unwrap();
-        assert_eq!(written.wish.streams.len(), 2);
-        assert!(written.expires.is_some() && written.wish.connection.is_some());
+        assert_eq!(written.selection.streams.len(), 2);
+        assert!(written.expires.is_some() && written.selection.connection.is_some());
     }
 
     #[test]

@@ -1,25 +1,30 @@
 //! Acts of an operator: what was done is told in the words of `wayleave-project`.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use serde_json::{Map, json};
+use wayleave_activity::ActivityFilter;
 use wayleave_ledger::{
     Clock as _, Entry, GrantEntry, GrantRequest, State, SystemClock, TokenEntry, TokenRequest,
 };
 use wayleave_model::mapping::SourceKind;
 use wayleave_project::{
-    Explanation, Project,
+    Explanation, Project, activity_log,
     inbox::Proposer,
     keys::Rotation,
     meta::{MetaContext, MetaRegistry, OperationId},
     ratified_mappings::RatifiedMappings,
-    render,
+    render::{self, activity::ArgumentDetail},
+    review::Review,
     source::EnvironmentVariables,
     source_probe::SourceProbe,
 };
 
 use super::{line, printed, same};
-use crate::session::Session;
+use crate::{
+    serving::{Serving, served},
+    session::{Session, program},
+};
 
 /// The options of each form of output, and whether it is JSON.
 const FORMS: [(&[&str], bool); 2] = [(&[], false), (&["--json"], true)];
@@ -136,6 +141,29 @@ async fn a_token_is_issued_and_revoked_in_these_words() {
         let revoked = render::issuing::revoked(&token.id, &token.who, &last(&project).await);
         printed(&session, &ran, &revoked, is_json);
     }
+}
+
+#[test]
+fn a_project_is_created_in_these_words() {
+    let session = Session::new();
+    for (folder, (form, is_json)) in ["first", "second"].into_iter().zip(FORMS) {
+        let ran = session.run(&[&["init", folder], form].concat());
+        let created = render::init::created(Path::new(folder));
+        printed(&session, &ran, &created, is_json);
+    }
+}
+
+#[tokio::test]
+async fn a_person_is_asked_to_ratify_in_these_words() {
+    let session = Session::with_draft();
+    let project = Project::open(session.here()).unwrap();
+    let review = Review::load(&project, "music").await.unwrap();
+    let decision = render::review::decision("music", review.proposed.digest());
+    let words = format!("{} ratify music", program().display());
+    session
+        .on_terminal(&words, "no\n")
+        .exits(1)
+        .says(&format!("to {decision}, type its name: "));
 }
 
 #[tokio::test]
@@ -274,6 +302,54 @@ fn keys_are_rotated_in_these_words() {
             is_json,
         );
     }
+}
+
+#[test]
+fn leftovers_are_removed_in_these_words() {
+    let session = Session::with_dataset();
+    // The same path as here, which the document names.
+    let here = session.here().to_str().unwrap();
+    let gc = ["gc", "--project", here];
+    same(&session, &gc, &render::upkeep::leftovers_removed(&[]));
+    let orphan = session
+        .frozen()
+        .with_file_name(format!("{}.toml", "ab".repeat(32)));
+    let removed = render::upkeep::leftovers_removed(std::slice::from_ref(&orphan));
+    for (form, is_json) in FORMS {
+        std::fs::write(&orphan, "x").unwrap();
+        let ran = session.run(&[&gc, form].concat());
+        printed(&session, &ran, &removed, is_json);
+    }
+}
+
+#[test]
+fn the_key_of_recorded_arguments_is_destroyed_in_these_words() {
+    let session = Session::with_dataset();
+    for (number, (form, is_json)) in (2..).zip(FORMS) {
+        let ran = session.run(&[&["audit", "destroy-key"], form].concat());
+        let destroyed = render::activity::key_destroyed(number);
+        printed(&session, &ran, &destroyed, is_json);
+    }
+}
+
+#[test]
+fn arguments_that_are_not_in_the_record_are_told_of_in_these_words() {
+    let (session, token, _) = served();
+    let server = Serving::start(&session);
+    let names: Vec<String> = (0..100)
+        .map(|n| format!("{n}{}", "x".repeat(400)))
+        .collect();
+    let arguments = json!({ "stream": "artist", "filter": { "Name": { "in": names } } });
+    let (status, answer) = server.call("/mcp", Some(&token), "query_records", &arguments);
+    assert_eq!(status, 200, "{answer}");
+    server.stop();
+    let project = Project::open(session.here()).unwrap();
+    let calls = activity_log::reader(&project).latest(&ActivityFilter::default(), 1);
+    let call = calls.unwrap().remove(0);
+    let shown = render::activity::show(&call, ArgumentDetail::Unrecorded);
+    assert_eq!(shown.remarks().count(), 1);
+    let id = call.id.to_string();
+    same(&session, &["audit", "show", &id, "--arguments"], &shown);
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, LocalSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::overload::{self, Met, ROWS};
+use crate::overload::{self, ROWS, ReplyStats};
 use crate::process::Server;
 
 /// Largest allowed growth of the readers' 99th percentile.
@@ -149,7 +149,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn report(&self, without: &mut Met, with: &mut Met) -> Result<ExitCode> {
+    fn report(&self, without: &mut ReplyStats, with: &mut ReplyStats) -> Result<ExitCode> {
         let Live {
             subscribers,
             changes,
@@ -200,7 +200,12 @@ fn mib(server: &Server) -> Result<f64> {
 }
 
 /// Runs the readers for `time`.
-fn read(runtime: &Runtime, address: SocketAddr, tokens: &[String], time: Duration) -> Result<Met> {
+fn read(
+    runtime: &Runtime,
+    address: SocketAddr,
+    tokens: &[String],
+    time: Duration,
+) -> Result<ReplyStats> {
     let tasks = LocalSet::new();
     tasks.block_on(runtime, async {
         let until = Instant::now() + time;

@@ -35,7 +35,7 @@ use crate::provenance::{Provenance, RecordingServer};
 use crate::questions::Questions;
 use crate::read::Reads;
 use crate::report::Report;
-use crate::search::{Again, Searches};
+use crate::search::{SearchLoop, Searches};
 use crate::wire::{Ask, Era};
 
 /// The allocator of the product, for both sides of every comparison.
@@ -79,7 +79,7 @@ enum Command {
         run: Run,
     },
     /// One kind of search in a loop, for a profiler.
-    SearchAgain(Again),
+    SearchAgain(SearchLoop),
     /// Creates through MCP, compared with the same transaction through the driver and an echo.
     Write(write::Writes),
     /// Connecting one dataset beside many: CPU time, and memory per dataset.
@@ -203,7 +203,7 @@ fn main() -> Result<ExitCode> {
         Command::Read { reads, run } => read::compare(&reads, run.effort()?),
         Command::Questions(asked) => questions::compare(&asked),
         Command::Search { searches, run } => search::compare(searches, run.effort()?),
-        Command::SearchAgain(again) => again.run(),
+        Command::SearchAgain(search) => search.run(),
         Command::Write(writes) => write::measure(writes),
         Command::Datasets { datasets } => datasets::measure(datasets),
         Command::Overload { turns } => overload::measure(turns),

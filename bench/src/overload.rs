@@ -72,13 +72,13 @@ datatype = "integer"
 
 /// Number and latencies of the replies to clients.
 #[derive(Debug, Default)]
-pub(crate) struct Met {
+pub(crate) struct ReplyStats {
     latencies: Vec<Duration>,
     pub(crate) served: usize,
     pub(crate) refused: usize,
 }
 
-impl Met {
+impl ReplyStats {
     pub(crate) fn add(&mut self, other: Self) {
         self.latencies.extend(other.latencies);
         self.served += other.served;
@@ -163,9 +163,9 @@ async fn knowing(folder: &Path, token: &str) -> Result<Duration> {
 
 /// A quiet turn, and the overload turn after it.
 struct Pair {
-    quiet: Met,
-    loud: Met,
-    greed: Met,
+    quiet: ReplyStats,
+    loud: ReplyStats,
+    greed: ReplyStats,
 }
 
 fn report(pairs: &mut [Pair]) -> Result<bool> {
@@ -224,7 +224,7 @@ async fn turn(
     address: SocketAddr,
     others: &[String],
     greedy: Option<&String>,
-) -> Result<(Met, Met)> {
+) -> Result<(ReplyStats, ReplyStats)> {
     let until = Instant::now() + TURN;
     let mut even = JoinSet::new();
     for (number, token) in others.iter().enumerate() {
@@ -249,8 +249,8 @@ async fn turn(
     Ok((all(even).await?, all(hasty).await?))
 }
 
-pub(crate) async fn all(mut clients: JoinSet<Result<Met>>) -> Result<Met> {
-    let mut met = Met::default();
+pub(crate) async fn all(mut clients: JoinSet<Result<ReplyStats>>) -> Result<ReplyStats> {
+    let mut met = ReplyStats::default();
     while let Some(ended) = clients.join_next().await {
         met.add(ended??);
     }
@@ -264,12 +264,12 @@ pub(crate) async fn client(
     first: Duration,
     pace: Duration,
     until: Instant,
-) -> Result<Met> {
+) -> Result<ReplyStats> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let (mut sender, driver) = handshake(TokioIo::new(stream)).await?;
     tokio::task::spawn_local(driver);
-    let mut met = Met::default();
+    let mut met = ReplyStats::default();
     let mut due = Instant::now() + first;
     let mut number = 0;
     while due < until {

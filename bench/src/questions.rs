@@ -18,7 +18,7 @@ use crate::load::HttpLoad;
 use crate::process::Server;
 use crate::read::project::Shop;
 use crate::read::questions::{Calls, Case, Planner, Question};
-use crate::rounds::{Rounds, Taken};
+use crate::rounds::{RoundSample, Rounds};
 use crate::wire::Era;
 use store::{Session, StoreName};
 use table::{CaseFigures, Report};
@@ -62,7 +62,7 @@ pub(crate) struct Sample {
     p50: f64,
 }
 
-impl Taken for Sample {
+impl RoundSample for Sample {
     type Way = Way;
 
     fn way(&self) -> Way {

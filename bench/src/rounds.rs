@@ -7,7 +7,7 @@ use comfy_table::{Cell, CellAlignment, Table, presets};
 use crate::measure::Effort;
 
 /// The figures of one path in one round.
-pub(crate) trait Taken {
+pub(crate) trait RoundSample {
     /// Identifies a path.
     type Way: Copy + PartialEq;
 
@@ -28,7 +28,7 @@ impl<S> Default for Rounds<S> {
     }
 }
 
-impl<S: Taken> Rounds<S> {
+impl<S: RoundSample> Rounds<S> {
     /// Adds a round.
     pub(crate) fn push(&mut self, round: Vec<S>) {
         self.0.push(round);
@@ -155,7 +155,7 @@ pub(crate) fn wide(count: u64) -> f64 {
 mod tests {
     use super::*;
 
-    impl Taken for (char, f64) {
+    impl RoundSample for (char, f64) {
         type Way = char;
 
         fn way(&self) -> char {
@@ -181,6 +181,6 @@ mod tests {
         }
         assert_eq!(rounds.ratio('a', 'b').to_string(), "2.000 (0.50..3.00)");
         assert!(rounds.ratio('a', 'c').median.is_nan());
-        assert!((rounds.median('b', Taken::p50) - 4.0).abs() < f64::EPSILON);
+        assert!((rounds.median('b', RoundSample::p50) - 4.0).abs() < f64::EPSILON);
     }
 }

@@ -1,12 +1,12 @@
 //! Searches of many short documents, by each path in the same run: compares one ranked, verified
 //! search with the engines built into stores.
 
-mod again;
 mod contest;
 mod corpus;
 mod project;
 mod relevance;
 mod rivals;
+mod search_loop;
 mod table;
 
 use std::io::Write as _;
@@ -19,12 +19,12 @@ use tokio::runtime::Runtime;
 
 use crate::measure::Effort;
 use crate::rounds::Rounds;
-pub(crate) use again::Again;
 use contest::Engines;
 use corpus::Case;
 use project::Library;
 pub(crate) use project::serve;
 use rivals::{Fts5, Tsvector};
+pub(crate) use search_loop::SearchLoop;
 use table::{CaseFigures, Report};
 
 /// What to search.

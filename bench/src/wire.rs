@@ -172,11 +172,11 @@ struct Text<'a> {
 #[derive(Deserialize)]
 struct ListResult<'a> {
     #[serde(borrow)]
-    tools: Vec<Named<'a>>,
+    tools: Vec<ToolEntry<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Named<'a> {
+struct ToolEntry<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use comfy_table::Cell;
 
 use super::{Sample, Way};
-use crate::rounds::{self, Rounds, Spread, Taken as _, right, verdict};
+use crate::rounds::{self, RoundSample as _, Rounds, Spread, right, verdict};
 
 /// Largest allowed time of a call, as a multiple of the same statement through the driver.
 const MAX_CALL: f64 = 1.15;

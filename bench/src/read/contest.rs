@@ -19,7 +19,7 @@ use super::questions::{Calls, Case, Planner, Question};
 use crate::load::HttpLoad;
 use crate::measure::{Effort, Nanoseconds, microseconds_at, nanoseconds};
 use crate::process::{Server, Side};
-use crate::rounds::Taken;
+use crate::rounds::RoundSample;
 use crate::wire::{Ask, Checker, Era};
 
 /// Number of turns of each path in a round.
@@ -57,7 +57,7 @@ pub(crate) struct Sample {
     pub(crate) resident: Option<f64>,
 }
 
-impl Taken for Sample {
+impl RoundSample for Sample {
     type Way = Way;
 
     fn way(&self) -> Way {
@@ -75,8 +75,8 @@ pub(crate) struct Contest<'a> {
     shop: &'a Shop,
     case: Case,
     questions: Vec<Question>,
-    driver: Option<Inside>,
-    service: Option<Inside>,
+    driver: Option<InProcessRunner>,
+    service: Option<InProcessRunner>,
     /// The text of the statement.
     pub(crate) statement: String,
 }
@@ -94,7 +94,7 @@ impl<'a> Contest<'a> {
         let planner = Planner::new(active);
         let plans = questions.iter().map(|it| planner.plan(case, it));
         let plans = plans.collect::<Result<Vec<_>>>()?;
-        let mut driver = runtime.block_on(Driver::open(shop, &plans, case.holds()))?;
+        let mut driver = runtime.block_on(Driver::open(shop, &plans, case.column_types()))?;
         let statement = driver.text().to_owned();
         let service = Service {
             reads: deployment.service().clone(),
@@ -114,8 +114,8 @@ impl<'a> Contest<'a> {
             shop,
             case,
             questions,
-            driver: Some(Inside::Driver(Box::new(driver))),
-            service: Some(Inside::Service(Box::new(service))),
+            driver: Some(InProcessRunner::Driver(Box::new(driver))),
+            service: Some(InProcessRunner::Service(Box::new(service))),
             statement,
         })
     }
@@ -157,8 +157,8 @@ impl<'a> Contest<'a> {
         for mut contender in contenders {
             samples.push(contender.sample()?);
             match (contender.way, contender.runner) {
-                (Way::Driver, Some(Runner::Inside(driver))) => self.driver = Some(driver),
-                (Way::Service, Some(Runner::Inside(service))) => self.service = Some(service),
+                (Way::Driver, Some(Runner::InProcess(driver))) => self.driver = Some(driver),
+                (Way::Service, Some(Runner::InProcess(service))) => self.service = Some(service),
                 _ => {}
             }
         }
@@ -168,10 +168,10 @@ impl<'a> Contest<'a> {
     /// The load of a path. Only point reads have a session and an echo to compare with.
     fn runner(&mut self, way: Way) -> Result<Option<Runner>> {
         Ok(match way {
-            Way::Driver => Some(Runner::Inside(
+            Way::Driver => Some(Runner::InProcess(
                 self.driver.take().context("the driver is lost")?,
             )),
-            Way::Service => Some(Runner::Inside(
+            Way::Service => Some(Runner::InProcess(
                 self.service.take().context("the service is lost")?,
             )),
             Way::Mcp => Some(self.mcp(Era::Modern)?),
@@ -223,12 +223,12 @@ fn check_alike(case: Case, ours: &Json, theirs: &[Json]) -> Result<()> {
 }
 
 /// A path inside this process.
-enum Inside {
+enum InProcessRunner {
     Driver(Box<Driver>),
     Service(Box<Service>),
 }
 
-impl Inside {
+impl InProcessRunner {
     /// Asks the questions in sequence for `time`, at least one.
     async fn run(&mut self, time: Duration, asked: usize) -> Result<Vec<Nanoseconds>> {
         let mut latencies = Vec::new();
@@ -289,7 +289,7 @@ impl Service {
 }
 
 enum Runner {
-    Inside(Inside),
+    InProcess(InProcessRunner),
     Http {
         // Declared before the server, so that the client is dropped first.
         load: HttpLoad,
@@ -320,13 +320,13 @@ impl Contender {
     fn run(&mut self, runtime: &Runtime, time: Duration) -> Result<()> {
         let asked = self.asked;
         let latencies = match self.runner.take().context("a contender is lost")? {
-            Runner::Inside(mut inside) => {
+            Runner::InProcess(mut runner) => {
                 // On a worker thread of the runtime, as in a server, not on this thread.
-                let (inside, latencies) = runtime.block_on(runtime.spawn(async move {
-                    let latencies = inside.run(time, asked).await;
-                    (inside, latencies)
+                let (runner, latencies) = runtime.block_on(runtime.spawn(async move {
+                    let latencies = runner.run(time, asked).await;
+                    (runner, latencies)
                 }))?;
-                self.runner = Some(Runner::Inside(inside));
+                self.runner = Some(Runner::InProcess(runner));
                 latencies?
             }
             Runner::Http { mut load, server } => {

@@ -14,7 +14,7 @@ use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::value::Value;
 use wayleave_sql::raw::{self, PostgresBind, SqliteBind, Statement};
 
-use super::orders::Holds;
+use super::orders::ColumnType;
 use super::project::Shop;
 
 /// A driver with the statements of one case.
@@ -30,17 +30,17 @@ impl Driver {
     pub(crate) async fn open(
         shop: &Shop,
         plans: &[AuthorizedPlan],
-        holds: &'static [Holds],
+        column_types: &'static [ColumnType],
     ) -> Result<Self> {
         let plans: Vec<&AuthorizedPlan> = plans.iter().collect();
         if shop.kind == wayleave_model::mapping::SourceKind::Postgres {
             let statements = raw::postgres_statements(&shop.dsn, &plans).await?;
-            Postgres::open(&shop.dsn, statements, holds)
+            Postgres::open(&shop.dsn, statements, column_types)
                 .await
                 .map(Self::Postgres)
         } else {
             let statements = raw::sqlite_statements(&shop.dsn, &plans)?;
-            Sqlite::open(&shop.dsn, statements, holds).map(Self::Sqlite)
+            Sqlite::open(&shop.dsn, statements, column_types).map(Self::Sqlite)
         }
     }
 
@@ -76,14 +76,14 @@ pub(crate) struct Sqlite {
     connection: Option<Connection>,
     text: Arc<str>,
     binds: Arc<[Vec<SqliteBind>]>,
-    holds: &'static [Holds],
+    column_types: &'static [ColumnType],
 }
 
 impl Sqlite {
     fn open(
         path: &str,
         statements: Vec<Statement<SqliteBind>>,
-        holds: &'static [Holds],
+        column_types: &'static [ColumnType],
     ) -> Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
@@ -92,17 +92,17 @@ impl Sqlite {
             connection: Some(connection),
             text: text_of(&statements)?.into(),
             binds: statements.into_iter().map(|it| it.binds).collect(),
-            holds,
+            column_types,
         })
     }
 
     async fn ask(&mut self, place: usize) -> Result<Vec<Json>> {
         let connection = self.connection.take().context("the session is lost")?;
         let (text, binds) = (Arc::clone(&self.text), Arc::clone(&self.binds));
-        let holds = self.holds;
+        let column_types = self.column_types;
         let work = tokio::task::spawn_blocking(move || {
             let binds = binds.get(place % binds.len().max(1)).context("no binds")?;
-            let rows = read(&connection, &text, binds, holds)?;
+            let rows = read(&connection, &text, binds, column_types)?;
             anyhow::Ok((connection, rows))
         });
         let (connection, rows) = work.await??;
@@ -115,7 +115,7 @@ fn read(
     connection: &Connection,
     text: &str,
     binds: &[SqliteBind],
-    holds: &[Holds],
+    column_types: &[ColumnType],
 ) -> Result<Vec<Json>> {
     let mut statement = connection.prepare_cached(text)?;
     for (index, bind) in binds.iter().enumerate() {
@@ -124,11 +124,11 @@ fn read(
     let mut rows = statement.raw_query();
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let mut values = Vec::with_capacity(holds.len());
-        for (index, holds) in holds.iter().enumerate() {
-            values.push(match (row.get_ref(index)?, holds) {
+        let mut values = Vec::with_capacity(column_types.len());
+        for (index, column_type) in column_types.iter().enumerate() {
+            values.push(match (row.get_ref(index)?, column_type) {
                 (ValueRef::Null, _) => Json::Null,
-                (ValueRef::Integer(integer), Holds::Integer) => integer.into(),
+                (ValueRef::Integer(integer), ColumnType::Integer) => integer.into(),
                 (ValueRef::Integer(integer), _) => integer.to_string().into(),
                 (ValueRef::Real(real), _) => real.to_string().into(),
                 (ValueRef::Text(text) | ValueRef::Blob(text), _) => {
@@ -147,14 +147,14 @@ pub(crate) struct Postgres {
     text: String,
     statement: tokio_postgres::Statement,
     binds: Vec<Vec<PostgresBind>>,
-    holds: &'static [Holds],
+    column_types: &'static [ColumnType],
 }
 
 impl Postgres {
     async fn open(
         dsn: &str,
         statements: Vec<Statement<PostgresBind>>,
-        holds: &'static [Holds],
+        column_types: &'static [ColumnType],
     ) -> Result<Self> {
         let (client, connection) = tokio_postgres::connect(dsn, NoTls).await?;
         // Ends with the client. An error of the session also fails the next statement.
@@ -166,7 +166,7 @@ impl Postgres {
             text,
             statement,
             binds: statements.into_iter().map(|it| it.binds).collect(),
-            holds,
+            column_types,
         })
     }
 
@@ -175,18 +175,20 @@ impl Postgres {
         let binds = binds.context("no binds")?.iter();
         let binds: Vec<&(dyn ToSql + Sync)> = binds.map(|it| &**it as _).collect();
         let rows = self.client.query(&self.statement, &binds).await?;
-        rows.iter().map(|row| row_of(row, self.holds)).collect()
+        rows.iter()
+            .map(|row| row_of(row, self.column_types))
+            .collect()
     }
 }
 
-fn row_of(row: &Row, holds: &[Holds]) -> Result<Json> {
-    let mut values = Vec::with_capacity(holds.len());
-    for (index, holds) in holds.iter().enumerate() {
-        values.push(match holds {
-            Holds::Text => row.try_get::<_, &str>(index)?.into(),
-            Holds::Integer => row.try_get::<_, Whole>(index)?.0.into(),
-            Holds::Decimal => shortest(row.try_get(index)?).into(),
-            Holds::Datetime => Value::Datetime(row.try_get::<_, Micros>(index)?.0).to_json(),
+fn row_of(row: &Row, column_types: &[ColumnType]) -> Result<Json> {
+    let mut values = Vec::with_capacity(column_types.len());
+    for (index, column_type) in column_types.iter().enumerate() {
+        values.push(match column_type {
+            ColumnType::Text => row.try_get::<_, &str>(index)?.into(),
+            ColumnType::Integer => row.try_get::<_, AnyInteger>(index)?.0.into(),
+            ColumnType::Decimal => shortest(row.try_get(index)?).into(),
+            ColumnType::Datetime => Value::Datetime(row.try_get::<_, Micros>(index)?.0).to_json(),
         });
     }
     Ok(Json::Array(values))
@@ -202,9 +204,9 @@ fn shortest(text: &str) -> &str {
 }
 
 /// An integer of either width.
-struct Whole(i64);
+struct AnyInteger(i64);
 
-impl<'a> FromSql<'a> for Whole {
+impl<'a> FromSql<'a> for AnyInteger {
     fn from_sql(
         of: &Type,
         raw: &'a [u8],

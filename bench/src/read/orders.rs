@@ -13,20 +13,20 @@ const VERSION: u32 = 1;
 const ORDERS_A_CUSTOMER: u64 = 100;
 
 /// The types of the columns, in order.
-pub(crate) const COLUMNS: [Holds; 8] = [
-    Holds::Integer,
-    Holds::Text,
-    Holds::Text,
-    Holds::Text,
-    Holds::Integer,
-    Holds::Decimal,
-    Holds::Datetime,
-    Holds::Text,
+pub(crate) const COLUMNS: [ColumnType; 8] = [
+    ColumnType::Integer,
+    ColumnType::Text,
+    ColumnType::Text,
+    ColumnType::Text,
+    ColumnType::Integer,
+    ColumnType::Decimal,
+    ColumnType::Datetime,
+    ColumnType::Text,
 ];
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Holds {
+pub(crate) enum ColumnType {
     /// Text.
     Text,
     /// Whole numbers.

@@ -18,7 +18,7 @@ use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest};
 use wayleave_plan::seal::{KeyRing, Seal, SealingKey};
 use wayleave_plan::view::View;
 
-use super::orders::{self, Holds};
+use super::orders::{self, ColumnType};
 use crate::wire::{self, Era, Requests};
 
 /// Number of different arguments per case: enough that no client repeats one in a row.
@@ -55,10 +55,10 @@ impl Case {
     }
 
     /// The types of the result's columns.
-    pub(crate) fn holds(self) -> &'static [Holds] {
+    pub(crate) fn column_types(self) -> &'static [ColumnType] {
         match self {
             Self::Point | Self::Page => &orders::COLUMNS,
-            Self::Groups => &[Holds::Text, Holds::Decimal, Holds::Integer],
+            Self::Groups => &[ColumnType::Text, ColumnType::Decimal, ColumnType::Integer],
         }
     }
 

@@ -19,7 +19,7 @@ use super::rivals::{Fts5, Tsvector, WANTED};
 use crate::load::HttpLoad;
 use crate::measure::{Effort, Nanoseconds, microseconds_at, nanoseconds};
 use crate::process::Server;
-use crate::rounds::Taken;
+use crate::rounds::RoundSample;
 use crate::wire::{self, Era, Requests};
 
 /// Number of turns of each path in a round.
@@ -64,7 +64,7 @@ pub(crate) struct Sample {
     pub(crate) calls: usize,
 }
 
-impl Taken for Sample {
+impl RoundSample for Sample {
     type Way = Way;
 
     fn way(&self) -> Way {

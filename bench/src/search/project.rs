@@ -26,7 +26,7 @@ use wayleave_server::Deployment;
 use wayleave_surface::IndexableStream;
 
 use super::corpus;
-use super::rivals::Made;
+use super::rivals::BuildCost;
 use crate::process::{self, LISTENING};
 
 const VARIABLE: &str = "WAYLEAVE_BENCH_DSN";
@@ -111,13 +111,13 @@ impl Library {
     }
 
     /// Builds the index, as `wayleave index rebuild` does.
-    pub(crate) async fn index(&self, deployment: &Deployment) -> Result<(Index, Made)> {
+    pub(crate) async fn index(&self, deployment: &Deployment) -> Result<(Index, BuildCost)> {
         let what = only(deployment)?;
         let began = Instant::now();
         deployment.rebuild_index(&what).await?;
         let time = began.elapsed();
         let bytes = self.index_dir(&what)?.usage()?.bytes;
-        Ok((self.opened(deployment)?, Made { time, bytes }))
+        Ok((self.opened(deployment)?, BuildCost { time, bytes }))
     }
 
     /// Opens the built index.

@@ -15,7 +15,7 @@ const PASSAGES: &str = include_str!("../../../crates/wayleave-search/tests/corpu
 const JUDGEMENTS: &str =
     include_str!("../../../crates/wayleave-search/tests/corpus/judgements.tsv");
 
-type Judged = BTreeMap<&'static str, f64>;
+type QueryJudgements = BTreeMap<&'static str, f64>;
 
 /// The figures in one line.
 pub(crate) fn measured() -> Result<String> {
@@ -38,7 +38,7 @@ fn passages() -> impl Iterator<Item = [&'static str; 3]> {
     })
 }
 
-fn judgements() -> Result<Vec<(&'static str, Judged)>> {
+fn judgements() -> Result<Vec<(&'static str, QueryJudgements)>> {
     let judged = |line: &'static str| {
         let (query, judged) = line
             .split_once('\t')
@@ -52,7 +52,7 @@ fn judgements() -> Result<Vec<(&'static str, Judged)>> {
     JUDGEMENTS.lines().map(judged).collect()
 }
 
-fn ndcg(found: &[String], judged: &Judged) -> f64 {
+fn ndcg(found: &[String], judged: &QueryJudgements) -> f64 {
     let sum = |gains: &mut dyn Iterator<Item = f64>| -> f64 {
         let discounts = (2_u32..).map(f64::from).map(f64::log2);
         let discounted = gains.take(10).zip(discounts);

@@ -30,7 +30,7 @@ const TSVECTOR: &str = "SELECT id, r, ts_headline('english', body, q, \
 
 /// The cost of building an index.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Made {
+pub(crate) struct BuildCost {
     /// The time, including writing the documents.
     pub(crate) time: Duration,
     /// Bytes on disk, including the documents.
@@ -44,7 +44,7 @@ pub(crate) struct Fts5 {
 
 impl Fts5 {
     /// Creates the database in a folder.
-    pub(crate) fn make(folder: &Path, documents: u64) -> Result<(Self, Made)> {
+    pub(crate) fn make(folder: &Path, documents: u64) -> Result<(Self, BuildCost)> {
         let path = path(folder);
         let began = Instant::now();
         let mut connection = Connection::open(&path)?;
@@ -64,7 +64,7 @@ impl Fts5 {
         connection.execute_batch("INSERT INTO docs (docs) VALUES ('optimize'); VACUUM;")?;
         let time = began.elapsed();
         let bytes = std::fs::metadata(&path)?.len();
-        Ok((Self::open(folder)?, Made { time, bytes }))
+        Ok((Self::open(folder)?, BuildCost { time, bytes }))
     }
 
     /// Opens the database that is in a folder.
@@ -113,7 +113,7 @@ pub(crate) struct Tsvector {
 
 impl Tsvector {
     /// Creates a database on a server.
-    pub(crate) async fn make(server: &PostgresServer, documents: u64) -> Result<(Self, Made)> {
+    pub(crate) async fn make(server: &PostgresServer, documents: u64) -> Result<(Self, BuildCost)> {
         const PORTION: usize = 10_000;
         let database = server
             .fresh_database(
@@ -159,7 +159,7 @@ impl Tsvector {
             .await?
             .try_get(0)?;
         let statement = client.prepare(TSVECTOR).await?;
-        let made = Made {
+        let made = BuildCost {
             time,
             bytes: u64::try_from(bytes)?,
         };

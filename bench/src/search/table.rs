@@ -7,7 +7,7 @@ use comfy_table::{Cell, Table};
 
 use super::contest::{Sample, Way};
 use super::corpus::Case;
-use super::rivals::Made;
+use super::rivals::BuildCost;
 use crate::measure::Effort;
 use crate::rounds::{self, Head, Rounds, Spread, right, verdict, wide};
 
@@ -30,7 +30,7 @@ pub(crate) struct Report {
     /// Bytes of the documents' texts.
     pub(crate) text_bytes: u64,
     /// The cost of building each index: FTS5, `tsvector`, Wayleave.
-    pub(crate) made: [Made; 3],
+    pub(crate) made: [BuildCost; 3],
     /// Each case with its rounds.
     pub(crate) cases: Vec<CaseFigures>,
     /// The quality of the ranking, in one line.

@@ -132,7 +132,8 @@ impl From<InputRequired> for ToolReply {
 
 pub(crate) type ToolHandler =
     Arc<dyn Fn(Call) -> BoxFuture<'static, Result<ToolReply, RpcError>> + Send + Sync>;
-pub(crate) type Refusal = Arc<dyn Fn(&[Violation]) -> Result<ToolResult, RpcError> + Send + Sync>;
+pub(crate) type RefusalHandler =
+    Arc<dyn Fn(&[Violation]) -> Result<ToolResult, RpcError> + Send + Sync>;
 
 fn boxed<F, Fut, R>(handler: F) -> ToolHandler
 where
@@ -172,7 +173,7 @@ pub struct Tool {
     pub(crate) listing: Arc<crate::sdk::model::Tool>,
     pub(crate) input: Arc<InputSchema>,
     pub(crate) handler: ToolHandler,
-    pub(crate) refusal: Option<Refusal>,
+    pub(crate) refusal: Option<RefusalHandler>,
     pub(crate) checks_arguments: bool,
     pub(crate) fails_with_errors: bool,
     pub(crate) visibility: Visibility,

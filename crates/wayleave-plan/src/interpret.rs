@@ -22,23 +22,23 @@ pub use self::answerability::{Answerability, answerability};
 
 /// A row: its values by column name. A missing column is NULL. A value of another datatype than the
 /// column's stands for stored data that the mapping does not allow.
-pub type Row = BTreeMap<String, Value>;
+pub type RowMap = BTreeMap<String, Value>;
 
 /// The tables of one source, by name.
-pub type Tables = BTreeMap<String, Vec<Row>>;
+pub type TableMap = BTreeMap<String, Vec<RowMap>>;
 
 /// A row of the target with its joined rows, or a group of such rows.
 #[derive(Clone)]
 struct RowContext<'a> {
-    tables: &'a Tables,
+    tables: &'a TableMap,
     /// The rows by table number. Absent rows have no entry.
-    rows: BTreeMap<u16, &'a Row>,
+    rows: BTreeMap<u16, &'a RowMap>,
     /// The keys and aggregates of a group.
     group: Vec<Value>,
 }
 
 impl<'a> RowContext<'a> {
-    fn new(tables: &'a Tables, row: &'a Row) -> Self {
+    fn new(tables: &'a TableMap, row: &'a RowMap) -> Self {
         Self {
             tables,
             rows: BTreeMap::from([(TARGET, row)]),
@@ -71,7 +71,7 @@ impl<'a> RowContext<'a> {
             return Vec::new();
         };
         // Test the join first: most rows fail it.
-        let meets = |row: &&Row| {
+        let meets = |row: &&RowMap| {
             let mut on = related.on.iter().zip(&ours);
             on.all(|((_, theirs), ours)| {
                 let held = row.get(theirs.label());
@@ -124,7 +124,7 @@ impl<'a> RowContext<'a> {
 }
 
 /// Every row of the plan's target, with its joined rows.
-fn row_contexts<'a>(plan: &AuthorizedPlan, tables: &'a Tables) -> Vec<RowContext<'a>> {
+fn row_contexts<'a>(plan: &AuthorizedPlan, tables: &'a TableMap) -> Vec<RowContext<'a>> {
     let all = tables.get(&plan.target().table);
     all.map_or(&[][..], Vec::as_slice)
         .iter()
@@ -134,7 +134,7 @@ fn row_contexts<'a>(plan: &AuthorizedPlan, tables: &'a Tables) -> Vec<RowContext
 
 /// Answers a plan: rows of its columns, rows of its groups' columns, or one row with the count.
 /// Leaves out rows that cannot be decided because of a value of another datatype.
-pub fn interpret(plan: &AuthorizedPlan, tables: &Tables) -> Vec<Vec<Value>> {
+pub fn interpret(plan: &AuthorizedPlan, tables: &TableMap) -> Vec<Vec<Value>> {
     let all = row_contexts(plan, tables);
     match plan.read() {
         Read::Rows(read) => rows(read, &all),
@@ -182,7 +182,7 @@ fn rows(read: &Rows, all: &[RowContext<'_>]) -> Vec<Vec<Value>> {
         .collect()
 }
 
-fn groups<'a>(read: &Groups, tables: &'a Tables, all: &[RowContext<'a>]) -> Vec<Vec<Value>> {
+fn groups<'a>(read: &Groups, tables: &'a TableMap, all: &[RowContext<'a>]) -> Vec<Vec<Value>> {
     let mut groups: Vec<(Vec<Value>, Vec<&RowContext<'_>>)> = Vec::new();
     if read.by.is_empty() {
         groups.push((Vec::new(), Vec::new()));

@@ -26,11 +26,11 @@ pub(crate) enum RemainingTies<'a> {
 }
 
 /// A record's score and the ordinal of its key.
-type Scored = (u64, Reverse<u64>);
+type ScoredOrdinal = (u64, Reverse<u64>);
 
 /// The best records so far, in a heap with the worst of them on top.
 pub(crate) struct TopK {
-    heap: BinaryHeap<Reverse<Scored>>,
+    heap: BinaryHeap<Reverse<ScoredOrdinal>>,
     limit: usize,
     /// Higher scores were on an earlier page.
     below: u64,
@@ -97,7 +97,7 @@ impl TopK {
     }
 
     /// The worst of the best, once the heap is full.
-    fn worst(&self) -> Option<Scored> {
+    fn worst(&self) -> Option<ScoredOrdinal> {
         let full = self.heap.len() >= self.limit;
         self.heap.peek().filter(|_| full).map(|worst| worst.0)
     }

@@ -79,7 +79,7 @@ struct MysqlIntrospector {
 #[async_trait]
 impl Introspect for MysqlIntrospector {
     async fn ping(&self) -> Result<(), StoreError> {
-        connect::Session::open(&self.server, self.limits)
+        connect::MysqlCatalogueSession::open(&self.server, self.limits)
             .await?
             .close()
             .await;
@@ -91,7 +91,7 @@ impl Introspect for MysqlIntrospector {
         options: &IntrospectOptions,
         progress: Progress<'_>,
     ) -> Result<Catalogue, StoreError> {
-        let mut session = connect::Session::open(&self.server, self.limits).await?;
+        let mut session = connect::MysqlCatalogueSession::open(&self.server, self.limits).await?;
         let catalogue = introspect::catalogue(&mut session, options, progress).await?;
         session.close().await;
         Ok(catalogue)

@@ -83,7 +83,7 @@ struct PostgresIntrospector {
 #[async_trait]
 impl Introspect for PostgresIntrospector {
     async fn ping(&self) -> Result<(), StoreError> {
-        connect::Session::open(&self.server, self.limits)
+        connect::PgCatalogueSession::open(&self.server, self.limits)
             .await?
             .close()
             .await
@@ -94,7 +94,7 @@ impl Introspect for PostgresIntrospector {
         options: &IntrospectOptions,
         progress: Progress<'_>,
     ) -> Result<Catalogue, StoreError> {
-        let mut session = connect::Session::open(&self.server, self.limits).await?;
+        let mut session = connect::PgCatalogueSession::open(&self.server, self.limits).await?;
         let catalogue = introspect::catalogue(&mut session, options, progress).await?;
         session.close().await?;
         Ok(catalogue)

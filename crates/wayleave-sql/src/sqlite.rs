@@ -114,13 +114,15 @@ impl SqliteIntrospector {
     /// more.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut connect::Session) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut connect::SqliteCatalogueSession) -> Result<T, StoreError>
+        + Send
+        + 'static,
     ) -> Result<T, StoreError> {
         let (file, limits) = (self.file.clone(), self.limits);
         let wanted = connect::InterruptOnDrop::default();
         let watched = wanted.watch();
         let task = tokio::task::spawn_blocking(move || {
-            let mut session = connect::Session::open(&file, limits, watched)?;
+            let mut session = connect::SqliteCatalogueSession::open(&file, limits, watched)?;
             work(&mut session)
         });
         let outcome = task
@@ -134,7 +136,7 @@ impl SqliteIntrospector {
 #[async_trait]
 impl Introspect for SqliteIntrospector {
     async fn ping(&self) -> Result<(), StoreError> {
-        self.blocking(connect::Session::ping).await
+        self.blocking(connect::SqliteCatalogueSession::ping).await
     }
 
     async fn introspect(

@@ -85,7 +85,7 @@ pub(crate) trait WriteSession: Send {
     fn tables(
         &mut self,
         target: &Target,
-    ) -> impl Future<Output = Result<Tables<KindOf<Self>>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Tables<ColumnKind<Self>>, StoreError>> + Send;
 
     /// The constraints that the store enforces on a table.
     fn rules(
@@ -124,7 +124,7 @@ pub(crate) trait WriteSession: Send {
 }
 
 /// The native column kind of a session's store.
-pub(crate) type KindOf<S> =
+pub(crate) type ColumnKind<S> =
     <<S as WriteSession>::Dialect as crate::compile::compute::Compute>::Kind;
 
 /// Runs the steps of a write in the transaction of a session. Commits nothing.

@@ -100,7 +100,7 @@ struct Calls {
 }
 
 impl Calls {
-    fn of(case: &impl FaultTarget) -> Self {
+    fn from_run(case: &impl FaultTarget) -> Self {
         let project = case.project();
         let beside = tempfile::tempdir().unwrap();
         let log = beside.path().join("log");
@@ -136,7 +136,7 @@ impl Calls {
     /// Records the calls of a single-threaded run. `strace` counts by thread: with a second thread,
     /// some points would never be reached.
     fn of_one_thread(case: &impl FaultTarget) -> Self {
-        let calls = Self::of(case);
+        let calls = Self::from_run(case);
         assert_eq!(calls.threads, 1, "the program must have one thread");
         calls
     }
@@ -208,7 +208,7 @@ pub async fn kill_everywhere(case: &impl FaultTarget, share: usize) {
 /// Kills a program of several threads at one in `share` of the calls that change a disk. Calls are
 /// counted by thread, and the test does not control which thread makes which call.
 pub async fn kill_while_it_writes(case: &impl FaultTarget, share: usize) {
-    let calls = Calls::of(case).that_change();
+    let calls = Calls::from_run(case).that_change();
     let points = calls.points(share);
     let mut killed = 0;
     for (name, nth) in &points {

@@ -40,11 +40,11 @@ const HISTORY: &str = "CHANGELOG.md";
 struct Mention {
     line: usize,
     path: String,
-    how: How,
+    kind: MentionKind,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum How {
+enum MentionKind {
     Link,
     Code,
 }
@@ -98,23 +98,23 @@ impl Reader {
             if line.trim_start().starts_with("```") {
                 fenced = !fenced;
             } else if !fenced {
-                let mut mention = |path: &str, how| {
+                let mut mention = |path: &str, kind| {
                     found.push(Mention {
                         line: at + 1,
                         path: path.to_owned(),
-                        how,
+                        kind,
                     });
                 };
                 for target in captures(&self.link, line) {
                     let path = target.split('#').next().unwrap_or_default();
                     if !path.is_empty() && !path.contains(':') {
-                        mention(path, How::Link);
+                        mention(path, MentionKind::Link);
                     }
                 }
                 for word in captures(&self.code, line) {
                     let word = word.trim_start_matches("./");
                     if self.path.is_match(word) && looks_like_path(word) {
-                        mention(word, How::Code);
+                        mention(word, MentionKind::Code);
                     }
                 }
             }
@@ -171,12 +171,12 @@ fn exists(mention: &Mention, folder: &str, repository: &Repository) -> bool {
     if repository.exists(&from_document) {
         return true;
     }
-    match mention.how {
-        How::Link => false,
-        How::Code if repository.exists(fixed) => true,
+    match mention.kind {
+        MentionKind::Link => false,
+        MentionKind::Code if repository.exists(fixed) => true,
         // A bare name may belong to any file. A word with a slash and no extension is a path only
         // under a folder of this repository: `tools/list` and `application/json` are not.
-        How::Code => match path.split_once('/') {
+        MentionKind::Code => match path.split_once('/') {
             None => repository
                 .files()
                 .iter()

@@ -12,6 +12,7 @@ use crate::finding::Finding;
 /// Words that may not name a type: bare participles and household metaphors.
 const TYPE_WORDS: &[&str] = &[
     "Absent",
+    "Again",
     "Aggregated",
     "Asked",
     "Bell",
@@ -32,15 +33,23 @@ const TYPE_WORDS: &[&str] = &[
     "Granted",
     "Heard",
     "Held",
+    "Holds",
+    "How",
     "Inferred",
+    "Inside",
+    "Joined",
     "Joining",
+    "Judged",
     "Kept",
     "Known",
     "Lent",
     "Listed",
     "Lost",
+    "Made",
     "Measured",
+    "Met",
     "Missing",
+    "Named",
     "News",
     "Paired",
     "Parsed",
@@ -49,6 +58,7 @@ const TYPE_WORDS: &[&str] = &[
     "Referred",
     "Related",
     "Roster",
+    "Scored",
     "Seen",
     "Sent",
     "Served",
@@ -56,6 +66,7 @@ const TYPE_WORDS: &[&str] = &[
     "Shown",
     "Subscribed",
     "Supervised",
+    "Taken",
     "Talk",
     "Told",
     "Tray",
@@ -64,6 +75,7 @@ const TYPE_WORDS: &[&str] = &[
     "Wanted",
     "Watched",
     "Weighed",
+    "Whole",
     "Whose",
     "Why",
     "Wish",
@@ -113,7 +125,7 @@ const SAME_NAME: &[(&str, usize, &str)] = &[
         "of a ledger, of a document, and of a settings file",
     ),
     ("Key", 2, "of a table in a document, and of an issuer"),
-    ("Kind", 3, "of a column, of a word, and of a client"),
+    ("Kind", 2, "of a column, and of a word"),
     (
         "Limits",
         3,
@@ -156,10 +168,11 @@ const SAME_NAME: &[(&str, usize, &str)] = &[
 /// The names found in the sources so far.
 pub(super) struct Names {
     declared: Regex,
+    alias: Regex,
     module: Regex,
     constructor: Regex,
     constant: Regex,
-    /// For each name, the crates with a visible type of that name, and where.
+    /// For each name, the crates with a visible type or alias of that name, and where.
     types: BTreeMap<String, BTreeMap<String, (String, usize)>>,
 }
 
@@ -169,6 +182,8 @@ impl Names {
             declared: Regex::new(
                 r"^\s*(pub(?:\([a-z:]+\))? )?(?:struct|enum|trait|union) ([A-Z]\w*)",
             )?,
+            // An indented alias without `pub` is an associated type, or local to a function.
+            alias: Regex::new(r"^(?:\s*(pub(?:\([a-z:]+\))? ))?type ([A-Z]\w*)")?,
             module: Regex::new(r"^\s*(?:pub(?:\([a-z:]+\))? )?mod (\w+)\s*[;{]")?,
             constructor: Regex::new(r"^\s*(?:pub(?:\([a-z:]+\))? )?(?:const )?fn of\s*[(<]")?,
             constant: Regex::new(
@@ -196,7 +211,8 @@ impl Names {
                 let message = format!("`{}` is a limit, and not named `{prefix}*`", &found[1]);
                 findings.push(finding(file, number, message));
             }
-            if let Some(found) = self.declared.captures(line) {
+            let declared = self.declared.captures(line);
+            if let Some(found) = declared.or_else(|| self.alias.captures(line)) {
                 let name = &found[2];
                 if TYPE_WORDS.contains(&name) {
                     let message = format!("`{name}` does not say what the type is");
@@ -302,6 +318,21 @@ mod tests {
     }
 
     #[test]
+    fn an_alias_is_a_type_and_an_associated_type_is_not() {
+        let text = "type Kept = u8;\npub(crate) type Held<'a, K> = &'a K;\n\
+            mod inner {\n    pub type Sent = u8;\n}\n\
+            impl A for B {\n    type Found = u8;\n}\ntrait C {\n    type Lost: Send;\n}\n";
+        assert_eq!(
+            messages(&[("crates/a/src/lib.rs", text)]),
+            [
+                "`Kept` does not say what the type is",
+                "`Held` does not say what the type is",
+                "`Sent` does not say what the type is",
+            ]
+        );
+    }
+
+    #[test]
     fn a_constructor_says_how_a_value_is_made() {
         let text = "impl A {\n    pub(crate) fn of(b: B) -> Self {}\n    fn offer() {}\n}\n";
         assert_eq!(
@@ -338,7 +369,11 @@ mod tests {
         let third = ("crates/c/src/lib.rs", "pub struct Column;\n");
         let message = "`Column` is a type in a and b and c".to_owned();
         assert!(messages(&[one, other, third]).contains(&message));
-        let private = ("crates/b/src/lib.rs", "struct Hit;\n");
-        assert_eq!(messages(&[one, private]), Vec::<String>::new());
+        let alias = ("crates/b/src/lib.rs", "pub type Hit = u8;\n");
+        assert_eq!(messages(&[one, alias]), ["`Hit` is a type in a and b"]);
+        for private in ["struct Hit;\n", "type Hit = u8;\n"] {
+            let private = ("crates/b/src/lib.rs", private);
+            assert_eq!(messages(&[one, private]), Vec::<String>::new());
+        }
     }
 }

@@ -179,13 +179,13 @@ pub(super) async fn create(visit: &SignedInRequest<'_>) -> PageAnswer {
 async fn grant(visit: &SignedInRequest<'_>) -> Result<String, Explanation> {
     let form = &visit.form;
     let mapping = ratified_mapping(&visit.console.project, form.get("dataset")).await?;
-    let mut wish = GrantSelection {
+    let mut selection = GrantSelection {
         connection: Some(form.get("connection").to_owned()),
         ..GrantSelection::default()
     };
     for ticked in form.all("f") {
         if let Some((stream, field)) = ticked.split_once('.') {
-            let fields = wish
+            let fields = selection
                 .streams
                 .entry(stream.to_owned())
                 .or_insert_with(|| Some(BTreeSet::new()));
@@ -195,7 +195,7 @@ async fn grant(visit: &SignedInRequest<'_>) -> Result<String, Explanation> {
         }
     }
     // An empty selection would mean everything.
-    if wish.streams.is_empty() {
+    if selection.streams.is_empty() {
         return Err(Explanation::new("no field is ticked").hint("tick what may be read"));
     }
     for stream in &mapping.streams {
@@ -208,10 +208,10 @@ async fn grant(visit: &SignedInRequest<'_>) -> Result<String, Explanation> {
                 .map_err(|error: wayleave_model::grant::ParseRowFilterError| {
                     Explanation::from_error(&error)
                 })?;
-        wish.rows.insert(stream.name.value.clone(), filter);
+        selection.rows.insert(stream.name.value.clone(), filter);
     }
-    wish.masks = masks::chosen(&mapping, form)?;
-    let terms = wish.terms(&mapping);
+    selection.masks = masks::chosen(&mapping, form)?;
+    let terms = selection.terms(&mapping);
     let terms = terms.map_err(|errors| render::granting::unfit(&errors, &mapping.dataset.name))?;
     let now = visit.state.now(visit.console.now());
     let request = GrantRequest {

@@ -144,8 +144,8 @@ async fn no_credential_can_be_written_into_a_grant_or_a_token() {
         let mut rows = granting(digest);
         let people = rows.terms.streams.get_mut("people").unwrap();
         people.rows = Some(format!(r#"{{"id": "{planted}"}}"#).parse().unwrap());
-        for wish in [purpose, rows] {
-            let refused = refusal(governance.grant(wish, "ana").await).to_string();
+        for request in [purpose, rows] {
+            let refused = refusal(governance.grant(request, "ana").await).to_string();
             assert!(!refused.contains(planted), "{refused}");
         }
         let mut label = issuing(&[]);
@@ -153,8 +153,8 @@ async fn no_credential_can_be_written_into_a_grant_or_a_token() {
         let mut claim = issuing(&[]);
         let planted_claim = Claim::Text(planted.to_owned());
         claim.claims.insert("x".to_owned(), planted_claim);
-        for wish in [label, claim] {
-            let refused = refusal(governance.issue_token(wish, "ana").await).to_string();
+        for request in [label, claim] {
+            let refused = refusal(governance.issue_token(request, "ana").await).to_string();
             assert!(!refused.contains(planted), "{refused}");
         }
     }

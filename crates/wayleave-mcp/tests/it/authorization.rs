@@ -31,13 +31,13 @@ use wayleave_mcp::{
 };
 
 /// Admits every request as the current caller, if there is one, and maps denials to statuses.
-struct Doorman {
+struct CurrentCallerAuth {
     caller: Mutex<Option<Arc<Caller>>>,
     /// Notified whenever a request is authenticated.
     entered: Notify,
 }
 
-impl Doorman {
+impl CurrentCallerAuth {
     fn with(caller: Caller) -> Arc<Self> {
         Arc::new(Self {
             caller: Mutex::new(Some(Arc::new(caller))),
@@ -54,7 +54,7 @@ impl Doorman {
     }
 }
 
-impl Authenticate for Doorman {
+impl Authenticate for CurrentCallerAuth {
     fn authenticate<'r>(
         &'r self,
         _request: &'r Parts,
@@ -86,7 +86,7 @@ impl Authenticate for Doorman {
     }
 }
 
-async fn behind(doorman: &Arc<Doorman>) -> (wayleave_mcp::Registry, Listening) {
+async fn behind(auth: &Arc<CurrentCallerAuth>) -> (wayleave_mcp::Registry, Listening) {
     let (registry, server) = server();
     registry.add_tool(tool("ok", "ok"));
     let denied = Visibility::rule(|_| Decision::Deny(RpcError::new(-32004, "not you")));
@@ -94,7 +94,7 @@ async fn behind(doorman: &Arc<Doorman>) -> (wayleave_mcp::Registry, Listening) {
     let strange = Visibility::rule(|_| Decision::Deny(RpcError::new(-32009, "odd")));
     registry.add_tool(tool("odd", "never").visible(strange));
     let options = Options {
-        authenticate: doorman.clone(),
+        authenticate: auth.clone(),
         ..Options::default()
     };
     let listening = Listening::start(&server, options).await;
@@ -105,8 +105,8 @@ async fn behind(doorman: &Arc<Doorman>) -> (wayleave_mcp::Registry, Listening) {
 /// still there; the reaper may remove it meanwhile.
 async fn renewed() -> bool {
     let over = CancellationToken::new();
-    let doorman = Doorman::with(Caller::new("alice").until(over.clone()));
-    let (registry, listening) = behind(&doorman).await;
+    let auth = CurrentCallerAuth::with(Caller::new("alice").until(over.clone()));
+    let (registry, listening) = behind(&auth).await;
     let client = listening.client();
     let session = client.begin().await;
     let mut watching = client.session_stream(&session).await;
@@ -118,7 +118,7 @@ async fn renewed() -> bool {
     assert_eq!(watching.next().await, None);
     // A session whose authorization has ended gets no notices; after renewal it gets them again.
     registry.add_tool(tool("new", "new"));
-    doorman.now(Caller::new("alice"));
+    auth.now(Caller::new("alice"));
     let ping = client.in_session(&session, "ping", &json!({}));
     let status = client.send(ping).await.status.as_u16();
     if status == 404 {
@@ -157,8 +157,8 @@ async fn bytes_of(request: http::Request<Full<Bytes>>) -> (Vec<u8>, Bytes) {
 #[tokio::test]
 async fn a_request_sent_slowly_is_judged_when_it_is_whole() {
     let over = CancellationToken::new();
-    let doorman = Doorman::with(Caller::new("alice").until(over.clone()));
-    let (_registry, listening) = behind(&doorman).await;
+    let auth = CurrentCallerAuth::with(Caller::new("alice").until(over.clone()));
+    let (_registry, listening) = behind(&auth).await;
     let whole = listening
         .client()
         .stateless("tools/call", json!({ "name": "ok", "arguments": {} }));
@@ -166,9 +166,9 @@ async fn a_request_sent_slowly_is_judged_when_it_is_whole() {
     let mut stream = TcpStream::connect(listening.address).await.unwrap();
     stream.write_all(&head).await.unwrap();
     // The server now waits for the body; it would already have answered a refusal.
-    timeout(LOST, doorman.entered.notified()).await.unwrap();
+    timeout(LOST, auth.entered.notified()).await.unwrap();
     over.cancel();
-    doorman.refuse();
+    auth.refuse();
     stream.write_all(&body).await.unwrap();
     let mut answer = vec![0; 4096];
     let read = timeout(LOST, stream.read(&mut answer)).await;
@@ -186,8 +186,8 @@ async fn a_request_sent_slowly_is_carried_out_for_whom_its_sender_is_by_then() {
     for in_session in [true, false] {
         let over = CancellationToken::new();
         let wide = Caller::new("alice").with_view("wide").until(over.clone());
-        let doorman = Doorman::with(wide);
-        let (registry, listening) = behind(&doorman).await;
+        let auth = CurrentCallerAuth::with(wide);
+        let (registry, listening) = behind(&auth).await;
         registry.add_tool(Tool::new("whom", json!({ "type": "object" }), whom).unwrap());
         let client = listening.client();
         let params = json!({ "name": "whom", "arguments": {} });
@@ -199,12 +199,12 @@ async fn a_request_sent_slowly_is_carried_out_for_whom_its_sender_is_by_then() {
         };
         let (head, body) = bytes_of(request).await;
         // Drain the notification that an earlier request may have left.
-        let _ = futures::poll!(std::pin::pin!(doorman.entered.notified()));
+        let _ = futures::poll!(std::pin::pin!(auth.entered.notified()));
         let mut stream = TcpStream::connect(listening.address).await.unwrap();
         stream.write_all(&head).await.unwrap();
-        timeout(LOST, doorman.entered.notified()).await.unwrap();
+        timeout(LOST, auth.entered.notified()).await.unwrap();
         over.cancel();
-        doorman.now(Caller::new("alice").with_view("narrow"));
+        auth.now(Caller::new("alice").with_view("narrow"));
         stream.write_all(&body).await.unwrap();
         let mut answer = String::new();
         while !answer.contains("jsonrpc") {
@@ -220,8 +220,8 @@ async fn a_request_sent_slowly_is_carried_out_for_whom_its_sender_is_by_then() {
 
 #[tokio::test]
 async fn a_denial_has_its_own_status_and_the_id_of_what_it_denies_in_both_eras() {
-    let doorman = Doorman::with(Caller::new("alice"));
-    let (_registry, listening) = behind(&doorman).await;
+    let auth = CurrentCallerAuth::with(Caller::new("alice"));
+    let (_registry, listening) = behind(&auth).await;
     let client = listening.client();
     let session = client.begin().await;
     let params = json!({ "name": "denied", "arguments": {} });
@@ -249,8 +249,8 @@ async fn a_denial_has_its_own_status_and_the_id_of_what_it_denies_in_both_eras()
 
 #[tokio::test]
 async fn a_document_is_for_anyone_who_asks_by_a_name_we_answer_to() {
-    let doorman = Doorman::with(Caller::new("alice"));
-    let (_registry, listening) = behind(&doorman).await;
+    let auth = CurrentCallerAuth::with(Caller::new("alice"));
+    let (_registry, listening) = behind(&auth).await;
     let client = listening.client();
     let get = |host: String| {
         let request = http::Request::builder()
@@ -280,8 +280,8 @@ async fn a_spent_budget_is_refused_before_anything_is_looked_at() {
         concurrent: 1,
         streams: 1,
     };
-    let doorman = Doorman::with(Caller::new("alice").within(Budget::new(allowance).into()));
-    let (_registry, listening) = behind(&doorman).await;
+    let auth = CurrentCallerAuth::with(Caller::new("alice").within(Budget::new(allowance).into()));
+    let (_registry, listening) = behind(&auth).await;
     let client = listening.client();
     client
         .ask("tools/call", json!({ "name": "ok", "arguments": {} }))
@@ -379,9 +379,9 @@ async fn a_listener_on_a_pipe_is_told_when_its_authorization_is_over() {
 /// the call has stopped.
 async fn ended_under_way(in_session: bool, expires: bool) -> (u16, Value) {
     let over = CancellationToken::new();
-    let doorman = Doorman::with(Caller::new("alice"));
-    let (registry, listening) = behind(&doorman).await;
-    let slow = crate::support::puppet("slow");
+    let auth = CurrentCallerAuth::with(Caller::new("alice"));
+    let (registry, listening) = behind(&auth).await;
+    let slow = crate::support::controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     let client = listening.client();
     let named = json!({ "name": "slow" });
@@ -392,7 +392,7 @@ async fn ended_under_way(in_session: bool, expires: bool) -> (u16, Value) {
         client.stateless("tools/call", named)
     };
     let caller = Caller::new("alice").until(over.clone());
-    doorman.now(if expires {
+    auth.now(if expires {
         caller.until_at(Instant::now() + Duration::from_millis(300))
     } else {
         caller
@@ -421,7 +421,7 @@ async fn a_call_under_way_ends_with_its_authorization() {
 #[tokio::test]
 async fn a_call_under_way_on_a_pipe_ends_with_its_authorization() {
     let (registry, server) = server();
-    let slow = crate::support::puppet("slow");
+    let slow = crate::support::controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     let revoked = Revocation::default();
     let mut pipe = Pipe::raw(&server, Caller::new("alice").until(revoked.clone()));
@@ -435,8 +435,8 @@ async fn a_call_under_way_on_a_pipe_ends_with_its_authorization() {
 #[tokio::test]
 async fn an_answer_that_is_ready_is_not_given_to_one_whose_authorization_has_ended() {
     let over = CancellationToken::new();
-    let doorman = Doorman::with(Caller::new("alice").until(over.clone()));
-    let (registry, listening) = behind(&doorman).await;
+    let auth = CurrentCallerAuth::with(Caller::new("alice").until(over.clone()));
+    let (registry, listening) = behind(&auth).await;
     let tool = Tool::new("revoking", json!({ "type": "object" }), move |_| {
         over.cancel();
         async { Ok(ToolResult::text("rows")) }

@@ -7,10 +7,10 @@ use std::{
 
 use crate::observer::recorder::{Fate, Recorder, fates};
 use crate::support::{
-    LOST,
+    LOST, controlled_tool,
     http::{Http, Listening},
     pipe::Pipe,
-    puppet, server, text, tool,
+    server, text, tool,
 };
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -207,7 +207,7 @@ async fn an_error_without_an_id_does_not_hold_the_answers_of_its_batch() {
 #[tokio::test]
 async fn a_malformed_notification_in_a_batch_is_not_answered_and_does_not_release_the_others() {
     let (registry, server) = served();
-    let slow = puppet("slow");
+    let slow = controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     let [pipe, _http] = Client::both(&server, WITH_BATCHES, &Caller::anonymous()).await;
     let Client::Pipe(mut pipe) = pipe else {
@@ -360,7 +360,7 @@ async fn a_batch_whose_sender_loses_its_authorization_is_observed_once_as_refuse
 #[tokio::test]
 async fn a_call_of_a_batch_can_be_cancelled_and_the_others_are_answered() {
     let (registry, server) = served();
-    let slow = puppet("slow");
+    let slow = controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
         "params": { "requestId": 1 } });

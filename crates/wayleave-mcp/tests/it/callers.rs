@@ -1,9 +1,9 @@
 //! Visibility of tools to callers, and the outcomes of calls.
 
 use crate::support::{
-    LOST, both,
+    LOST, both, controlled_tool,
     pipe::{Era, Pipe},
-    puppet, server, text, tool,
+    server, text, tool,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -205,7 +205,7 @@ async fn a_panicking_handler_is_answered_with_a_trace_id_and_the_server_goes_on(
 #[tokio::test]
 async fn a_client_that_cancels_has_its_handler_dropped() {
     let (registry, server) = server();
-    let endless = puppet("endless");
+    let endless = controlled_tool("endless");
     registry.add_tool(endless.tool);
     let mut client = Pipe::listening(&server, Era::Session).await;
     let id = client

@@ -4,9 +4,9 @@
 use std::time::Instant;
 
 use crate::support::{
-    LOST, SILENCE, both, names,
+    LOST, SILENCE, both, controlled_tool, names,
     pipe::{Era, Pipe},
-    puppet, server, text, tool,
+    server, text, tool,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -88,7 +88,7 @@ async fn a_removed_tool_is_gone_and_calling_it_is_refused_by_name() {
 #[tokio::test]
 async fn a_call_whose_tool_is_removed_completes() {
     let (registry, server) = server();
-    let slow = puppet("slow");
+    let slow = controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     for mut client in both(&server).await {
         registry.add_tool(slow.tool.clone());

@@ -4,9 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::support::{
-    Puppet,
+    ControlledTool, controlled_tool,
     http::{Http, Listening, Reply},
-    puppet, server, text, tool,
+    server, text, tool,
 };
 use bytes::Bytes;
 use http::{Method, Request};
@@ -134,7 +134,7 @@ async fn a_client_that_would_not_come_back_is_not_hung_up_on() {
 #[tokio::test]
 async fn an_answer_that_comes_soon_needs_no_stream_and_a_slow_one_can_move_to_another() {
     let (registry, server) = server();
-    let slow = puppet("slow");
+    let slow = controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     registry.add_tool(tool("quick", "at once"));
     let listening = Listening::start(&server, Options::default()).await;
@@ -178,7 +178,11 @@ async fn an_answer_that_comes_soon_needs_no_stream_and_a_slow_one_can_move_to_an
 }
 
 /// Sends a call that does not end by itself, and returns the task that holds its connection.
-async fn under_way(request: Request<Full<Bytes>>, client: &Http, slow: &Puppet) -> JoinHandle<()> {
+async fn under_way(
+    request: Request<Full<Bytes>>,
+    client: &Http,
+    slow: &ControlledTool,
+) -> JoinHandle<()> {
     let client = client.clone();
     let sent = tokio::spawn(async move {
         // Keep the connection open, whether the response head arrives at once or never.
@@ -194,7 +198,7 @@ async fn under_way(request: Request<Full<Bytes>>, client: &Http, slow: &Puppet) 
 #[tokio::test]
 async fn a_caller_that_leaves_stops_its_call_in_either_era() {
     let (registry, server) = server();
-    let slow = puppet("slow");
+    let slow = controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     let listening = Listening::start(&server, Options::default()).await;
     let client = listening.client();
@@ -230,7 +234,7 @@ async fn a_caller_that_leaves_stops_its_call_in_either_era() {
 #[tokio::test]
 async fn a_session_that_is_ended_stops_its_calls() {
     let (registry, server) = server();
-    let slow = puppet("slow");
+    let slow = controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     let listening = Listening::start(&server, Options::default()).await;
     let client = listening.client();

@@ -9,10 +9,10 @@ use std::{
 use futures::future::BoxFuture;
 
 use crate::support::{
-    LOST,
+    LOST, controlled_tool,
     http::{Events, Listening},
     pipe::{Era, Pipe},
-    puppet, server, text, tool,
+    server, text, tool,
 };
 use http::Method;
 use http_body_util::{BodyExt, Full};
@@ -167,7 +167,7 @@ async fn calls_in_flight_finish_while_stopping_and_listeners_end_first() {
     let (registry, server) = server();
     let listening = Listening::start(&server, Options::default()).await;
     let client = listening.client();
-    let slow = puppet("slow");
+    let slow = controlled_tool("slow");
     registry.add_tool(slow.tool);
     let session = client.begin().await;
     let mut stream = client.listen().await;
@@ -200,7 +200,7 @@ async fn calls_in_flight_finish_while_stopping_and_listeners_end_first() {
 async fn a_stateless_client_that_hangs_up_has_its_handler_dropped() {
     let (registry, server) = server();
     let listening = Listening::start(&server, Options::default()).await;
-    let endless = puppet("endless");
+    let endless = controlled_tool("endless");
     registry.add_tool(endless.tool);
     let client = listening.client();
     let request = client.stateless("tools/call", json!({ "name": "endless" }));

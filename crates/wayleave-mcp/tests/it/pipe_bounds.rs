@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::support::{
-    LOST,
+    LOST, controlled_tool,
     pipe::{Era, Pipe},
-    puppet, server, text, tool,
+    server, text, tool,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -32,7 +32,7 @@ fn is_rate_limited(answer: &Value) -> bool {
 #[tokio::test]
 async fn a_call_beyond_those_allowed_at_once_waits_and_what_comes_after_it_is_heard() {
     let (registry, server) = server();
-    let slow = puppet("slow");
+    let slow = controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     registry.add_tool(tool("ok", "ok"));
     let mut client = Pipe::listening_as(&server, Era::Session, alone()).await;
@@ -71,7 +71,7 @@ async fn a_call_beyond_those_allowed_at_once_waits_and_what_comes_after_it_is_he
 #[tokio::test]
 async fn a_call_that_never_gets_its_turn_is_told_so_in_either_era() {
     let (registry, server) = server();
-    let slow = puppet("slow");
+    let slow = controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     registry.add_tool(tool("ok", "ok"));
     for era in [Era::Session, Era::Stateless] {

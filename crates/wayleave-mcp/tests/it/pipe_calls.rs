@@ -11,9 +11,9 @@ use std::{
 };
 
 use crate::support::{
-    LOST, both,
+    LOST, both, controlled_tool,
     pipe::{Era, Pipe},
-    puppet, server, text, tool,
+    server, text, tool,
 };
 use serde_json::json;
 use tokio::{
@@ -57,7 +57,7 @@ async fn what_a_call_says_and_asks_comes_before_its_answer() {
 #[tokio::test]
 async fn a_call_that_was_given_up_ends_unanswered_and_its_id_is_free() {
     let (registry, server) = server();
-    let slow = puppet("slow");
+    let slow = controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     registry.add_tool(tool("ok", "ok"));
     for mut client in both(&server).await {
@@ -81,7 +81,7 @@ async fn a_call_that_was_given_up_ends_unanswered_and_its_id_is_free() {
 #[tokio::test]
 async fn a_call_still_under_way_when_its_client_leaves_ends_soon() {
     let (registry, server) = server();
-    let slow = puppet("slow");
+    let slow = controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     for mut client in both(&server).await {
         client.send("tools/call", json!({ "name": "slow" })).await;

@@ -15,9 +15,9 @@ use wayleave_mcp::{
 };
 
 use crate::support::{
-    LOST, SESSION,
+    LOST, SESSION, controlled_tool,
     http::{Events, Http, Listening},
-    puppet, server, text, tool,
+    server, text, tool,
 };
 
 /// Time within which a cancelled call must stop.
@@ -81,7 +81,7 @@ async fn a_call_talks_to_its_client_on_its_own_stream() {
 #[tokio::test]
 async fn a_call_that_is_given_up_ends_unanswered() {
     let (registry, server) = server();
-    let slow = puppet("slow");
+    let slow = controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     registry.add_tool(tool("quick", "at once"));
     let listening = Listening::start(&server, Options::default()).await;
@@ -148,7 +148,7 @@ async fn nothing_is_left_of_a_session_whose_calls_needed_the_sdk() {
     });
     registry.add_tool(leaver.unwrap());
     registry.add_tool(chatty());
-    let slow = puppet("slow");
+    let slow = controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     let options = Options {
         authenticate: Arc::new(Same(caller.clone())),
@@ -207,7 +207,7 @@ async fn what_changed_before_a_stream_was_opened_is_told_on_it() {
 async fn requests_of_one_session_that_need_the_sdk_at_once_share_it() {
     let (registry, server) = server();
     registry.add_tool(chatty());
-    let slow = puppet("slow");
+    let slow = controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     let listening = Listening::start(&server, Options::default()).await;
     let client = listening.client();

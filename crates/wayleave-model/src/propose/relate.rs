@@ -75,10 +75,10 @@ pub(super) fn names_in_use(stream: &Stream, table: &Table, given: &ExistingNames
     taken
 }
 
-type Joined = (String, Vec<(String, String)>);
+type RelationTarget = (String, Vec<(String, String)>);
 
 /// The target stream and the pairs of `on`, or why there can be no relation.
-fn joined(draft: &Draft, table: &str, key: &ForeignKey) -> Result<Joined, String> {
+fn joined(draft: &Draft, table: &str, key: &ForeignKey) -> Result<RelationTarget, String> {
     let stream = |table: &str| draft.streams.iter().find(|it| it.table == table);
     let target = stream(&key.to_table)
         .filter(|it| it.is_served())

@@ -29,7 +29,7 @@ impl Choices {
         self.below(2) == 1
     }
 
-    fn of<'a, T>(&mut self, list: &'a [T]) -> &'a T {
+    fn one_of<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.below(list.len())]
     }
 
@@ -73,23 +73,23 @@ fn text(value: impl Into<String>) -> Spanned<String> {
 }
 
 fn prose(choices: &mut Choices) -> Option<Spanned<String>> {
-    choices.maybe(|choices| text(*choices.of(PROSE)))
+    choices.maybe(|choices| text(*choices.one_of(PROSE)))
 }
 
 fn line(choices: &mut Choices) -> Option<Spanned<String>> {
-    choices.maybe(|choices| text(*choices.of(LINES)))
+    choices.maybe(|choices| text(*choices.one_of(LINES)))
 }
 
 fn draw(choices: &mut Choices) -> Mapping {
-    let name = *choices.of(&["crm", "a", "my-data-2"]);
-    let kind = *choices.of(&[SourceKind::Postgres, SourceKind::Mysql, SourceKind::Sqlite]);
+    let name = *choices.one_of(&["crm", "a", "my-data-2"]);
+    let kind = *choices.one_of(&[SourceKind::Postgres, SourceKind::Mysql, SourceKind::Sqlite]);
     let dataset = Dataset {
         name: text(name),
         title: line(choices),
         description: prose(choices),
         kind: kind.into(),
         schema: choices
-            .maybe(|choices| text(*choices.of(IDENTIFIERS)))
+            .maybe(|choices| text(*choices.one_of(IDENTIFIERS)))
             .filter(|_| kind.has_schemas()),
         iri: text(match choices.below(3) {
             0 => Dataset::default_iri(name),
@@ -118,7 +118,7 @@ fn draw(choices: &mut Choices) -> Mapping {
 }
 
 fn stream(choices: &mut Choices, at: usize) -> Stream {
-    let name = format!("{}{at}", choices.of(&["s", "people-", "order_items_"]));
+    let name = format!("{}{at}", choices.one_of(&["s", "people-", "order_items_"]));
     let mut fields: Vec<Field> = (0..=choices.below(5))
         .map(|at| field(choices, at))
         .collect();
@@ -129,7 +129,10 @@ fn stream(choices: &mut Choices, at: usize) -> Stream {
         Datatype::Date,
         Datatype::Decimal,
     ];
-    fields.push(Field::new(text("key_field"), (*choices.of(&kinds)).into()));
+    fields.push(Field::new(
+        text("key_field"),
+        (*choices.one_of(&kinds)).into(),
+    ));
     let fit = |fits: fn(&Field) -> bool| -> Vec<Spanned<String>> {
         fields
             .iter()
@@ -171,12 +174,12 @@ fn stream(choices: &mut Choices, at: usize) -> Stream {
     };
     Stream {
         table: if choices.yes() {
-            text(format!("{} {at}", choices.of(IDENTIFIERS)))
+            text(format!("{} {at}", choices.one_of(IDENTIFIERS)))
         } else {
             text(&*name)
         },
         name: text(name),
-        type_name: text(*choices.of(&["Person", "org", "A-b_c"])),
+        type_name: text(*choices.one_of(&["Person", "org", "A-b_c"])),
         key,
         title,
         event_time,
@@ -185,7 +188,7 @@ fn stream(choices: &mut Choices, at: usize) -> Stream {
         search: if choices.yes() { strings } else { Vec::new() },
         analyzer: choices
             .yes()
-            .then(|| Spanned::without_span(*choices.of(SearchAnalyzer::ALL))),
+            .then(|| Spanned::without_span(*choices.one_of(SearchAnalyzer::ALL))),
         unique,
         description: prose(choices),
         fields: fields.into_iter().map(Arc::new).collect(),
@@ -195,7 +198,7 @@ fn stream(choices: &mut Choices, at: usize) -> Stream {
 }
 
 fn measures(choices: &mut Choices) -> Vec<Arc<NamedMeasure>> {
-    let expression = *choices.of(&["count()", "100 * count(*) / 3", "count() - 1"]);
+    let expression = *choices.one_of(&["count()", "100 * count(*) / 3", "count() - 1"]);
     let measure = NamedMeasure {
         name: text("rows"),
         expression: Spanned::without_span(Expression::parse(expression).unwrap()),
@@ -208,14 +211,14 @@ fn measures(choices: &mut Choices) -> Vec<Arc<NamedMeasure>> {
 }
 
 fn field(choices: &mut Choices, at: usize) -> Field {
-    let name = format!("{}{at}", choices.of(&["f", "fullName", "a_b_"]));
-    let datatype = *choices.of(Datatype::ALL);
+    let name = format!("{}{at}", choices.one_of(&["f", "fullName", "a_b_"]));
+    let datatype = *choices.one_of(Datatype::ALL);
     let mut field = Field::new(text(&*name), datatype.into());
     if choices.yes() {
-        field.origin = Origin::Column(text(format!("{} {at}", choices.of(IDENTIFIERS))));
+        field.origin = Origin::Column(text(format!("{} {at}", choices.one_of(IDENTIFIERS))));
     }
     if choices.yes() {
-        let prefix = *choices.of(&["https://example.org/other#", "own-"]);
+        let prefix = *choices.one_of(&["https://example.org/other#", "own-"]);
         field.predicate = text(format!("{prefix}{at}"));
     }
     field.description = prose(choices);
@@ -247,7 +250,7 @@ fn constrain(choices: &mut Choices, field: &mut Field) {
                     .map(|word| Spanned::without_span(Scalar::Text((*word).to_owned())));
                 field.one_of = listed.collect::<Vec<_>>().into();
             }
-            field.pattern = choices.maybe(|c| text(*c.of(&["^B-[0-9]{4}$", r"\d", "[\"']?"])));
+            field.pattern = choices.maybe(|c| text(*c.one_of(&["^B-[0-9]{4}$", r"\d", "[\"']?"])));
             field.min_length =
                 choices.maybe(|c| Spanned::without_span(u32::try_from(c.below(6)).unwrap()));
             field.max_length =
@@ -290,7 +293,7 @@ fn relate(choices: &mut Choices, streams: &mut [Stream]) {
         .collect();
     for stream in streams {
         for at in 0..choices.below(3) {
-            let (to, key) = choices.of(&targets).clone();
+            let (to, key) = choices.one_of(&targets).clone();
             let name = format!("rel{at}");
             let mut on = vec![Join {
                 column: text(format!("fk-{at} \"x\"")),
@@ -324,8 +327,8 @@ fn capabilities(
 ) -> Vec<Capability> {
     let mut all = Vec::new();
     for at in 0..choices.below(4) {
-        let stream = choices.of(streams);
-        let action = *choices.of(Action::ALL);
+        let stream = choices.one_of(streams);
+        let action = *choices.one_of(Action::ALL);
         let fields: Vec<_> = stream
             .fields
             .iter()

@@ -2,7 +2,7 @@
 
 use wayleave_model::mapping::AggregateOp;
 
-use super::{RowContext, Tables, holds, interpret, is_of, row_contexts};
+use super::{RowContext, TableMap, holds, interpret, is_of, row_contexts};
 use crate::plan::{AuthorizedPlan, Column, GroupKey, Predicate, Read};
 
 /// Whether a plan can be answered over data with malformed values.
@@ -18,7 +18,7 @@ pub enum Answerability {
 }
 
 /// Determines whether the plan can be answered over these tables.
-pub fn answerability(plan: &AuthorizedPlan, tables: &Tables) -> Answerability {
+pub fn answerability(plan: &AuthorizedPlan, tables: &TableMap) -> Answerability {
     let all = row_contexts(plan, tables);
     let (predicate, mut met): (_, Vec<&Column>) = match plan.read() {
         Read::Rows(read) => (

@@ -63,7 +63,9 @@ impl AuthorizedWrite {
         let stream = self.stream();
         let declared = stream.mapped.unique.iter().map(|set| set.value.as_slice());
         for set in std::iter::once(stream.mapped.key.as_slice()).chain(declared) {
-            let columns = set.iter().map(|it| FieldView::mapped(stream, it).own_column());
+            let columns = set
+                .iter()
+                .map(|it| FieldView::mapped(stream, it).own_column());
             let columns: Vec<Column> = columns.collect();
             let columns: Vec<&str> = columns.iter().map(Column::label).collect();
             if !self.is_conflict_visible(&columns) {

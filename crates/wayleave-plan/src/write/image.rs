@@ -109,8 +109,7 @@ impl AuthorizedWrite {
     /// Whether an update sets only values that the record already has.
     pub fn changes_nothing(&self, before: &RecordImage) -> bool {
         let mut set = self.set.iter();
-        self.action() == Action::Update
-            && set.all(|it| is_same(before.value(&it.field), &it.value))
+        self.action() == Action::Update && set.all(|it| is_same(before.value(&it.field), &it.value))
     }
 
     /// The column with the time of change and its new value, unless the store fills it in or the

@@ -6,7 +6,7 @@ use wayleave_plan::Record;
 use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::expand::RelatedRecords;
 use wayleave_plan::fetch::FetchPlan;
-use wayleave_plan::interpret::{Row, Tables, interpret};
+use wayleave_plan::interpret::{RowMap, TableMap, interpret};
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::request::{FetchRequest, QueryRequest};
 use wayleave_plan::value::Value;
@@ -16,7 +16,7 @@ use crate::fixture::{NOW, active_datasets, arguments, at, cases, keys, package, 
 use crate::requests;
 
 /// The results of a query's first expansion: the key of each record, and its related records.
-fn expanded(words: &str, request: Json, tables: &Tables) -> Vec<(Vec<Value>, RelatedRecords)> {
+fn expanded(words: &str, request: Json, tables: &TableMap) -> Vec<(Vec<Value>, RelatedRecords)> {
     let view = View::new(&active_datasets(), &package(words));
     let keys = keys();
     let request = QueryRequest::parse(&arguments(request)).unwrap();
@@ -36,8 +36,8 @@ fn expanded(words: &str, request: Json, tables: &Tables) -> Vec<(Vec<Value>, Rel
     keys.zip(related).collect()
 }
 
-fn line(id: i128, order_no: Value, product: &str) -> Row {
-    Row::from([
+fn line(id: i128, order_no: Value, product: &str) -> RowMap {
+    RowMap::from([
         ("id".to_owned(), Value::Integer(id)),
         ("region".to_owned(), Value::Text("eu".into())),
         ("order_no".to_owned(), order_no),
@@ -45,15 +45,15 @@ fn line(id: i128, order_no: Value, product: &str) -> Row {
     ])
 }
 
-fn order(no: i128) -> Row {
-    Row::from([
+fn order(no: i128) -> RowMap {
+    RowMap::from([
         ("region".to_owned(), Value::Text("eu".into())),
         ("no".to_owned(), Value::Integer(no)),
     ])
 }
 
-fn shop(orders: Vec<Row>, lines: Vec<Row>) -> Tables {
-    Tables::from([
+fn shop(orders: Vec<RowMap>, lines: Vec<RowMap>) -> TableMap {
+    TableMap::from([
         ("order_heads".to_owned(), orders),
         ("lines".to_owned(), lines),
     ])
@@ -65,7 +65,7 @@ fn ids(related: &RelatedRecords) -> Vec<String> {
 
 #[test]
 fn each_record_shows_its_first_ten_and_says_when_there_are_more() {
-    let mut lines: Vec<Row> = (0..12)
+    let mut lines: Vec<RowMap> = (0..12)
         .map(|id| line(id, Value::Integer(1), "tea"))
         .collect();
     lines.extend((20..30).map(|id| line(id, Value::Integer(2), "tea")));

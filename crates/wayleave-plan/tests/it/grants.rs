@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::aggregate::AggregatePlan;
-use wayleave_plan::interpret::{Row, Tables, interpret};
+use wayleave_plan::interpret::{RowMap, TableMap, interpret};
 use wayleave_plan::plan::{Column, GroupKey, Predicate, Read};
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::Refusal;
@@ -32,7 +32,7 @@ fn view(words: &str) -> View {
 fn query(
     view: &View,
     request: &Json,
-    tables: &Tables,
+    tables: &TableMap,
 ) -> Result<(Json, Vec<AuthorizedPlan>), Refusal> {
     let keys = keys();
     let seal = at(&keys, NOW);
@@ -85,7 +85,7 @@ fn record(record: &wayleave_plan::Record) -> Json {
 fn aggregate(
     view: &View,
     request: &Json,
-    tables: &Tables,
+    tables: &TableMap,
 ) -> Result<(Json, AuthorizedPlan), Refusal> {
     let plan = AggregatePlan::new(
         view,
@@ -119,7 +119,7 @@ fn by_id(answer: &Json) -> BTreeMap<String, BTreeMap<String, Json>> {
 
 /// Copies the tables and changes everything hidden from `NARROW`: the columns that are neither
 /// granted nor read by the policy, and all values of the rows that the policy hides.
-fn twin(tables: &Tables, noise: &[i128]) -> Tables {
+fn twin(tables: &TableMap, noise: &[i128]) -> TableMap {
     let mut tables = tables.clone();
     let mut noise = noise.iter().cycle();
     let mut next = || *noise.next().unwrap();
@@ -127,7 +127,7 @@ fn twin(tables: &Tables, noise: &[i128]) -> Tables {
         let hidden = matches!(&row["state"], Value::Null)
             || row["state"] == Value::Text("lost".into())
             || row["gone"] == Value::Boolean(true);
-        let set = |row: &mut Row, name: &str, value: Value| row.insert(name.to_owned(), value);
+        let set = |row: &mut RowMap, name: &str, value: Value| row.insert(name.to_owned(), value);
         set(row, "margin", Value::Decimal(next().to_string().into()));
         set(
             row,

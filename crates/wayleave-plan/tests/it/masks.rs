@@ -106,12 +106,12 @@ fn selection(masks: &str) -> GrantSelection {
 
 /// The view of a grant of `STAFF`, after the mapping became `now`.
 fn later(now: &str, masks: &str) -> View {
-    let mut wish = selection(masks);
+    let mut selection = selection(masks);
     let mut terms = loop {
-        match wish.terms(&ratified("staff", STAFF)) {
+        match selection.terms(&ratified("staff", STAFF)) {
             Ok(terms) => break terms,
             // Capabilities that do not fit are granted anyway, to check that they are withheld.
-            Err(_) if !wish.capabilities.is_empty() => wish.capabilities.clear(),
+            Err(_) if !selection.capabilities.is_empty() => selection.capabilities.clear(),
             Err(unfit) => panic!("{unfit:?}"),
         }
     };
@@ -183,22 +183,25 @@ fn a_mask_must_fit_its_field_and_its_mapping() {
             "the mapping requires `bucket:1000`",
         ),
     ] {
-        let mut wish = selection(masks);
-        wish.capabilities.retain(|it| *it == "pay" && text == STAFF);
-        let unfit = wish.terms(&ratified("staff", text)).unwrap_err();
+        let mut selection = selection(masks);
+        selection
+            .capabilities
+            .retain(|it| *it == "pay" && text == STAFF);
+        let unfit = selection.terms(&ratified("staff", text)).unwrap_err();
         let told: Vec<String> = unfit.iter().map(ToString::to_string).collect();
         assert!(told.iter().any(|it| it.contains(said)), "{masks}: {told:?}");
         assert!(unfit.iter().all(|it| it.hint().is_some()));
     }
-    let mut wish = selection("people.pay=redact people.name=token");
-    wish.capabilities.clear();
-    let terms = wish.terms(&ratified("staff", &required)).unwrap();
+    let mut selection = selection("people.pay=redact people.name=token");
+    selection.capabilities.clear();
+    let terms = selection.terms(&ratified("staff", &required)).unwrap();
     assert_eq!(terms.streams["people"].masks["pay"], Mask::Redact);
     assert!(terms.streams["mails"].masks.is_empty());
     // A field that is not granted cannot be masked.
-    wish.streams
+    selection
+        .streams
         .insert("people".to_owned(), Some(["name".to_owned()].into()));
-    let unfit = wish.terms(&ratified("staff", &required)).unwrap_err();
+    let unfit = selection.terms(&ratified("staff", &required)).unwrap_err();
     assert!(
         unfit[0].to_string().contains("the field is not granted"),
         "{unfit:?}"
@@ -207,9 +210,9 @@ fn a_mask_must_fit_its_field_and_its_mapping() {
 
 #[test]
 fn terms_without_masks_are_written_as_before_and_unknown_masks_are_refused() {
-    let mut wish = selection("");
-    wish.capabilities.clear();
-    let terms = wish.terms(&ratified("staff", STAFF)).unwrap();
+    let mut selection = selection("");
+    selection.capabilities.clear();
+    let terms = selection.terms(&ratified("staff", STAFF)).unwrap();
     let written = serde_json::to_string(&terms).unwrap();
     assert!(!written.contains("masks"), "{written}");
     let mut read: serde_json::Value = serde_json::from_str(&written).unwrap();

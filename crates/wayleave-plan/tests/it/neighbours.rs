@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use wayleave_plan::active_datasets::ActiveDatasets;
-use wayleave_plan::interpret::{Row, Tables, interpret};
+use wayleave_plan::interpret::{RowMap, TableMap, interpret};
 use wayleave_plan::neighbours::{Direction, Edge, NeighbourPlan};
 use wayleave_plan::value::Value;
 use wayleave_plan::view::View;
@@ -50,7 +50,7 @@ fn followed(
     around: &NeighbourPlan,
     index: usize,
     ids: &[String],
-    tables: &Tables,
+    tables: &TableMap,
 ) -> Vec<Vec<String>> {
     let edge = &around.edges()[index].expansion;
     let mut found = Vec::new();
@@ -94,7 +94,7 @@ fn a_relation_whose_either_end_is_hidden_is_followed_neither_way() {
 #[test]
 fn nothing_that_is_hidden_is_read_of_either_end() {
     let words = "shop/orders[amount] shop/lines[region,order_no]{\"product\":\"tea\"}";
-    let tables = Tables::from([
+    let tables = TableMap::from([
         ("order_heads".to_owned(), vec![order(1)]),
         (
             "lines".to_owned(),
@@ -131,15 +131,15 @@ fn a_key_is_known_by_its_values() {
     );
 }
 
-fn order(no: i128) -> Row {
-    Row::from([
+fn order(no: i128) -> RowMap {
+    RowMap::from([
         ("region".to_owned(), Value::Text("eu".into())),
         ("no".to_owned(), Value::Integer(no)),
     ])
 }
 
-fn line(id: i128, no: i128, product: &str) -> Row {
-    Row::from([
+fn line(id: i128, no: i128, product: &str) -> RowMap {
+    RowMap::from([
         ("id".to_owned(), Value::Integer(id)),
         ("region".to_owned(), Value::Text("eu".into())),
         ("order_no".to_owned(), Value::Integer(no)),
@@ -155,7 +155,7 @@ proptest! {
         lines in proptest::collection::vec(0_i128..4, 0..9),
     ) {
         let lines = lines.into_iter().zip(0..).map(|(no, id)| line(id, no, "tea"));
-        let tables = Tables::from([
+        let tables = TableMap::from([
             ("order_heads".to_owned(), (0..4).map(order).collect()),
             ("lines".to_owned(), lines.collect()),
         ]);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
-use wayleave_plan::interpret::{Row, Tables};
+use wayleave_plan::interpret::{RowMap, TableMap};
 use wayleave_plan::value::Value;
 
 const DAY: i64 = 86_400_000_000;
@@ -16,7 +16,7 @@ fn text(words: &'static [&'static str]) -> impl Strategy<Value = Value> {
 }
 
 /// An order, without its key.
-fn order() -> impl Strategy<Value = Row> {
+fn order() -> impl Strategy<Value = RowMap> {
     let columns: Vec<(&str, BoxedStrategy<Value>)> = vec![
         ("amount", maybe(prop::sample::select(vec!["0", "0.1", "-3.25", "10", "99999999999999999.01"])
             .prop_map(|d| Value::Decimal(d.into())))),
@@ -39,7 +39,7 @@ fn order() -> impl Strategy<Value = Row> {
 }
 
 /// The tables of `shop`.
-pub(crate) fn tables() -> impl Strategy<Value = Tables> {
+pub(crate) fn tables() -> impl Strategy<Value = TableMap> {
     let orders = prop::collection::vec(order(), 0..24).prop_map(|orders| {
         let keyed = orders.into_iter().enumerate().map(|(index, mut row)| {
             let region = ["eu", "us", "a/b,c"][index % 3];
@@ -47,11 +47,11 @@ pub(crate) fn tables() -> impl Strategy<Value = Tables> {
             row.insert("no".to_owned(), Value::Integer(index as i128 / 3));
             row
         });
-        keyed.collect::<Vec<Row>>()
+        keyed.collect::<Vec<RowMap>>()
     });
     let lines = prop::collection::vec((0..3_usize, 0..4_i128), 0..40).prop_map(|lines| {
         let lines = lines.into_iter().enumerate().map(|(index, (region, no))| {
-            Row::from([
+            RowMap::from([
                 ("id".to_owned(), Value::Integer(index as i128)),
                 (
                     "region".to_owned(),
@@ -64,10 +64,10 @@ pub(crate) fn tables() -> impl Strategy<Value = Tables> {
                 ),
             ])
         });
-        lines.collect::<Vec<Row>>()
+        lines.collect::<Vec<RowMap>>()
     });
     (orders, lines).prop_map(|(orders, lines)| {
-        Tables::from([
+        TableMap::from([
             ("order_heads".to_owned(), orders),
             ("lines".to_owned(), lines),
         ])

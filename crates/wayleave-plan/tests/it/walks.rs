@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use wayleave_plan::Record;
-use wayleave_plan::interpret::{Row, Tables, interpret};
+use wayleave_plan::interpret::{RowMap, TableMap, interpret};
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::request::QueryRequest;
 use wayleave_plan::value::Value;
@@ -18,7 +18,7 @@ use crate::requests;
 fn page(
     view: &View,
     request: &Json,
-    tables: &Tables,
+    tables: &TableMap,
     now: i64,
     shown: usize,
 ) -> (Vec<Record>, Option<String>, Option<String>) {
@@ -42,16 +42,16 @@ fn page(
     )
 }
 
-fn orders(tables: &mut Tables) -> &mut Vec<Row> {
+fn orders(tables: &mut TableMap) -> &mut Vec<RowMap> {
     tables.get_mut("order_heads").unwrap()
 }
 
 /// Walks to the last page; `between` changes the tables after each page.
 fn walk(
     request: &Json,
-    tables: &mut Tables,
+    tables: &mut TableMap,
     shown: usize,
-    mut between: impl FnMut(usize, &mut Tables),
+    mut between: impl FnMut(usize, &mut TableMap),
 ) -> (Vec<Record>, Option<String>) {
     let view = local();
     let mut request = request.clone();
@@ -145,7 +145,7 @@ proptest! {
                 row.insert("revision".to_owned(), Value::Integer(0));
             }
         }
-        let mut write = |tables: &mut Tables, changes: &[(prop::sample::Index, bool, bool)]| {
+        let mut write = |tables: &mut TableMap, changes: &[(prop::sample::Index, bool, bool)]| {
             for (index, tick, delete) in changes {
                 let rows = orders(tables);
                 if rows.is_empty() {
@@ -198,8 +198,8 @@ proptest! {
     }
 }
 
-fn person(id: i128, updated: i64) -> Row {
-    Row::from([
+fn person(id: i128, updated: i64) -> RowMap {
+    RowMap::from([
         ("id".to_owned(), Value::Integer(id)),
         (
             "updated_at".to_owned(),
@@ -212,7 +212,7 @@ fn person(id: i128, updated: i64) -> Row {
 fn a_quiet_stream_has_no_changes_and_a_busy_one_repeats_its_last_instant() {
     let view = local();
     for (age, expected) in [(3_600, 0), (5, 1)] {
-        let tables = Tables::from([(
+        let tables = TableMap::from([(
             "personnel".to_owned(),
             vec![person(1, NOW - 9_000), person(2, NOW - age)],
         )]);
@@ -232,7 +232,7 @@ fn a_quiet_stream_has_no_changes_and_a_busy_one_repeats_its_last_instant() {
 #[test]
 fn all_pages_of_a_walk_end_at_the_horizon_of_the_first() {
     // Every row changes again after each page: without a horizon the walk would never end.
-    let mut tables = Tables::from([(
+    let mut tables = TableMap::from([(
         "personnel".to_owned(),
         (0..6).map(|id| person(id, NOW - 9_000)).collect(),
     )]);
@@ -256,7 +256,7 @@ fn a_walk_of_changes_keeps_to_the_grants_rows() {
         &package(r#"shop/orders[revision]{"state":"open"}"#),
     );
     let row = |no: i128, state: &str, revision: i128| {
-        Row::from([
+        RowMap::from([
             ("region".to_owned(), Value::Text("eu".into())),
             ("no".to_owned(), Value::Integer(no)),
             ("state".to_owned(), Value::Text(state.into())),
@@ -264,13 +264,13 @@ fn a_walk_of_changes_keeps_to_the_grants_rows() {
             ("gone".to_owned(), Value::Boolean(true)),
         ])
     };
-    let ask = |tables: &Tables| {
+    let ask = |tables: &TableMap| {
         let request = json!({"stream": "orders", "changes_since": "beginning"});
         let (records, _, bookmark) = page(&view, &request, tables, NOW, usize::MAX);
         (ids(&records), bookmark)
     };
-    let seen = Tables::from([("order_heads".to_owned(), vec![row(1, "open", 5)])]);
-    let more = Tables::from([(
+    let seen = TableMap::from([("order_heads".to_owned(), vec![row(1, "open", 5)])]);
+    let more = TableMap::from([(
         "order_heads".to_owned(),
         vec![row(1, "open", 5), row(2, "lost", 9)],
     )]);
@@ -282,8 +282,8 @@ fn a_walk_of_changes_keeps_to_the_grants_rows() {
 #[test]
 fn an_empty_stream_has_a_bookmark_that_catches_the_first_change() {
     let view = local();
-    let mut tables = Tables::from([("personnel".to_owned(), Vec::new())]);
-    let ask = |since: String, tables: &Tables| {
+    let mut tables = TableMap::from([("personnel".to_owned(), Vec::new())]);
+    let ask = |since: String, tables: &TableMap| {
         let request =
             json!({"stream": "people", "connection_id": "crm-eu", "changes_since": since});
         page(&view, &request, tables, NOW, usize::MAX)
@@ -303,7 +303,7 @@ fn a_tombstone_says_which_record_is_gone_and_nothing_more() {
     let mut gone = person(1, NOW - 9_000);
     gone.insert("name".to_owned(), Value::Text("CANARY".into()));
     gone.insert("deleted_at".to_owned(), Value::Datetime(5));
-    let tables = Tables::from([("personnel".to_owned(), vec![gone, person(2, NOW - 9_000)])]);
+    let tables = TableMap::from([("personnel".to_owned(), vec![gone, person(2, NOW - 9_000)])]);
     let request =
         json!({"stream": "people", "connection_id": "crm-eu", "changes_since": "beginning"});
     let (records, ..) = page(&view, &request, &tables, NOW, usize::MAX);

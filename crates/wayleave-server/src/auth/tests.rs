@@ -23,7 +23,7 @@ async fn credentials(folder: &Path) -> Credentials {
 async fn a_request_that_read_the_ledger_before_a_revocation_does_not_bring_the_token_back() {
     let folder = tempfile::tempdir().unwrap();
     let operator = governance(folder.path());
-    let wish = TokenRequest {
+    let request = TokenRequest {
         kind: TokenKind::Client,
         scopes: [Scope::Runtime].into_iter().collect(),
         grants: BTreeSet::new(),
@@ -31,7 +31,7 @@ async fn a_request_that_read_the_ledger_before_a_revocation_does_not_bring_the_t
         label: String::new(),
         expires: None,
     };
-    let issued = operator.issue_token(wish, WHO).await.unwrap();
+    let issued = operator.issue_token(request, WHO).await.unwrap();
     let shared = credentials(folder.path()).await.0;
     // The slow request has read the ledger, and pauses there.
     let before = shared.fresh().await.unwrap();

@@ -55,7 +55,7 @@ impl Case {
             rows: Some(rows),
             masks: std::collections::BTreeMap::new(),
         };
-        let wish = GrantRequest {
+        let request = GrantRequest {
             terms: Terms {
                 dataset: "crm".into(),
                 connection: connection.into(),
@@ -66,11 +66,11 @@ impl Case {
             expires,
             purpose: String::new(),
         };
-        self.governance.grant(wish, "ana").await.unwrap()
+        self.governance.grant(request, "ana").await.unwrap()
     }
 
     async fn token(&self, grants: &[&String]) -> String {
-        let wish = TokenRequest {
+        let request = TokenRequest {
             kind: TokenKind::Client,
             scopes: Scopes::RUNTIME,
             grants: grants.iter().map(|id| (*id).clone()).collect(),
@@ -78,7 +78,11 @@ impl Case {
             label: String::new(),
             expires: None,
         };
-        self.governance.issue_token(wish, "ana").await.unwrap().id
+        self.governance
+            .issue_token(request, "ana")
+            .await
+            .unwrap()
+            .id
     }
 }
 

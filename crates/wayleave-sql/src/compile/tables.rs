@@ -27,7 +27,7 @@ pub(crate) struct Tables<K> {
 }
 
 /// The expression of a column in a statement, and its native column.
-pub(crate) type Named<'t, K> = (Sql, Cow<'t, NativeColumn<K>>);
+pub(crate) type ColumnExpression<'t, K> = (Sql, Cow<'t, NativeColumn<K>>);
 
 /// The alias of a table in every statement. Every column is qualified with it, because a qualified
 /// name is never anything but a column.
@@ -146,7 +146,7 @@ impl<K: NativeKind> Tables<K> {
         &self,
         dialect: &D,
         column: &Column,
-    ) -> Result<Named<'_, K>, StoreError> {
+    ) -> Result<ColumnExpression<'_, K>, StoreError> {
         match &column.origin {
             ColumnOrigin::Stored { table, name } => {
                 let shape = self.shape(*table)?;

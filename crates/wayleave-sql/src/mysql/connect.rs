@@ -29,15 +29,15 @@ pub(super) enum Flavour {
     Mariadb,
 }
 
-/// A read-only session.
-pub(super) struct Session<'a> {
+/// A read-only session for the catalogue.
+pub(super) struct MysqlCatalogueSession<'a> {
     connection: Conn,
     pub(super) flavour: Flavour,
     server: &'a Server,
     limits: Limits,
 }
 
-impl<'a> Session<'a> {
+impl<'a> MysqlCatalogueSession<'a> {
     /// Connects, logs in and gives up the right to write.
     pub(super) async fn open(server: &'a Server, limits: Limits) -> Result<Self, StoreError> {
         let connecting = async {
@@ -217,7 +217,9 @@ mod tests {
             .await
             .unwrap();
         let server = dsn::parse(&database.dsn).unwrap();
-        let mut session = Session::open(&server, Limits::default()).await.unwrap();
+        let mut session = MysqlCatalogueSession::open(&server, Limits::default())
+            .await
+            .unwrap();
         for sql in [
             "INSERT INTO t VALUES (1)",
             "CREATE TABLE u (id int)",

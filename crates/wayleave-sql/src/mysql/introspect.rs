@@ -8,7 +8,7 @@ use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_store::{IntrospectOptions, Progress, Step, StoreError};
 
 use super::catalogue::{COLUMNS, CatalogueColumn, ColumnRow};
-use super::connect::{Flavour, Session};
+use super::connect::{Flavour, MysqlCatalogueSession};
 use crate::assemble::TableAssembler;
 use crate::checks::{closed_list_expression, json_column};
 
@@ -36,7 +36,7 @@ const MARIADB_CHECKS: &str = "SELECT TABLE_NAME, CHECK_CLAUSE \
 
 /// Reads the catalogue of the requested database, or of the session's own.
 pub(super) async fn catalogue(
-    session: &mut Session<'_>,
+    session: &mut MysqlCatalogueSession<'_>,
     options: &IntrospectOptions,
     progress: Progress<'_>,
 ) -> Result<Catalogue, StoreError> {
@@ -64,7 +64,7 @@ pub(super) async fn catalogue(
 }
 
 async fn schema(
-    session: &mut Session<'_>,
+    session: &mut MysqlCatalogueSession<'_>,
     options: &IntrospectOptions,
     progress: Progress<'_>,
 ) -> Result<String, StoreError> {
@@ -89,7 +89,7 @@ async fn schema(
 }
 
 async fn tables(
-    session: &mut Session<'_>,
+    session: &mut MysqlCatalogueSession<'_>,
     schema: &str,
     assembly: &mut TableAssembler,
     progress: Progress<'_>,
@@ -120,7 +120,7 @@ async fn tables(
 }
 
 async fn keys(
-    session: &mut Session<'_>,
+    session: &mut MysqlCatalogueSession<'_>,
     schema: &str,
     assembly: &mut TableAssembler,
     progress: Progress<'_>,
@@ -148,7 +148,7 @@ async fn keys(
 }
 
 async fn references(
-    session: &mut Session<'_>,
+    session: &mut MysqlCatalogueSession<'_>,
     schema: &str,
     assembly: &mut TableAssembler,
     progress: Progress<'_>,
@@ -181,7 +181,7 @@ async fn references(
 }
 
 async fn checks(
-    session: &mut Session<'_>,
+    session: &mut MysqlCatalogueSession<'_>,
     schema: &str,
     assembly: &mut TableAssembler,
     progress: Progress<'_>,

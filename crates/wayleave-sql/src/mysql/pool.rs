@@ -9,7 +9,7 @@ use mysql_async::prelude::Queryable;
 use tokio::time::timeout;
 use wayleave_store::{Limits, StoreError};
 
-use super::connect::{self, Flavour, Session, connect};
+use super::connect::{self, Flavour, MysqlCatalogueSession, connect};
 use super::error::store_error;
 use crate::dsn::Server;
 
@@ -34,7 +34,7 @@ pub(crate) struct MysqlSession {
 
 impl MysqlSession {
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
-        let session = Session::open(server, limits).await?;
+        let session = MysqlCatalogueSession::open(server, limits).await?;
         let (mut connection, flavour) = session.into_connection();
         let random = || RandomState::new().build_hasher().finish();
         let mark = format!("wayleave_{:016x}{:016x}", random(), random());

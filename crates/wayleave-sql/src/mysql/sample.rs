@@ -3,7 +3,7 @@
 use wayleave_model::propose::{ColumnSample, SampledColumn};
 use wayleave_store::{Limits, SampleError, StoreError};
 
-use super::connect::Session;
+use super::connect::MysqlCatalogueSession;
 use crate::dsn::Server;
 use crate::sample::{SampleClock, SampleDialect, SampleStatements, first_rows, unsampled};
 
@@ -22,7 +22,7 @@ pub(super) async fn columns(
     columns: &[SampledColumn],
 ) -> Result<Vec<Result<ColumnSample, SampleError>>, StoreError> {
     let clock = SampleClock::start(limits);
-    let mut session = Some(Session::open(server, limits).await?);
+    let mut session = Some(MysqlCatalogueSession::open(server, limits).await?);
     let mut read = Vec::with_capacity(columns.len());
     for column in columns {
         let statements = SampleStatements::new(&DIALECT, schema, column);
@@ -32,7 +32,7 @@ pub(super) async fn columns(
             _ => Err(SampleError::Unreadable),
         };
         if outcome.is_err() && session.is_some() && !clock.is_over() {
-            session = Session::open(server, limits).await.ok();
+            session = MysqlCatalogueSession::open(server, limits).await.ok();
         }
         read.push(outcome);
     }
@@ -43,7 +43,7 @@ pub(super) async fn columns(
 }
 
 async fn one(
-    session: &mut Session<'_>,
+    session: &mut MysqlCatalogueSession<'_>,
     statements: &SampleStatements,
 ) -> Result<ColumnSample, SampleError> {
     let doing = "sampling a column";

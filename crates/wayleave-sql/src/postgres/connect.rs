@@ -19,15 +19,15 @@ use crate::dsn::{Server, ServerAddress, TlsMode};
 /// Time that we wait beyond the server's own timeout, which is more precise and should fire first.
 pub(super) const TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 
-/// A read-only session.
-pub(super) struct Session<'a> {
+/// A read-only session for the catalogue.
+pub(super) struct PgCatalogueSession<'a> {
     client: Client,
     connection: AbortOnDropHandle<()>,
     server: &'a Server,
     limits: Limits,
 }
 
-impl<'a> Session<'a> {
+impl<'a> PgCatalogueSession<'a> {
     /// Connects, logs in and gives up the right to write.
     pub(super) async fn open(server: &'a Server, limits: Limits) -> Result<Self, StoreError> {
         let connecting = async {
@@ -198,7 +198,9 @@ mod tests {
             "CREATE TABLE u (id int)",
             "DROP TABLE t",
         ] {
-            let session = Session::open(&server, Limits::default()).await.unwrap();
+            let session = PgCatalogueSession::open(&server, Limits::default())
+                .await
+                .unwrap();
             let error = session.client.execute(sql, &[]).await.unwrap_err();
             assert_eq!(
                 error.code(),
@@ -206,7 +208,9 @@ mod tests {
                 "{sql}"
             );
         }
-        let session = Session::open(&server, Limits::default()).await.unwrap();
+        let session = PgCatalogueSession::open(&server, Limits::default())
+            .await
+            .unwrap();
         let settings =
             "SELECT current_setting('application_name'), current_setting('statement_timeout')";
         let row = session.client.query_one(settings, &[]).await.unwrap();
@@ -229,7 +233,9 @@ mod tests {
         let port = database.endpoint().port;
         let dsn = format!("postgres://{name}:hasty@127.0.0.1:{port}/{name}");
         let server = dsn::parse(&dsn).unwrap();
-        let session = Session::open(&server, Limits::default()).await.unwrap();
+        let session = PgCatalogueSession::open(&server, Limits::default())
+            .await
+            .unwrap();
         // The settings after the transaction are those from before it.
         session.client.execute(settings::COMMIT, &[]).await.unwrap();
         let timeout = "SELECT current_setting('statement_timeout')";

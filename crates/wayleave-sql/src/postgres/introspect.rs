@@ -13,7 +13,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_store::{IntrospectOptions, Progress, Step, StoreError};
 
 use super::catalogue::{COLUMNS, CatalogueColumn};
-use super::connect::Session;
+use super::connect::PgCatalogueSession;
 use crate::assemble::TableAssembler;
 use crate::checks::closed_lists;
 
@@ -91,7 +91,7 @@ const CHECKS: &str = concat!(
 
 /// Reads the catalogue of the requested schema, or of the session's own.
 pub(super) async fn catalogue(
-    session: &mut Session<'_>,
+    session: &mut PgCatalogueSession<'_>,
     options: &IntrospectOptions,
     progress: Progress<'_>,
 ) -> Result<Catalogue, StoreError> {
@@ -177,7 +177,7 @@ pub(super) async fn catalogue(
 
 /// Runs statements and reports progress.
 struct CatalogueReader<'a, 's> {
-    session: &'a mut Session<'s>,
+    session: &'a mut PgCatalogueSession<'s>,
     progress: Progress<'a>,
 }
 

@@ -4,7 +4,7 @@ use tokio_postgres::Row;
 use wayleave_model::propose::{ColumnSample, SampledColumn};
 use wayleave_store::{Limits, SampleError, StoreError};
 
-use super::connect::Session;
+use super::connect::PgCatalogueSession;
 use crate::dsn::Server;
 use crate::sample::{SampleClock, SampleDialect, SampleStatements, first_rows, unsampled};
 
@@ -23,7 +23,7 @@ pub(super) async fn columns(
     columns: &[SampledColumn],
 ) -> Result<Vec<Result<ColumnSample, SampleError>>, StoreError> {
     let clock = SampleClock::start(limits);
-    let mut session = Some(Session::open(server, limits).await?);
+    let mut session = Some(PgCatalogueSession::open(server, limits).await?);
     let mut read = Vec::with_capacity(columns.len());
     for column in columns {
         let statements = SampleStatements::new(&DIALECT, schema, column);
@@ -35,7 +35,7 @@ pub(super) async fn columns(
             _ => Err(SampleError::Unreadable),
         };
         if outcome.is_err() && session.is_some() && !clock.is_over() {
-            session = Session::open(server, limits).await.ok();
+            session = PgCatalogueSession::open(server, limits).await.ok();
         }
         read.push(outcome);
     }
@@ -46,7 +46,7 @@ pub(super) async fn columns(
 }
 
 async fn one(
-    session: &mut Session<'_>,
+    session: &mut PgCatalogueSession<'_>,
     statements: &SampleStatements,
 ) -> Result<ColumnSample, StoreError> {
     let doing = "sampling a column";

@@ -24,14 +24,14 @@ impl InterruptOnDrop {
     }
 }
 
-/// A read-only session.
-pub(super) struct Session {
+/// A read-only session for the catalogue.
+pub(super) struct SqliteCatalogueSession {
     connection: Connection,
     statement_limit: Duration,
     wanted: Weak<()>,
 }
 
-impl Session {
+impl SqliteCatalogueSession {
     /// Opens an existing file. Never creates one, and writes no sidecar file where `immutable` is
     /// promised.
     pub(super) fn open(file: &File, limits: Limits, wanted: Weak<()>) -> Result<Self, StoreError> {
@@ -168,7 +168,8 @@ mod tests {
                 path: path.clone(),
                 immutable,
             };
-            let session = Session::open(&file, Limits::default(), wanted.watch()).unwrap();
+            let session =
+                SqliteCatalogueSession::open(&file, Limits::default(), wanted.watch()).unwrap();
             for sql in [
                 "INSERT INTO t VALUES (1)",
                 "CREATE TABLE u (id INTEGER)",
@@ -189,7 +190,8 @@ mod tests {
             path,
             immutable: false,
         };
-        let mut session = Session::open(&file, Limits::default(), wanted.watch()).unwrap();
+        let mut session =
+            SqliteCatalogueSession::open(&file, Limits::default(), wanted.watch()).unwrap();
         drop(wanted);
         let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) \
                        SELECT count(*) FROM n";

@@ -10,7 +10,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_store::{Step, StoreError};
 
 use super::catalogue::{COLUMNS, COLUMNS_OF_TABLE, COLUMNS_OF_VIEWS, CatalogueColumn};
-use super::connect::Session;
+use super::connect::SqliteCatalogueSession;
 use super::types;
 use crate::assemble::TableAssembler;
 use crate::checks::closed_lists;
@@ -46,7 +46,7 @@ struct Shape {
 /// Reads the catalogue. The file may change between two statements; each statement reads one
 /// snapshot.
 pub(super) fn catalogue(
-    session: &mut Session,
+    session: &mut SqliteCatalogueSession,
     step: &mut dyn FnMut(Step),
 ) -> Result<Catalogue, StoreError> {
     let mut assembly = TableAssembler::default();
@@ -78,7 +78,7 @@ pub(super) fn catalogue(
 
 /// Row estimates left by `ANALYZE`, if it ever ran.
 fn estimates(
-    session: &mut Session,
+    session: &mut SqliteCatalogueSession,
     step: &mut dyn FnMut(Step),
 ) -> Result<HashMap<String, u64>, StoreError> {
     if session
@@ -101,7 +101,7 @@ fn estimates(
 }
 
 fn tables(
-    session: &mut Session,
+    session: &mut SqliteCatalogueSession,
     estimates: &HashMap<String, u64>,
     assembly: &mut TableAssembler,
     step: &mut dyn FnMut(Step),
@@ -133,7 +133,7 @@ fn tables(
 /// The columns of views. A single view over a missing table fails the statement for all, so each is
 /// then read alone and the broken ones are named.
 fn view_columns(
-    session: &mut Session,
+    session: &mut SqliteCatalogueSession,
     shapes: &HashMap<String, Shape>,
     step: &mut dyn FnMut(Step),
 ) -> Result<Vec<CatalogueColumn>, StoreError> {
@@ -225,7 +225,7 @@ fn columns(
 }
 
 fn unique(
-    session: &mut Session,
+    session: &mut SqliteCatalogueSession,
     assembly: &mut TableAssembler,
     step: &mut dyn FnMut(Step),
 ) -> Result<(), StoreError> {
@@ -257,7 +257,7 @@ fn unique(
 }
 
 fn references(
-    session: &mut Session,
+    session: &mut SqliteCatalogueSession,
     assembly: &mut TableAssembler,
     step: &mut dyn FnMut(Step),
 ) -> Result<(), StoreError> {

@@ -12,7 +12,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use wayleave_store::{Limits, OnMalformed, StoreError};
 
-use super::connect::Session;
+use super::connect::SqliteCatalogueSession;
 use super::dialect::BY_CODE_POINT;
 use super::dialect::functions::ALL;
 use super::dsn::File;
@@ -81,7 +81,8 @@ impl SqliteSession {
     /// Opens a session that can do nothing but select.
     pub(super) fn open(file: &File, limits: Limits) -> Result<Self, StoreError> {
         let identity = FileIdentity::read(file);
-        let mut connection = Session::open(file, limits, Weak::new())?.into_connection();
+        let mut connection =
+            SqliteCatalogueSession::open(file, limits, Weak::new())?.into_connection();
         let lenient = Arc::new(AtomicBool::new(false));
         let wide = prepare(&mut connection, &lenient)
             .map_err(|error| store_error("opening a session", limits.statement, &error))?;

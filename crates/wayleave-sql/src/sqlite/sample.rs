@@ -3,7 +3,7 @@
 use wayleave_model::propose::{ColumnSample, SampledColumn};
 use wayleave_store::{Limits, SampleError, StoreError};
 
-use super::connect::Session;
+use super::connect::SqliteCatalogueSession;
 use crate::sample::{SampleClock, SampleDialect, SampleStatements, first_rows, unsampled};
 
 const DIALECT: SampleDialect = SampleDialect {
@@ -14,7 +14,7 @@ const DIALECT: SampleDialect = SampleDialect {
 
 /// Samples each column, within the time budget of all.
 pub(super) fn columns(
-    session: &mut Session,
+    session: &mut SqliteCatalogueSession,
     limits: Limits,
     columns: &[SampledColumn],
 ) -> Vec<Result<ColumnSample, SampleError>> {
@@ -30,7 +30,10 @@ pub(super) fn columns(
     columns.iter().map(read).collect()
 }
 
-fn one(session: &mut Session, statements: &SampleStatements) -> Result<ColumnSample, StoreError> {
+fn one(
+    session: &mut SqliteCatalogueSession,
+    statements: &SampleStatements,
+) -> Result<ColumnSample, StoreError> {
     let doing = "sampling a column";
     let counted = session.sample(doing, &statements.first, |row| {
         Ok((row.get(0)?, u64::from(row.get::<_, u32>(1)?)))

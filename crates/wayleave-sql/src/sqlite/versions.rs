@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError, Weak};
 
 use wayleave_store::{Limits, StoreError};
 
-use super::connect::Session;
+use super::connect::SqliteCatalogueSession;
 use super::dsn::File;
 use super::pool::FileIdentity;
 
@@ -16,7 +16,7 @@ pub(super) struct VersionSession(Mutex<OpenVersion>);
 
 #[derive(Default)]
 struct OpenVersion {
-    session: Option<(Session, Option<FileIdentity>)>,
+    session: Option<(SqliteCatalogueSession, Option<FileIdentity>)>,
     /// Number of sessions opened, because each counts for itself.
     opened: u64,
 }
@@ -31,7 +31,10 @@ impl VersionSession {
             current
         } else {
             version.opened += 1;
-            (Session::open(file, limits, Weak::new())?, identity)
+            (
+                SqliteCatalogueSession::open(file, limits, Weak::new())?,
+                identity,
+            )
         };
         let counted = session.read("looking for changes", "PRAGMA data_version", |row| {
             row.get::<_, i64>(0)

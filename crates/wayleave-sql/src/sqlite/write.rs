@@ -70,7 +70,7 @@ pub(crate) struct SqliteWriter {
     file: File,
     options: StoreOptions,
     /// The one session, because a file has one writer at a time.
-    session: Arc<Mutex<Option<Session>>>,
+    session: Arc<Mutex<Option<SqliteWriteSession>>>,
 }
 
 impl SqliteWriter {
@@ -145,7 +145,7 @@ impl TimeLimit {
 
 /// Writes on a thread that may block; waits for other writers until the deadline.
 fn perform(
-    kept: &mut Option<Session>,
+    kept: &mut Option<SqliteWriteSession>,
     file: &File,
     options: StoreOptions,
     write: &AuthorizedWrite,
@@ -158,7 +158,7 @@ fn perform(
         let idle = kept.take().filter(|it| it.identity == identity);
         let mut session = match idle {
             Some(session) => session,
-            None => Session::open(file, options)?,
+            None => SqliteWriteSession::open(file, options)?,
         };
         session.watch(&time.context)?;
         let outcome = attempt(&mut session, write, time);
@@ -203,7 +203,7 @@ fn perform(
 }
 
 fn attempt(
-    session: &mut Session,
+    session: &mut SqliteWriteSession,
     write: &AuthorizedWrite,
     time: &TimeLimit,
 ) -> Result<WriteOutcome, CommitFault> {
@@ -233,7 +233,7 @@ fn attempt(
 }
 
 /// A session that may write.
-struct Session {
+struct SqliteWriteSession {
     connection: Connection,
     identity: Option<FileIdentity>,
     is_wide: bool,
@@ -244,7 +244,7 @@ struct Session {
     version: Option<i64>,
 }
 
-impl Session {
+impl SqliteWriteSession {
     /// Opens an existing file; never creates one.
     fn open(file: &File, options: StoreOptions) -> Result<Self, StoreError> {
         let limit = options.limits.statement;
@@ -377,7 +377,7 @@ impl Session {
     }
 }
 
-impl WriteSession for Session {
+impl WriteSession for SqliteWriteSession {
     type Dialect = SqliteDialect;
 
     fn dialect(&self) -> SqliteDialect {

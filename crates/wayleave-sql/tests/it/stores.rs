@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json};
 use tempfile::TempDir;
 use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::AuthorizedPlan;
-use wayleave_plan::interpret::{Row as Record, Tables};
+use wayleave_plan::interpret::{RowMap, TableMap};
 use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
@@ -210,7 +210,7 @@ pub(crate) fn fixture_sql(kind: SourceKind) -> String {
 }
 
 /// Like [`fixture_sql`], with the given records.
-pub(crate) fn fixture_sql_of(kind: SourceKind, tables: &Tables) -> String {
+pub(crate) fn fixture_sql_of(kind: SourceKind, tables: &TableMap) -> String {
     let mut sql = schema(kind).to_owned();
     for (table, columns) in [
         (SAMPLES, SAMPLE_COLUMNS.as_slice()),
@@ -236,7 +236,7 @@ fn insert(
     kind: SourceKind,
     table: &str,
     columns: &[FixtureColumn],
-    row: &Record,
+    row: &RowMap,
 ) {
     let names: Vec<String> = columns.iter().map(|it| quoted(kind, it.column)).collect();
     let values: Vec<String> = columns

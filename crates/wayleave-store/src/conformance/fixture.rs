@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use wayleave_model::mapping::{Datatype, SourceKind};
-use wayleave_plan::interpret::{Row, Tables};
+use wayleave_plan::interpret::{RowMap, TableMap};
 use wayleave_plan::value::Value;
 
 use super::seeded_rng::SeededRng;
@@ -134,9 +134,9 @@ pub fn mapping(kind: SourceKind) -> String {
 }
 
 /// The records, by table and column.
-pub fn rows() -> Tables {
+pub fn rows() -> TableMap {
     let mut rng = SeededRng::new(0xC0_FFEE);
-    let samples: Vec<Row> = (0..SAMPLE_COUNT)
+    let samples: Vec<RowMap> = (0..SAMPLE_COUNT)
         .map(|number| sample(number, &mut rng))
         .collect();
     let parts = (0..SAMPLE_COUNT)
@@ -157,7 +157,7 @@ pub struct Malformed {
 
 /// The records, with some malformed values. Each of these is represented by a list with its
 /// literal.
-pub fn malformed_rows(malformed: &[Malformed]) -> Tables {
+pub fn malformed_rows(malformed: &[Malformed]) -> TableMap {
     let mut rng = SeededRng::new(0xBAD);
     let mut tables = rows();
     for row in tables.get_mut(SAMPLES).into_iter().flatten() {
@@ -334,7 +334,7 @@ fn token(rng: &mut SeededRng) -> String {
         .join("-")
 }
 
-fn sample(number: usize, rng: &mut SeededRng) -> Row {
+fn sample(number: usize, rng: &mut SeededRng) -> RowMap {
     let text = |rng: &mut SeededRng| one(rng, Datatype::String, &TEXTS);
     let instant = |rng: &mut SeededRng, far: usize| {
         let from: &[&'static str] = if rng.percent(far) {
@@ -446,7 +446,7 @@ fn marks(rng: &mut SeededRng) -> Value {
 }
 
 /// Gives some samples more parts than an expansion shows.
-fn parts_of(number: usize, rng: &mut SeededRng) -> Vec<Row> {
+fn parts_of(number: usize, rng: &mut SeededRng) -> Vec<RowMap> {
     let id = Value::Integer(i128::try_from(number).unwrap_or(0) - 20);
     let labels = rng.some(&TEXTS, 1 + number % 14);
     labels

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
-use wayleave_plan::interpret::{Answerability, Tables, answerability, interpret};
+use wayleave_plan::interpret::{Answerability, TableMap, answerability, interpret};
 use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
@@ -108,7 +108,7 @@ fn package(rows: &Json) -> Package {
 
 struct Suite<'a> {
     store: &'a dyn Store,
-    tables: &'a Tables,
+    tables: &'a TableMap,
     report: MalformedReport,
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::{AggregateOp, Datatype};
-use wayleave_plan::interpret::Tables;
+use wayleave_plan::interpret::TableMap;
 use wayleave_plan::value::Value;
 
 use super::fixture::{FixtureColumn, PART_COLUMNS, PARTS, SAMPLE_COLUMNS, SAMPLES};
@@ -18,7 +18,7 @@ pub(super) enum Request {
 /// Generates requests over the fixture's records.
 pub(super) struct RequestGenerator<'a> {
     rng: SeededRng,
-    tables: &'a Tables,
+    tables: &'a TableMap,
 }
 
 const ZONES: [&str; 7] = [
@@ -42,7 +42,7 @@ const FAR: [&str; 4] = [
 const GRANULARITIES: [&str; 7] = ["minute", "hour", "day", "week", "month", "quarter", "year"];
 
 impl<'a> RequestGenerator<'a> {
-    pub(super) fn new(seed: u64, tables: &'a Tables) -> Self {
+    pub(super) fn new(seed: u64, tables: &'a TableMap) -> Self {
         Self {
             rng: SeededRng::new(seed),
             tables,

@@ -10,7 +10,7 @@ use wayleave_model::ratify::{Ratification, verify};
 use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::aggregate::AggregatePlan;
 use wayleave_plan::fetch::FetchPlan;
-use wayleave_plan::interpret::{Row, Tables, interpret};
+use wayleave_plan::interpret::{RowMap, TableMap, interpret};
 use wayleave_plan::package::Package;
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest};
@@ -231,12 +231,12 @@ pub async fn run(
 pub(super) struct Suite<'a> {
     store: &'a dyn Store,
     served: ServedMapping,
-    tables: &'a Tables,
+    tables: &'a TableMap,
     report: Report,
 }
 
 impl<'a> Suite<'a> {
-    pub(super) fn new(store: &'a dyn Store, served: ServedMapping, tables: &'a Tables) -> Self {
+    pub(super) fn new(store: &'a dyn Store, served: ServedMapping, tables: &'a TableMap) -> Self {
         Self {
             store,
             served,
@@ -250,7 +250,7 @@ impl<'a> Suite<'a> {
     }
 
     /// The rows of a table.
-    pub(super) fn rows(&self, table: &str) -> &'a [Row] {
+    pub(super) fn rows(&self, table: &str) -> &'a [RowMap] {
         let rows = self.tables.get(table);
         rows.map(Vec::as_slice).unwrap_or_default()
     }

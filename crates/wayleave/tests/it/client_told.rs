@@ -191,7 +191,7 @@ fn answer(session: &Session, entry: &Value) -> Ran {
     }});
     // A server that exits at once may not have read it.
     let _ = writeln!(server.stdin.take().unwrap(), "{call}");
-    Ran::of(&server.wait_with_output().unwrap())
+    Ran::from_output(&server.wait_with_output().unwrap())
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn what_is_printed_starts_a_server_that_answers() {
             .unwrap();
         let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
         writeln!(server.stdin.take().unwrap(), "{hello}").unwrap();
-        let said = Ran::of(&server.wait_with_output().unwrap()).exits(0);
+        let said = Ran::from_output(&server.wait_with_output().unwrap()).exits(0);
         let said: Value = serde_json::from_str(said.stdout.lines().next().unwrap()).unwrap();
         assert_eq!(said["result"]["serverInfo"]["title"], "shop", "{said}");
     }

@@ -22,7 +22,7 @@ fn with_serve(session: &Session, lines: &str) {
 fn serve(session: &Session, more: &[&str]) -> Ran {
     let mut command = session.command("timeout");
     command.arg("20").arg(program()).arg("serve").args(more);
-    Ran::of(&command.output().unwrap())
+    Ran::from_output(&command.output().unwrap())
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn run_as_reader(session: &Session, project: &Path, words: &[&str]) -> Ran {
     if is_root() {
         command.uid(NOBODY);
     }
-    Ran::of(&command.output().unwrap())
+    Ran::from_output(&command.output().unwrap())
 }
 
 const NOBODY: u32 = 65_534;

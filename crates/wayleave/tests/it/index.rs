@@ -93,7 +93,7 @@ struct Agent {
 
 impl Agent {
     /// Starts a server, and connects a client to it.
-    fn of(session: &Session) -> Self {
+    fn new(session: &Session) -> Self {
         let mut server = Command::new(program())
             .args(["serve", "--stdio"])
             .current_dir(session.here())
@@ -157,7 +157,7 @@ fn serving_makes_what_is_missing_and_never_searches_what_is_damaged() {
     session.run(&["connect", "music"]).exits(0);
     session.run(&["index", "rebuild"]).exits(0);
     damage(session.here());
-    let mut agent = Agent::of(&session);
+    let mut agent = Agent::new(&session);
     let rock = json!({ "name": "search", "arguments": { "q": "rock", "streams": ["genre"] } });
     // Until the index is built, every answer says that it is being built.
     let found = (1..).find_map(|id| {
@@ -186,7 +186,7 @@ fn what_is_indexed_already_is_found_by_the_first_call() {
     let session = music();
     session.run(&["connect", "music"]).exits(0);
     session.run(&["index", "rebuild"]).exits(0);
-    let mut agent = Agent::of(&session);
+    let mut agent = Agent::new(&session);
     let rock = json!({ "name": "search", "arguments": { "q": "harbour rock" } });
     let found = agent.ask(1, "tools/call", &rock);
     let hits = &found["structuredContent"]["data"]["results"];
@@ -229,7 +229,7 @@ fn serving_begins_before_indexes_are_opened_and_a_search_waits_for_its_own() {
     session.run(&["connect", "music"]).exits(0);
     session.run(&["index", "rebuild"]).exits(0);
     let held = HeldIndex::new(&session, "genre");
-    let mut agent = Agent::of(&session);
+    let mut agent = Agent::new(&session);
     let rock = json!({ "name": "search", "arguments": { "q": "harbour", "streams": ["genre"] } });
     held.release(|| {
         let listed = agent.ask(1, "tools/list", &json!({}));

@@ -111,7 +111,7 @@ fn the_demo_is_a_project_like_any_other() {
         .command("sh")
         .args(["-c", offered.unwrap()])
         .output();
-    Ran::of(&ran.unwrap()).exits(0).says("of vessels");
+    Ran::from_output(&ran.unwrap()).exits(0).says("of vessels");
     session.set("WAYLEAVE_DEMO_DSN", "harbour.db");
     session.enter("wayleave-demo");
     session.run(&["check", "--live"]).exits(0);
@@ -202,7 +202,7 @@ fn a_reader_that_has_gone_away_is_no_failure() {
             .spawn()
             .unwrap();
         drop(child.stdout.take());
-        let ran = Ran::of(&child.wait_with_output().unwrap()).exits(0);
+        let ran = Ran::from_output(&child.wait_with_output().unwrap()).exits(0);
         assert_eq!(ran.stderr, "", "{words}");
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    pub(crate) fn of(output: &Output) -> Self {
+    pub(crate) fn from_output(output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("output is UTF-8");
         Self {
             status: output.status.code().unwrap_or(-1),
@@ -226,7 +226,7 @@ impl Session {
 
     /// Runs `wayleave` with these arguments, without a terminal.
     pub(crate) fn run_unattended(&self, words: &[&str]) -> Ran {
-        Ran::of(&self.command(program()).args(words).output().unwrap())
+        Ran::from_output(&self.command(program()).args(words).output().unwrap())
     }
 
     /// Runs `wayleave` on its own terminal, and types a line there. Its output goes to pipes, as
@@ -267,7 +267,7 @@ impl Session {
         // At the end of its input `script` closes the terminal, so keep the input open.
         let output = child.wait_with_output().unwrap();
         drop(input);
-        Ran::of(&output)
+        Ran::from_output(&output)
     }
 
     /// Runs a shell line as shown in a guide, and adds it to the transcript, with its exit code
@@ -292,7 +292,7 @@ impl Session {
         let ran = match person_in(&line) {
             None => {
                 let line = format!("{{ {line}; }} 2>&1");
-                Ran::of(&self.command("sh").args(["-c", &line]).output().unwrap())
+                Ran::from_output(&self.command("sh").args(["-c", &line]).output().unwrap())
             }
             Some(name) => {
                 let shown = self.home().join(".shown");

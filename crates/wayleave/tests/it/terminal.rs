@@ -56,7 +56,7 @@ fn a_name_through_a_pipe_is_no_answer_even_on_a_terminal() {
         .unwrap();
     // The program may end before the input is written.
     let _ = child.stdin.take().unwrap().write_all(b"music\nmusic\n");
-    Ran::of(&child.wait_with_output().unwrap())
+    Ran::from_output(&child.wait_with_output().unwrap())
         .exits(2)
         .says("only a person at a terminal can answer here");
     assert_eq!(state(&session), "draft");

@@ -80,34 +80,35 @@ async fn request(
 ) -> Result<GrantRequest, Explanation> {
     let form = &visit.form;
     let mapping = ratified_mapping(&visit.console.project, &grant.terms.dataset).await?;
-    let mut wish = GrantNarrowing {
+    let mut narrowing = GrantNarrowing {
         capabilities: Some(form.all("c").map(str::to_owned).collect()),
         ..GrantNarrowing::default()
     };
     for stream in form.all("s") {
-        wish.streams
+        narrowing
+            .streams
             .insert(stream.to_owned(), Some(BTreeSet::new()));
         let text = form.get(&format!("rows.{stream}")).trim();
         if !text.is_empty() {
             let filter = text.parse();
             let filter =
                 filter.map_err(|error: ParseRowFilterError| Explanation::from_error(&error))?;
-            wish.rows.insert(stream.to_owned(), filter);
+            narrowing.rows.insert(stream.to_owned(), filter);
         }
     }
     for ticked in form.all("f") {
         // Removing a stream removes its fields.
         if let Some((stream, field)) = ticked.split_once('.')
-            && let Some(Some(fields)) = wish.streams.get_mut(stream)
+            && let Some(Some(fields)) = narrowing.streams.get_mut(stream)
         {
             fields.insert(field.to_owned());
         }
     }
-    if wish.streams.is_empty() {
+    if narrowing.streams.is_empty() {
         let why = Explanation::new("no stream would stay");
         return Err(why.hint("to take everything, revoke it"));
     }
-    let terms = wish.terms(&grant.terms, &mapping);
+    let terms = narrowing.terms(&grant.terms, &mapping);
     let terms = terms.map_err(|errors| render::granting::unfit(&errors, &grant.id))?;
     Ok(GrantRequest {
         terms,

@@ -201,8 +201,8 @@ async fn a_ping_before_the_handshake_and_a_notification_that_comes_first_are_see
 async fn a_call_that_gets_no_turn_on_a_pipe_is_seen_once_as_refused() {
     let recorder = Arc::<Recorder>::default();
     let server = server(&recorder);
-    let puppet = crate::support::puppet("slow");
-    server.registry().add_tool(puppet.tool);
+    let controlled = crate::support::controlled_tool("slow");
+    server.registry().add_tool(controlled.tool);
     let budget = Budget::new(Allowance {
         per_minute: 6000,
         burst: 100,
@@ -212,9 +212,9 @@ async fn a_call_that_gets_no_turn_on_a_pipe_is_seen_once_as_refused() {
     let mut pipe = Pipe::raw(&server, Caller::new("alice").within(budget.into()));
     pipe.initialize().await;
     let slow = pipe.send("tools/call", json!({ "name": "slow" })).await;
-    timeout(LOST, puppet.running.notified()).await.unwrap();
+    timeout(LOST, controlled.running.notified()).await.unwrap();
     assert_eq!(pipe.call("ok", json!({})).await.unwrap()["isError"], true);
-    puppet.go_on.notify_one();
+    controlled.go_on.notify_one();
     pipe.answer(slow).await;
     pipe.leave().await.unwrap();
     assert_eq!(
@@ -233,8 +233,8 @@ async fn a_call_whose_client_leaves_is_seen_once_and_not_as_completed() {
     for way in [Way::StatelessHttp, Way::SessionHttp] {
         let recorder = Arc::<Recorder>::default();
         let server = server(&recorder);
-        let puppet = crate::support::puppet("slow");
-        server.registry().add_tool(puppet.tool);
+        let controlled = crate::support::controlled_tool("slow");
+        server.registry().add_tool(controlled.tool);
         let gate = Gatekeeper::new(Caller::anonymous());
         let client = Client::begin(way, &server, &gate).await;
         let before = recorder.count();
@@ -248,9 +248,9 @@ async fn a_call_whose_client_leaves_is_seen_once_and_not_as_completed() {
             None => http.stateless("tools/call", params),
         };
         let calling = tokio::spawn(async move { http.send(request).await.status });
-        timeout(LOST, puppet.running.notified()).await.unwrap();
+        timeout(LOST, controlled.running.notified()).await.unwrap();
         calling.abort();
-        timeout(LOST, puppet.ended.notified()).await.unwrap();
+        timeout(LOST, controlled.ended.notified()).await.unwrap();
         listening.stop.cancel();
         listening.done.await.unwrap();
         let fates = fates(&recorder);

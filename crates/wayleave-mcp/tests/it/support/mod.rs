@@ -81,7 +81,7 @@ impl Drop for OnDrop {
 }
 
 /// A tool that a test controls.
-pub struct Puppet {
+pub struct ControlledTool {
     pub tool: Tool,
     /// Notified when a call is running.
     pub running: Arc<Notify>,
@@ -92,7 +92,7 @@ pub struct Puppet {
 }
 
 /// Creates a tool whose calls run until released, and then return `finished`.
-pub fn puppet(name: &str) -> Puppet {
+pub fn controlled_tool(name: &str) -> ControlledTool {
     let [running, go_on, ended] = std::array::from_fn(|_| Arc::new(Notify::new()));
     let strings = [running.clone(), go_on.clone(), ended.clone()];
     let tool = Tool::new(name.to_owned(), json!({ "type": "object" }), move |_| {
@@ -105,7 +105,7 @@ pub fn puppet(name: &str) -> Puppet {
         }
     })
     .unwrap();
-    Puppet {
+    ControlledTool {
         tool,
         running,
         go_on,

@@ -132,7 +132,7 @@ async fn start(project: &Project) -> (Child, SocketAddr) {
 }
 
 async fn token(project: &Project) -> String {
-    let wish = TokenRequest {
+    let request = TokenRequest {
         kind: TokenKind::Client,
         scopes: [Scope::Runtime].into_iter().collect(),
         grants: BTreeSet::new(),
@@ -140,7 +140,11 @@ async fn token(project: &Project) -> String {
         label: String::new(),
         expires: None,
     };
-    let issued = project.governance().issue_token(wish, WHO).await.unwrap();
+    let issued = project
+        .governance()
+        .issue_token(request, WHO)
+        .await
+        .unwrap();
     issued.secret.expose().to_owned()
 }
 

@@ -44,7 +44,7 @@ impl Deployed {
     }
 
     async fn client(&self, scopes: &[Scope]) -> Http {
-        let wish = TokenRequest {
+        let request = TokenRequest {
             kind: TokenKind::Client,
             scopes: scopes.iter().copied().collect(),
             grants: BTreeSet::new(),
@@ -55,7 +55,7 @@ impl Deployed {
         let issued = self
             .project
             .governance()
-            .issue_token(wish, WHO)
+            .issue_token(request, WHO)
             .await
             .unwrap();
         self.http.with(issued.secret.expose())
@@ -143,7 +143,7 @@ async fn with_no_token_and_no_leave_nobody_could_connect_and_so_it_does_not_star
         "{refused}"
     );
     // One token is enough.
-    let wish = TokenRequest {
+    let request = TokenRequest {
         kind: TokenKind::Client,
         scopes: [Scope::Runtime].into_iter().collect(),
         grants: BTreeSet::new(),
@@ -151,7 +151,11 @@ async fn with_no_token_and_no_leave_nobody_could_connect_and_so_it_does_not_star
         label: String::new(),
         expires: None,
     };
-    let issued = project.governance().issue_token(wish, WHO).await.unwrap();
+    let issued = project
+        .governance()
+        .issue_token(request, WHO)
+        .await
+        .unwrap();
     assert!(deployment.bind(address).await.is_ok());
     // Beyond this machine, a listener also needs encryption.
     let refused = deployment.bind("0.0.0.0:0".parse().unwrap()).await;

@@ -120,7 +120,7 @@ impl AuthFixture {
         scopes: &[Scope],
         expires: Option<Millis>,
     ) -> (String, String) {
-        let wish = TokenRequest {
+        let request = TokenRequest {
             kind,
             scopes: scopes.iter().copied().collect(),
             grants: std::collections::BTreeSet::new(),
@@ -128,7 +128,7 @@ impl AuthFixture {
             label: String::new(),
             expires,
         };
-        let issued = self.governance.issue_token(wish, WHO).await.unwrap();
+        let issued = self.governance.issue_token(request, WHO).await.unwrap();
         (issued.secret.expose().to_owned(), issued.id)
     }
 

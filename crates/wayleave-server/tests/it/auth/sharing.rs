@@ -99,7 +99,7 @@ impl Shared {
     }
 
     async fn client(&self) -> Http {
-        let wish = TokenRequest {
+        let request = TokenRequest {
             kind: TokenKind::Client,
             scopes: [Scope::Runtime].into_iter().collect(),
             grants: BTreeSet::from([self.grant.clone()]),
@@ -110,7 +110,7 @@ impl Shared {
         let issued = self
             .project
             .governance()
-            .issue_token(wish, WHO)
+            .issue_token(request, WHO)
             .await
             .unwrap();
         self.http.with(issued.secret.expose())

@@ -31,14 +31,14 @@ async fn ping(_: MetaContext, _: Nothing) -> MetaResult {
 }
 
 /// A project served over HTTP to one token, which has every scope and a grant of the one dataset.
-struct Served {
+struct ServedProject {
     fixture: ProjectFixture,
     deployment: Arc<Deployment>,
     client: Http,
     _stop: DropGuard,
 }
 
-impl Served {
+impl ServedProject {
     async fn with(settings: &str) -> Self {
         let fixture = ProjectFixture::with_settings(settings);
         fixture.declare().await;
@@ -129,7 +129,7 @@ fn edited(with_both: bool, noise: u32) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_edits_under_load_never_serve_a_mixture() {
     let edits = if wayleave_test::is_full() { 1_000 } else { 60 };
-    let served = Served::with(&edited(true, 0)).await;
+    let served = ServedProject::with(&edited(true, 0)).await;
     assert_eq!(seen(&served.client).await, Some((true, true)));
     let stop = CancellationToken::new();
     let lists = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
@@ -180,7 +180,7 @@ async fn a_thousand_edits_under_load_never_serve_a_mixture() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bad_line_leaves_everything_as_it_was_and_says_where() {
-    let served = Served::with(&edited(true, 0)).await;
+    let served = ServedProject::with(&edited(true, 0)).await;
     let before = served.deployment.settings().now();
     let bad = edited(false, 1).replace("tokens = true", "tokens = \"yes\"");
     served.edit(&bad).await;
@@ -195,7 +195,7 @@ async fn a_bad_line_leaves_everything_as_it_was_and_says_where() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_needs_a_restart_is_named_and_not_taken() {
-    let served = Served::with(&edited(true, 0)).await;
+    let served = ServedProject::with(&edited(true, 0)).await;
     let text = edited(false, 0) + "http = \"127.0.0.1:9\"\n[audit]\nkeep_days = 7\n";
     served.edit(&text).await;
     let settings = served.deployment.settings();
@@ -211,7 +211,7 @@ async fn what_needs_a_restart_is_named_and_not_taken() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_edit_is_noticed_without_being_told() {
-    let served = Served::with(&edited(true, 0)).await;
+    let served = ServedProject::with(&edited(true, 0)).await;
     let path = served.fixture.folder().join("wayleave.toml");
     std::fs::write(path, edited(false, 7)).unwrap();
     let mut changes = served.deployment.settings().changes();
@@ -226,7 +226,7 @@ async fn an_edit_is_noticed_without_being_told() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_budget_holds_for_the_next_call() {
-    let served = Served::with(&edited(true, 0)).await;
+    let served = ServedProject::with(&edited(true, 0)).await;
     let tight = edited(true, 0)
         .replace("calls_per_minute = 1000000", "calls_per_minute = 1")
         .replace("burst = 1000000", "burst = 1");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
-use wayleave_plan::interpret::{Answerability, Row, Tables, answerability, interpret};
+use wayleave_plan::interpret::{Answerability, RowMap, TableMap, answerability, interpret};
 use wayleave_plan::value::{Value, date_from_text};
 use wayleave_store::conformance::{SeededRng, ServedMapping};
 use wayleave_store::{Store, StoreError};
@@ -177,7 +177,7 @@ fn filter(rng: &mut SeededRng) -> Json {
 /// A table of these columns and its contents, in a store that stays open.
 struct Changing {
     loaded: Loaded,
-    model: Vec<Row>,
+    model: Vec<RowMap>,
     columns: [Altered; 3],
     rng: SeededRng,
     /// The server's code-point collation, where it is MySQL or MariaDB.
@@ -274,7 +274,7 @@ impl Changing {
             asked["filter"] = filter(rng);
         }
         let plan = served.query(&arguments(asked.clone())).unwrap();
-        let tables = Tables::from([("things".to_owned(), self.model.clone())]);
+        let tables = TableMap::from([("things".to_owned(), self.model.clone())]);
         let context = format!("{} {rows} {asked}", self.loaded.kind);
         match all(store, plan.rows(), &patient()).await {
             Ok(answered) => {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::filter::operators;
-use wayleave_plan::interpret::{Row, Tables, interpret};
+use wayleave_plan::interpret::{RowMap, TableMap, interpret};
 use wayleave_plan::value::Value;
 use wayleave_store::Store;
 use wayleave_store::conformance::{SeededRng, ServedMapping};
@@ -71,7 +71,7 @@ pub(crate) struct Drawn {
     kind: SourceKind,
     store: std::sync::Arc<dyn Store>,
     served: ServedMapping,
-    tables: Tables,
+    tables: TableMap,
     edges: Vec<Edge>,
     rng: SeededRng,
     loaded: Loaded,
@@ -93,7 +93,7 @@ impl Drawn {
         Self::over(Loaded::encoded(encoding, &sql).await, edges, rows, rng)
     }
 
-    fn over(loaded: Loaded, edges: Vec<Edge>, rows: Vec<Row>, rng: SeededRng) -> Self {
+    fn over(loaded: Loaded, edges: Vec<Edge>, rows: Vec<RowMap>, rng: SeededRng) -> Self {
         let kind = loaded.kind;
         Self {
             kind,
@@ -242,7 +242,7 @@ impl Drawn {
 }
 
 /// The statements that create and fill the table, its rows, and the generator in its final state.
-fn filled(kind: SourceKind, before: &str, edges: &[Edge]) -> (String, Vec<Row>, SeededRng) {
+fn filled(kind: SourceKind, before: &str, edges: &[Edge]) -> (String, Vec<RowMap>, SeededRng) {
     let mut rng = SeededRng::new(0xED6E);
     let declared = edges
         .iter()

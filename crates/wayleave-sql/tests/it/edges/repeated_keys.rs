@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
-use wayleave_plan::interpret::{Row, Tables, interpret};
+use wayleave_plan::interpret::{RowMap, TableMap, interpret};
 use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
@@ -127,10 +127,10 @@ fn sql(kind: SourceKind) -> String {
     sql
 }
 
-fn tables() -> Tables {
+fn tables() -> TableMap {
     let text = |it: Option<&str>| it.map_or(Value::Null, |it| Value::Text(it.into()));
     let integer = |it: i64| Value::Integer(it.into());
-    let row = |cells: Vec<(&str, Value)>| -> Row {
+    let row = |cells: Vec<(&str, Value)>| -> RowMap {
         cells
             .into_iter()
             .map(|(name, it)| (name.to_owned(), it))

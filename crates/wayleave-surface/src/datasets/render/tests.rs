@@ -37,7 +37,7 @@ fn ratified(name: &str) -> Ratified<Mapping> {
     ratify(proposed, ratification).unwrap()
 }
 
-fn of(grants: &[(&str, StreamScope)]) -> Package {
+fn package_with(grants: &[(&str, StreamScope)]) -> Package {
     let grants = grants.iter().map(|(dataset, streams)| {
         let grant = Grant {
             capabilities: std::collections::BTreeSet::new(),
@@ -90,17 +90,17 @@ fn told(package: &Package) -> (Json, String) {
 fn connecting_tells_no_stream_and_no_tool_that_the_caller_does_not_see() {
     let (all, _) = told(&Package::local());
     assert_eq!(all, json!([["people", "payroll"], "workup_crm"]));
-    let whole = of(&[("crm", StreamScope::All)]);
+    let whole = package_with(&[("crm", StreamScope::All)]);
     assert_eq!(told(&whole).0, all);
-    let people = of(&[("crm", only("people", &["id"], None))]);
+    let people = package_with(&[("crm", only("people", &["id"], None))]);
     assert_eq!(told(&people).0, json!([["people"], "workup_crm"]));
     for other in [
-        of(&[]),
-        of(&[("hr", StreamScope::All)]),
-        of(&[("crm", StreamScope::Only(BTreeMap::new()))]),
+        package_with(&[]),
+        package_with(&[("hr", StreamScope::All)]),
+        package_with(&[("crm", StreamScope::Only(BTreeMap::new()))]),
         // Granted but withheld: without its key, or with a row filter that does not fit.
-        of(&[("crm", only("people", &["city"], None))]),
-        of(&[(
+        package_with(&[("crm", only("people", &["city"], None))]),
+        package_with(&[(
             "crm",
             only("people", &["id"], Some(json!({ "town": "Oslo" }))),
         )]),
@@ -126,7 +126,7 @@ fn a_list_names_the_tools_of_datasets_alone_of_which_the_caller_sees_something()
         ..DatasetPage::default()
     };
     let withheld = only("people", &["city"], None);
-    let package = of(&[("hr", StreamScope::All), ("it", withheld)]);
+    let package = package_with(&[("hr", StreamScope::All), ("it", withheld)]);
     let reply = list(&listed, &access(package));
     assert!(reply.text.contains("|crm|active|") && reply.text.contains("workup_hr"));
     for hidden in ["workup_crm", "workup_it"] {

@@ -30,7 +30,7 @@ fn branches() -> (ReadService, Arc<Files>) {
 #[tokio::test]
 async fn connection_id_is_optional_everywhere_and_its_old_name_nowhere() {
     let (service, files) = crm();
-    let mut client = Client::of(&service, local()).await;
+    let mut client = Client::from_service(&service, local()).await;
     for tool in client.tools().await.as_array().unwrap() {
         let schema = &tool["inputSchema"];
         assert_eq!(schema["additionalProperties"], false);
@@ -56,7 +56,7 @@ async fn connection_id_is_optional_everywhere_and_its_old_name_nowhere() {
 #[tokio::test]
 async fn a_filter_that_is_no_object_is_refused_before_any_store_is_touched() {
     let (service, files) = crm();
-    let listed = Client::of(&service, local()).await.tools().await;
+    let listed = Client::from_service(&service, local()).await.tools().await;
     for tool in listed.as_array().unwrap() {
         let filter = &tool["inputSchema"]["properties"]["filter"];
         assert!(filter.is_null() || filter["type"] == "object");
@@ -362,8 +362,8 @@ fn using(tool: &str, name: &str) -> Json {
 #[tokio::test]
 async fn x5_every_advertised_argument_is_accepted_and_no_other() {
     let (service, _files) = crm();
-    let _library = Library::of(&service, &[]).await;
-    let mut client = Client::of(&service, local()).await;
+    let _library = Library::from_service(&service, &[]).await;
+    let mut client = Client::from_service(&service, local()).await;
     for tool in client.tools().await.as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
         let properties = tool["inputSchema"]["properties"].as_object().unwrap();

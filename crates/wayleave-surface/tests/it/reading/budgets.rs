@@ -18,7 +18,10 @@ fn within(what: &str, bytes: usize, most: usize) {
 async fn the_tools_fit_their_budget() {
     let files = Files::new(&[]);
     let service = service(&[&wide("one", 1, 2, 1)], &files);
-    let tools = Client::of(&service, Package::local()).await.tools().await;
+    let tools = Client::from_service(&service, Package::local())
+        .await
+        .tools()
+        .await;
     for tool in tools.as_array().unwrap() {
         println!(
             "  {}: {} bytes",

@@ -19,7 +19,7 @@ pub struct Client {
 
 impl Client {
     /// Connects a client of this service's tools, under one package.
-    pub async fn of(service: &ReadService, package: Package) -> Self {
+    pub async fn from_service(service: &ReadService, package: Package) -> Self {
         let package = Arc::new(package);
         let registry = Registry::new();
         let batch = tools(service, move |_| Arc::clone(&package))

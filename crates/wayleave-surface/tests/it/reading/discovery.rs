@@ -18,7 +18,7 @@ fn local() -> Package {
 #[tokio::test]
 async fn the_tools_are_exactly_the_read_tools() {
     let (service, _files) = crm();
-    let tools = Client::of(&service, local()).await.tools().await;
+    let tools = Client::from_service(&service, local()).await.tools().await;
     let tools = tools.as_array().unwrap();
     let mut names: Vec<&str> = tools
         .iter()
@@ -39,8 +39,8 @@ async fn descriptors_are_the_same_bytes_with_one_dataset_or_many() {
     let (one, _files) = crm();
     let files = Files::new(&[]);
     let many = service(&[&wide("branch", 2, 3, 25)], &files);
-    let first = Client::of(&one, local()).await.tools().await;
-    let second = Client::of(&many, local()).await.tools().await;
+    let first = Client::from_service(&one, local()).await.tools().await;
+    let second = Client::from_service(&many, local()).await.tools().await;
     assert_eq!(
         first, second,
         "no stream, field or connection may be named in a descriptor"
@@ -50,7 +50,7 @@ async fn descriptors_are_the_same_bytes_with_one_dataset_or_many() {
 #[tokio::test]
 async fn every_tool_is_read_only_idempotent_and_closed() {
     let (service, _files) = crm();
-    for tool in Client::of(&service, local())
+    for tool in Client::from_service(&service, local())
         .await
         .tools()
         .await
@@ -72,7 +72,7 @@ async fn every_tool_is_read_only_idempotent_and_closed() {
 #[tokio::test]
 async fn the_first_512_characters_of_the_instructions_stand_alone() {
     let (service, _files) = crm();
-    let client = Client::of(&service, local()).await;
+    let client = Client::from_service(&service, local()).await;
     let told = client.greeting["instructions"].as_str().unwrap();
     assert_eq!(told, instructions());
     let first: String = told.chars().take(512).collect();

@@ -39,7 +39,7 @@ fn sorted(json: &Json) -> String {
 async fn the_descriptors_are_the_agreed_ones() {
     let files = Files::new(&[]);
     let service = service(&[&wide("one", 1, 2, 1)], &files);
-    for tool in Client::of(&service, Package::local())
+    for tool in Client::from_service(&service, Package::local())
         .await
         .tools()
         .await
@@ -54,7 +54,7 @@ async fn the_descriptors_are_the_agreed_ones() {
 #[tokio::test]
 async fn the_texts_are_the_agreed_ones() {
     let (service, _files) = crm();
-    let _library = Library::of(&service, &[]).await;
+    let _library = Library::from_service(&service, &[]).await;
     let mut text = String::new();
     for (tool, given) in [
         ("schema", json!({})),
@@ -166,7 +166,7 @@ async fn the_reference_tells_every_argument_and_every_code() {
     let files = Files::new(&[]);
     let service = service(&[&wide("one", 1, 2, 1)], &files);
     let mut page = include_str!("reference.md").to_owned();
-    for tool in Client::of(&service, Package::local())
+    for tool in Client::from_service(&service, Package::local())
         .await
         .tools()
         .await

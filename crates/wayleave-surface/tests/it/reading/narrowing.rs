@@ -24,7 +24,7 @@ use wayleave_store::conformance::SeededRng;
 
 use crate::reading::fixture::call;
 use crate::reading::search::Library;
-use laboratory::{DATASETS, Rows, Sight, laboratory};
+use laboratory::{DATASETS, Rows, VisibleConnections, laboratory};
 
 /// Number of calls per pair.
 const CALLS_A_PAIR: usize = 60;
@@ -42,7 +42,7 @@ struct Known {
 
 impl Known {
     /// Collects them by walking every stream of every connection, page by page.
-    async fn of(service: &ReadService, package: &Package) -> Self {
+    async fn from_service(service: &ReadService, package: &Package) -> Self {
         let mut known = Self::default();
         for (dataset, connections, streams) in DATASETS {
             for (connection, stream) in connections
@@ -370,14 +370,14 @@ async fn leaked(pair: &Pair, tool: &str, given: &Json, reply: &Reply) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_narrower_grant_never_sees_what_a_wider_one_does_not() {
     let service = laboratory();
-    let _library = Library::of(&service, &[]).await;
+    let _library = Library::from_service(&service, &[]).await;
     let mut rng = SeededRng::new(0x1eaf);
     let mut told: BTreeMap<(&str, bool), usize> = BTreeMap::new();
     let mut stolen = 0;
     for number in 0..pairs() {
         let wide = match number % 5 {
-            0 => Sight::everything(),
-            _ => Sight::everything().narrower(&mut rng, Rows::ByLevel),
+            0 => VisibleConnections::everything(),
+            _ => VisibleConnections::everything().narrower(&mut rng, Rows::ByLevel),
         };
         let narrow = wide.narrower(&mut rng, Rows::ByCity);
         let wider = match number % 10 {
@@ -385,9 +385,9 @@ async fn a_narrower_grant_never_sees_what_a_wider_one_does_not() {
             _ => wide.package("wider", 1),
         };
         let (twin, in_twin) = narrow.twin("narrower", 1);
-        let _twin_library = Library::of(&twin, &[]).await;
+        let _twin_library = Library::from_service(&twin, &[]).await;
         let pair = Pair {
-            known: Known::of(&service, &wider).await,
+            known: Known::from_service(&service, &wider).await,
             service: service.clone(),
             wider,
             narrower: narrow.package("narrower", 1),

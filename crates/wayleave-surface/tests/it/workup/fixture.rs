@@ -139,14 +139,14 @@ pub struct Harbour {
 }
 
 /// The parts of a deployment.
-pub struct Made<'a> {
+pub struct DeploymentParts<'a> {
     pub mappings: Vec<String>,
     pub sources: Vec<(&'a str, String)>,
     pub limits: ReadLimits,
     pub indexed: bool,
 }
 
-impl Made<'_> {
+impl DeploymentParts<'_> {
     /// The harbour, and another dataset of the same shape that must not be read.
     pub fn harbour() -> Self {
         let vault = HARBOUR
@@ -210,7 +210,7 @@ async fn index(service: &ReadService) {
 }
 
 pub async fn harbour() -> Harbour {
-    Made::harbour().deploy().await
+    DeploymentParts::harbour().deploy().await
 }
 
 pub fn arguments(json: Json) -> Map<String, Json> {

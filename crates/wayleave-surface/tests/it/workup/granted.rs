@@ -10,7 +10,7 @@ use wayleave_plan::package::{
 
 use wayleave_surface::Reply;
 
-use crate::workup::fixture::{Made, NORTH, TABLES, harbour};
+use crate::workup::fixture::{DeploymentParts, NORTH, TABLES, harbour};
 
 fn only(streams: &[(&str, StreamGrant)]) -> Package {
     let streams = streams
@@ -155,8 +155,8 @@ fn bytes(reply: &Reply) -> String {
 
 /// The harbour with additional reports and ships that name the Grey Heron. A package that sees
 /// reports before 1000 and ships under three flags sees none of them.
-fn with_hidden(rows: usize) -> Made<'static> {
-    let mut made = Made::harbour();
+fn with_hidden(rows: usize) -> DeploymentParts<'static> {
+    let mut made = DeploymentParts::harbour();
     let sql = format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
         INSERT INTO reports SELECT 1000 + i, 'Grey Heron', 'Grey Heron, Grey Heron', NULL

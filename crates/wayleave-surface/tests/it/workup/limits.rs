@@ -6,15 +6,15 @@ use serde_json::json;
 use wayleave_plan::package::Package;
 use wayleave_surface::ReadLimits;
 
-use crate::workup::fixture::{Made, NORTH, TABLES, gaps, harbour, statements};
+use crate::workup::fixture::{DeploymentParts, NORTH, TABLES, gaps, harbour, statements};
 
 fn texts(gaps: &[(String, Vec<String>)]) -> Vec<&str> {
     gaps.iter().map(|(text, _)| text.as_str()).collect()
 }
 
 /// The harbour with a ship that has very many port calls and long remarks.
-fn busy() -> Made<'static> {
-    let mut made = Made::harbour();
+fn busy() -> DeploymentParts<'static> {
+    let mut made = DeploymentParts::harbour();
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
         INSERT INTO calls SELECT 1000 + i, 'IMO9074729', 'quay number ' || i || ' on the far side', 'NO',
             '2025-01-01T00:00:00Z', 7 FROM n;
@@ -92,7 +92,7 @@ async fn fan_out_is_capped_and_the_cap_is_told() {
 
 #[tokio::test]
 async fn a_source_that_is_down_is_a_gap_and_the_rest_is_served() {
-    let mut made = Made::harbour();
+    let mut made = DeploymentParts::harbour();
     made.sources.retain(|(name, _)| *name != "south");
     let harbour = made.deploy().await;
     let reply = harbour
@@ -167,7 +167,7 @@ async fn a_relation_that_leads_nowhere_or_is_not_set_is_a_gap() {
 
 #[tokio::test]
 async fn without_an_index_the_texts_are_a_gap() {
-    let mut made = Made::harbour();
+    let mut made = DeploymentParts::harbour();
     made.indexed = false;
     let harbour = made.deploy().await;
     let reply = harbour.workup(json!({ "entity": "Grey Heron" })).await;
@@ -183,7 +183,7 @@ async fn without_an_index_the_texts_are_a_gap() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn time_that_runs_out_leaves_what_was_read_and_says_so() {
-    let mut made = Made::harbour();
+    let mut made = DeploymentParts::harbour();
     let endless = "DROP TABLE pilots; CREATE VIEW pilots AS
         WITH RECURSIVE n(i) AS (SELECT 8 UNION ALL SELECT i + 1 FROM n WHERE i < 100000000000)
         SELECT i AS id, 'nobody' AS full_name FROM n;";
@@ -218,7 +218,7 @@ async fn a_record_whose_name_does_not_fit_is_refused_and_not_cut() {
 }
 
 /// A dataset with the given number of streams, each with one record.
-fn wide(streams: usize) -> Made<'static> {
+fn wide(streams: usize) -> DeploymentParts<'static> {
     let mut toml = "[dataset]\nname = \"harbour\"\nkind = \"sqlite\"\n\
          [[connections]]\nid = \"north\"\nsource = \"north\"\n"
         .to_owned();
@@ -234,7 +234,7 @@ fn wide(streams: usize) -> Made<'static> {
              INSERT INTO s{n:03} VALUES ('k{n}', 'thing {n}');"
         );
     }
-    Made {
+    DeploymentParts {
         mappings: vec![toml],
         sources: vec![("north", sql)],
         limits: ReadLimits::default(),
@@ -262,7 +262,7 @@ async fn an_entity_is_looked_up_in_so_many_streams_and_no_more() {
 
 #[tokio::test]
 async fn a_call_without_time_says_so_and_does_not_pretend() {
-    let mut made = Made::harbour();
+    let mut made = DeploymentParts::harbour();
     made.limits = ReadLimits {
         deadline: Duration::ZERO,
         ..ReadLimits::default()

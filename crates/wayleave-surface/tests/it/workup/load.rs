@@ -6,13 +6,13 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::workup::fixture::{CANARY, Made};
+use crate::workup::fixture::{CANARY, DeploymentParts};
 
 const WORKUPS: usize = 500;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_workups_at_once_stay_within_budget_and_within_the_dataset() {
-    let mut made = Made::harbour();
+    let mut made = DeploymentParts::harbour();
     // Several times what all of them take on two busy cores. A workup that waits longer for the
     // others ends early and reports it, which fails the check below.
     made.limits.deadline = Duration::from_secs(30);

@@ -3,7 +3,7 @@
 use serde_json::json;
 use wayleave_plan::package::Package;
 
-use crate::workup::fixture::{Harbour, Made, NORTH, TABLES, harbour};
+use crate::workup::fixture::{DeploymentParts, Harbour, NORTH, TABLES, harbour};
 
 async fn found(harbour: &Harbour, entity: &str) -> (String, String) {
     let reply = harbour.workup(json!({ "entity": entity })).await;
@@ -94,7 +94,7 @@ async fn an_unknown_name_is_not_found_and_the_nearest_is_offered() {
 
 #[tokio::test]
 async fn words_of_a_title_are_found_however_many_other_texts_have_them() {
-    let mut made = Made::harbour();
+    let mut made = DeploymentParts::harbour();
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
         INSERT INTO reports SELECT 1000 + i, 'Log ' || i, 'Lima, Lima, Lima and Lima', NULL FROM n;
         INSERT INTO ships VALUES ('IMO1', 'The old lighter of the river pilots at Lima', 'PE',
@@ -157,7 +157,7 @@ async fn arguments_are_refused_by_name() {
 
 #[tokio::test]
 async fn where_a_source_gives_no_answer_nobody_says_that_the_entity_is_not_there() {
-    let mut made = Made::harbour();
+    let mut made = DeploymentParts::harbour();
     made.sources.retain(|(name, _)| *name != "south");
     let harbour = made.deploy().await;
     let error = harbour.refused(json!({ "entity": "No Such Ship" })).await;

@@ -93,7 +93,7 @@ impl Stores {
         for kind in [SourceKind::Sqlite, SourceKind::Postgres, SourceKind::Mysql] {
             let database = Database::new(kind, &sql(kind)).await;
             let service = database.service(&MAPPING.replace("KIND", &kind.to_string()));
-            Library::of(&service, &[]).await;
+            Library::from_service(&service, &[]).await;
             services.push((kind, service));
         }
         Self {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::laboratory::{CITIES, DATASETS, Sight, Stream, WORDS};
+use super::laboratory::{CITIES, DATASETS, Stream, VisibleConnections, WORDS};
 use crate::reading::canary::few;
 use wayleave_store::conformance::SeededRng;
 
@@ -15,7 +15,7 @@ struct Aim {
 
 impl Aim {
     /// Draws mostly a visible target, and sometimes any existing one.
-    fn take(rng: &mut SeededRng, sight: &Sight) -> Self {
+    fn take(rng: &mut SeededRng, sight: &VisibleConnections) -> Self {
         let seen: Vec<_> = sight
             .0
             .iter()
@@ -65,7 +65,7 @@ impl Aim {
 }
 
 /// Generates a call that a caller with this sight might make.
-pub fn generated(rng: &mut SeededRng, sight: &Sight) -> (&'static str, Json) {
+pub fn generated(rng: &mut SeededRng, sight: &VisibleConnections) -> (&'static str, Json) {
     let aim = Aim::take(rng, sight);
     let mut given = json!({ "stream": aim.stream.name });
     match rng.below(40) {

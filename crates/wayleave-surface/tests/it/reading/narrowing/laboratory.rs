@@ -95,10 +95,10 @@ pub static DATASETS: [(&str, &[&str], &[Stream]); 2] = [
 pub const CITIES: [&str; 4] = ["Oslo", "Rome", "Bonn", "Cork"];
 
 /// The visible part of one connection: the fields and rows of each stream.
-pub type Seen = BTreeMap<&'static str, StreamSeen>;
+pub type VisibleStreams = BTreeMap<&'static str, VisibleStream>;
 
 #[derive(Debug, Clone, Default)]
-pub struct StreamSeen {
+pub struct VisibleStream {
     pub fields: BTreeSet<&'static str>,
     /// Maximum level of visible rows.
     level: Option<usize>,
@@ -108,14 +108,14 @@ pub struct StreamSeen {
 
 /// The visible part of the laboratory, by connection.
 #[derive(Debug, Clone)]
-pub struct Sight(pub BTreeMap<&'static str, Seen>);
+pub struct VisibleConnections(pub BTreeMap<&'static str, VisibleStreams>);
 
-impl Sight {
+impl VisibleConnections {
     pub fn everything() -> Self {
         let mut sight = BTreeMap::new();
         for (_, connections, streams) in DATASETS {
             for connection in connections {
-                let seen: Seen = streams.iter().map(|it| (it.name, whole(it))).collect();
+                let seen: VisibleStreams = streams.iter().map(|it| (it.name, whole(it))).collect();
                 sight.insert(*connection, seen);
             }
         }
@@ -145,14 +145,14 @@ impl Sight {
 
     /// Creates the package with this sight.
     pub fn package(&self, subject: &str, epoch: u64) -> Package {
-        self.packaged(subject, epoch, StreamSeen::filter)
+        self.packaged(subject, epoch, VisibleStream::filter)
     }
 
     fn packaged(
         &self,
         subject: &str,
         epoch: u64,
-        rows: impl Fn(&StreamSeen) -> Option<Json>,
+        rows: impl Fn(&VisibleStream) -> Option<Json>,
     ) -> Package {
         let grants = self.0.iter().map(|(connection, seen)| {
             let streams = seen.iter().map(|(name, stream)| {
@@ -198,7 +198,7 @@ pub enum Rows {
     ByCity,
 }
 
-fn narrow(seen: &mut Seen, rng: &mut SeededRng, by: Rows) {
+fn narrow(seen: &mut VisibleStreams, rng: &mut SeededRng, by: Rows) {
     seen.retain(|_, _| rng.below(6) > 0);
     for stream in seen.values_mut() {
         if rng.below(3) > 0 {
@@ -214,10 +214,10 @@ fn narrow(seen: &mut Seen, rng: &mut SeededRng, by: Rows) {
     }
 }
 
-fn whole(stream: &Stream) -> StreamSeen {
-    StreamSeen {
+fn whole(stream: &Stream) -> VisibleStream {
+    VisibleStream {
         fields: stream.fields.iter().map(|(name, _)| *name).collect(),
-        ..StreamSeen::default()
+        ..VisibleStream::default()
     }
 }
 
@@ -226,7 +226,7 @@ fn always(field: &str) -> bool {
     matches!(field, "id" | "gone")
 }
 
-impl StreamSeen {
+impl VisibleStream {
     fn filter(&self) -> Option<Json> {
         let mut filter = Map::new();
         if let Some(level) = self.level {
@@ -256,11 +256,11 @@ impl StreamSeen {
 
 /// The complete laboratory.
 pub fn laboratory() -> ReadService {
-    deployed(&Sight::everything(), false)
+    deployed(&VisibleConnections::everything(), false)
 }
 
 /// The mappings of the visible part.
-pub fn mappings(sight: &Sight) -> Vec<String> {
+pub fn mappings(sight: &VisibleConnections) -> Vec<String> {
     let mut mappings = Vec::new();
     for (dataset, connections, streams) in DATASETS {
         let held = connections.iter().filter(|it| sight.0.contains_key(*it));
@@ -273,7 +273,7 @@ pub fn mappings(sight: &Sight) -> Vec<String> {
 }
 
 /// A deployment of the visible part; with `cut`, hidden rows are removed from its files.
-fn deployed(sight: &Sight, cut: bool) -> ReadService {
+fn deployed(sight: &VisibleConnections, cut: bool) -> ReadService {
     let mut sources = Vec::new();
     for (_, connections, streams) in DATASETS {
         for connection in connections.iter().filter(|it| sight.0.contains_key(*it)) {
@@ -296,7 +296,12 @@ fn deployed(sight: &Sight, cut: bool) -> ReadService {
 }
 
 /// The mapping of what is visible in any of these connections.
-fn mapping(dataset: &str, connections: &[&&str], streams: &[Stream], sight: &Sight) -> String {
+fn mapping(
+    dataset: &str,
+    connections: &[&&str],
+    streams: &[Stream],
+    sight: &VisibleConnections,
+) -> String {
     let mut toml = format!("[dataset]\nname = \"{dataset}\"\nkind = \"sqlite\"\n");
     for id in connections {
         let source = id.replace('-', "_");

@@ -12,7 +12,7 @@ use wayleave_surface::ReadService;
 use wayleave_surface::access::Access;
 use wayleave_surface::datasets::DatasetPrimitives;
 
-use super::laboratory::{DATASETS, Rows, Sight, laboratory, mappings};
+use super::laboratory::{DATASETS, Rows, VisibleConnections, laboratory, mappings};
 use super::pairs;
 use wayleave_store::conformance::SeededRng;
 
@@ -39,7 +39,7 @@ const BUILT_IN: [&str; 3] = [
 ];
 
 /// Creates a server that offers everything in the laboratory.
-fn server(service: &ReadService, sight: &Sight) -> Server {
+fn server(service: &ReadService, sight: &VisibleConnections) -> Server {
     let toml = mappings(sight);
     let toml: Vec<&str> = toml.iter().map(String::as_str).collect();
     offered(service, &active_datasets(&toml))
@@ -97,7 +97,7 @@ fn iris(page: &Json) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_narrower_grant_is_listed_and_read_no_more_than_a_wider_one() {
-    let all = Sight::everything();
+    let all = VisibleConnections::everything();
     let service = laboratory();
     let server_of_all = server(&service, &all);
     let mut rng = SeededRng::new(0x115b);

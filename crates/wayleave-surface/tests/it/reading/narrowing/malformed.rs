@@ -132,7 +132,7 @@ impl Twins {
         let mapping = mapping(kind);
         let services = [0, 1].map(|at: usize| databases[at].service(&mapping));
         for service in &services {
-            Library::of(service, &[]).await;
+            Library::from_service(service, &[]).await;
         }
         let grants = shown.iter().map(|it| (it.stream.name, it.grant()));
         Self {

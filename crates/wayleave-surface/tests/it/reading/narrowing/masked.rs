@@ -23,11 +23,11 @@ use wayleave_test::is_full;
 use crate::reading::database::Database;
 use crate::reading::fixture::{call, good, refused};
 use crate::reading::search::Library;
-use ward::{CANARY, PATIENTS, Sight, World};
+use ward::{CANARY, FieldMasks, PATIENTS, Twin};
 
 const CALLS_A_PAIR: usize = 60;
 
-/// The one-to-one correspondence between the tokens of the two worlds.
+/// The one-to-one correspondence between the tokens of the twins.
 #[derive(Default)]
 pub struct Renaming {
     forth: BTreeMap<String, String>,
@@ -43,7 +43,7 @@ impl Renaming {
         assert_eq!(known, one, "{why}");
     }
 
-    /// Replaces the tokens of the second world by those of the first.
+    /// Replaces the tokens of the second twin by those of the first.
     fn renamed(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for token in tokens(&text.clone()) {
@@ -74,18 +74,21 @@ pub struct Twins {
     _libraries: [Arc<Library>; 2],
     package: Package,
     renaming: Renaming,
-    /// The mail token of each patient, in each world.
+    /// The mail token of each patient, in each twin.
     mails: Vec<[String; 2]>,
 }
 
 impl Twins {
-    async fn new(kind: SourceKind, sight: &Sight, seed: u64) -> Self {
+    async fn new(kind: SourceKind, sight: &FieldMasks, seed: u64) -> Self {
         let mapping = ward::mapping(kind);
-        let one = Database::new(kind, &ward::sql(kind, seed, World::One)).await;
-        let two = Database::new(kind, &ward::sql(kind, seed, World::Two)).await;
+        let one = Database::new(kind, &ward::sql(kind, seed, Twin::One)).await;
+        let two = Database::new(kind, &ward::sql(kind, seed, Twin::Two)).await;
         let databases = [one, two];
         let [one, two] = [0, 1].map(|it: usize| databases[it].service(&mapping));
-        let libraries = [Library::of(&one, &[]).await, Library::of(&two, &[]).await];
+        let libraries = [
+            Library::from_service(&one, &[]).await,
+            Library::from_service(&two, &[]).await,
+        ];
         let mut twins = Self {
             package: sight.package("agent"),
             one,
@@ -107,14 +110,11 @@ impl Twins {
         twins
     }
 
-    /// The arguments of a call in one world: `@n` becomes the token of patient `n` there.
-    fn given(&self, given: &Json, world: usize) -> Json {
+    /// The arguments of a call in one twin: `@n` becomes the token of patient `n` there.
+    fn given(&self, given: &Json, twin: usize) -> Json {
         let mut text = given.to_string();
         for (patient, tokens) in self.mails.iter().enumerate() {
-            text = text.replace(
-                &format!("\"@{patient}\""),
-                &format!("\"{}\"", tokens[world]),
-            );
+            text = text.replace(&format!("\"@{patient}\""), &format!("\"{}\"", tokens[twin]));
         }
         serde_json::from_str(&text).unwrap()
     }
@@ -126,7 +126,7 @@ impl Twins {
     }
 
     /// Makes a call in both, and compares the answers. Returns the first answer, and the next call
-    /// in each world.
+    /// in each twin.
     async fn check(&mut self, tool: &str, given: &Json) -> (Reply, Option<[Json; 2]>) {
         let (first, second) = self.ask(tool, given).await;
         self.compare(tool, given, &first, &second);
@@ -167,8 +167,8 @@ impl Twins {
     }
 
     fn continued(&self, given: &Json, first: &Reply, second: &Reply) -> Option<[Json; 2]> {
-        let next = |world: usize, reply: &Reply| {
-            let mut next = self.given(given, world);
+        let next = |twin: usize, reply: &Reply| {
+            let mut next = self.given(given, twin);
             for (name, handle) in [
                 ("next_cursor", "cursor"),
                 ("next_changes_since", "changes_since"),
@@ -218,8 +218,8 @@ async fn check(kind: SourceKind, pairs: usize, seed: u64) {
     let (mut walked, mut with_tokens) = (0, 0);
     for number in 0..pairs {
         let sight = match number % 4 {
-            0 => Sight::typical(),
-            _ => Sight::drawn(&mut rng),
+            0 => FieldMasks::typical(),
+            _ => FieldMasks::drawn(&mut rng),
         };
         let mut twins = Twins::new(kind, &sight, rng.below(1 << 30) as u64 | 1).await;
         for _ in 0..CALLS_A_PAIR {
@@ -272,8 +272,8 @@ async fn what_a_mask_hides_in_mariadb_changes_no_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_worlds_differ_in_every_masked_field() {
-    let twins = Twins::new(SourceKind::Sqlite, &Sight::typical(), 7).await;
+async fn the_twins_differ_in_every_masked_field() {
+    let twins = Twins::new(SourceKind::Sqlite, &FieldMasks::typical(), 7).await;
     let local = Package::local();
     let differ = async |given: &Json| {
         let first = call(&twins.one, &local, "query_records", given.clone()).await;
@@ -298,7 +298,7 @@ async fn the_worlds_differ_in_every_masked_field() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_groups_counts_compares_and_joins_but_does_not_sort() {
-    let twins = Twins::new(SourceKind::Sqlite, &Sight::typical(), 7).await;
+    let twins = Twins::new(SourceKind::Sqlite, &FieldMasks::typical(), 7).await;
     let (service, package) = (&twins.one, &twins.package);
     let plain = |metrics: Json| json!({ "stream": "patients", "metrics": metrics });
     let counted = good(
@@ -385,8 +385,8 @@ async fn a_token_groups_counts_compares_and_joins_but_does_not_sort() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_of_two_grants_do_not_compare() {
-    let twins = Twins::new(SourceKind::Sqlite, &Sight::typical(), 7).await;
-    let other = Sight::typical().packaged("agent", "another-grant");
+    let twins = Twins::new(SourceKind::Sqlite, &FieldMasks::typical(), 7).await;
+    let other = FieldMasks::typical().packaged("agent", "another-grant");
     let given = json!({ "stream": "patients", "fields": ["email"], "limit": 100 });
     let ours = rows(&good(&twins.one, &twins.package, "query_records", given.clone()).await);
     let theirs = rows(&good(&twins.one, &other, "query_records", given).await);
@@ -411,7 +411,7 @@ async fn tokens_of_two_grants_do_not_compare() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_mask_shows_what_it_says_and_the_schema_tells_which() {
-    let twins = Twins::new(SourceKind::Sqlite, &Sight::typical(), 7).await;
+    let twins = Twins::new(SourceKind::Sqlite, &FieldMasks::typical(), 7).await;
     let fields = [
         "name", "phone", "born", "income", "score", "card", "admitted",
     ];
@@ -465,7 +465,7 @@ async fn every_mask_shows_what_it_says_and_the_schema_tells_which() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_text_is_masked_whole() {
-    let twins = Twins::new(SourceKind::Sqlite, &Sight::typical(), 7).await;
+    let twins = Twins::new(SourceKind::Sqlite, &FieldMasks::typical(), 7).await;
     let long = "(SELECT replace(hex(zeroblob(100000)), '00', 'x') || 'wxyz')";
     let sql = format!("UPDATE patients SET phone = {long}, email = {long} WHERE id < 30;");
     twins.databases[0].execute(&sql).await;

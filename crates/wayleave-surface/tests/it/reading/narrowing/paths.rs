@@ -25,14 +25,14 @@ use crate::reading::database::Database;
 use crate::reading::fixture::{call, package};
 use crate::reading::search::Library;
 use calls::Calls;
-use web::Sight;
+use web::GrantedStreams;
 
 /// Maximum number of pages in a walk.
 const PAGES: usize = 8;
 
 /// A narrow grant over everything, and a full grant over what it shows.
 struct Twins {
-    sight: Sight,
+    sight: GrantedStreams,
     services: [ReadService; 2],
     packages: [Package; 2],
     databases: [Arc<Database>; 2],
@@ -40,7 +40,7 @@ struct Twins {
 
 impl Twins {
     async fn new(kind: SourceKind, rng: &mut SeededRng) -> Self {
-        let sight = Sight::drawn(rng);
+        let sight = GrantedStreams::drawn(rng);
         let seed = rng.below(1 << 30) as u64 | 1;
         let databases = [
             Database::new(kind, &sight.sql(kind, true, seed)).await,
@@ -49,7 +49,7 @@ impl Twins {
         let services = [false, true]
             .map(|in_twin| databases[usize::from(in_twin)].service(&sight.mapping(kind, in_twin)));
         for service in &services {
-            Library::of(service, &[]).await;
+            Library::from_service(service, &[]).await;
         }
         let packages = [false, true]
             .map(|in_twin| package("narrow", vec![("web-main", sight.grants(in_twin))]));

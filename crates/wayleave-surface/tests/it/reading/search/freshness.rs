@@ -114,7 +114,7 @@ async fn a_dead_connection_is_named_and_the_rest_is_served() {
 async fn without_any_index_the_refusal_says_what_to_do() {
     let files = Files::new(&[("s00", TABLE)]);
     let service = service(&[&notes(1)], &files);
-    service.set_indexes(Library::of(&service, &["c00"]).await);
+    service.set_indexes(Library::from_service(&service, &["c00"]).await);
     let making = refused(&service, &Package::local(), "search", json!({ "q": "x" })).await;
     let without = crate::reading::fixture::service(&[&notes(1)], &files);
     let failed = refused(&without, &Package::local(), "search", json!({ "q": "x" })).await;

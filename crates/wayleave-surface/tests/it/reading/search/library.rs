@@ -17,9 +17,9 @@ pub struct Library {
 }
 
 /// A snapshot of the indexes.
-struct Moment(BTreeMap<(String, String), Arc<Index>>);
+struct KeptIndexes(BTreeMap<(String, String), Arc<Index>>);
 
-impl Indexes for Moment {
+impl Indexes for KeptIndexes {
     fn index(&self, connection_id: &str, stream: &str, _: &Spec) -> SearchIndexState {
         let found = self.0.get(&(connection_id.to_owned(), stream.to_owned()));
         found.map_or(SearchIndexState::Making, |index| {
@@ -48,12 +48,12 @@ impl Indexes for Library {
 impl Library {
     /// Keeps the current indexes open, for walks that began in them.
     pub fn hold(&self) {
-        let now = Moment(self.indexes.lock().unwrap().clone());
+        let now = KeptIndexes(self.indexes.lock().unwrap().clone());
         self.held.lock().unwrap().insert(0, Arc::new(now));
     }
 
     /// Indexes everything that is served, except for these connections.
-    pub async fn of(service: &ReadService, but: &[&str]) -> Arc<Self> {
+    pub async fn from_service(service: &ReadService, but: &[&str]) -> Arc<Self> {
         let library = Arc::new(Self {
             folder: tempfile::tempdir().unwrap(),
             indexes: Mutex::default(),

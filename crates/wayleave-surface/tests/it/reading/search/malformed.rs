@@ -65,7 +65,7 @@ impl Case {
         }
         let database = Database::new(self.kind, &sql).await;
         let service = database.service(&self.mapping());
-        let library = Library::of(&service, &[]).await;
+        let library = Library::from_service(&service, &[]).await;
         let case = format!("{} {} {more}", self.kind, self.datatype);
         let counted = || {
             let indexes = library.indexes.lock().unwrap();
@@ -161,7 +161,7 @@ async fn a_record_whose_key_is_malformed_is_skipped_and_counted() {
     }
     let files = Files::new(&[("s00", &sql)]);
     let service = service(&[&notes(1)], &files);
-    let library = Library::of(&service, &[]).await;
+    let library = Library::from_service(&service, &[]).await;
     let found = search(&service, &Package::local(), json!({ "q": "anchor" })).await;
     assert_eq!(ids(&found), ["c00/notes:1", "c00/notes:2"]);
     let indexes = library.indexes.lock().unwrap();

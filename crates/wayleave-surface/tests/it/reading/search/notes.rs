@@ -84,7 +84,7 @@ pub async fn deployment(rows: &[String]) -> (ReadService, Arc<Files>, Arc<Librar
         .collect();
     let files = Files::new(&sources);
     let service = service(&[&notes(rows.len())], &files);
-    let library = Library::of(&service, &[]).await;
+    let library = Library::from_service(&service, &[]).await;
     (service, files, library)
 }
 

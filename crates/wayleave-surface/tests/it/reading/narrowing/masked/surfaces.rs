@@ -11,7 +11,7 @@ use wayleave_surface::ReadService;
 use wayleave_surface::access::Access;
 use wayleave_surface::datasets::DatasetPrimitives;
 
-use super::ward::{self, CANARY, Sight};
+use super::ward::{self, CANARY, FieldMasks};
 use super::{Renaming, Twins, tokens};
 use crate::reading::client::Client;
 use crate::reading::fixture::active_datasets;
@@ -121,17 +121,17 @@ fn asked() -> Vec<(&'static str, Json)> {
     asked
 }
 
-fn given(twins: &Twins, params: &Json, world: usize) -> Json {
+fn given(twins: &Twins, params: &Json, twin: usize) -> Json {
     let mut text = params.to_string();
     for (patient, tokens) in twins.mails.iter().enumerate().rev() {
-        text = text.replace(&format!("@{patient}\""), &format!("{}\"", tokens[world]));
+        text = text.replace(&format!("@{patient}\""), &format!("{}\"", tokens[twin]));
     }
     serde_json::from_str(&text).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn resources_completions_and_workups_tell_nothing_that_a_mask_hides() {
-    let twins = Twins::new(SourceKind::Sqlite, &Sight::typical(), 11).await;
+    let twins = Twins::new(SourceKind::Sqlite, &FieldMasks::typical(), 11).await;
     let mut one = client(&twins.one, &twins).await;
     let mut two = client(&twins.two, &twins).await;
     let mut renaming = Renaming::default();

@@ -1,4 +1,4 @@
-//! A ward: patients and their visits, in two worlds that differ in what masks hide.
+//! A ward: patients and their visits, as twins that differ in what masks hide.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ const VISITS: usize = 50;
 /// Number of mail addresses; several patients share one.
 const MAILS: usize = 12;
 
-/// One of the two worlds.
+/// One of the twins.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum World {
+pub enum Twin {
     One,
     Two,
 }
@@ -56,9 +56,9 @@ const MASKS: [&[&str]; 12] = [
 ];
 
 /// The mask of each field.
-pub struct Sight([&'static str; 12]);
+pub struct FieldMasks([&'static str; 12]);
 
-impl Sight {
+impl FieldMasks {
     pub fn typical() -> Self {
         Self(MASKS.map(|it| it[0]))
     }
@@ -174,8 +174,8 @@ by_mail = {{ to = "patients", on = {{ email = "email" }} }}
 const CITIES: [&str; 4] = ["Oslo", "Rome", "Bonn", "Cork"];
 const WORDS: [&str; 5] = ["amber", "birch", "cedar", "dune", "ember"];
 
-/// The tables and rows of a world.
-pub fn sql(kind: SourceKind, seed: u64, world: World) -> String {
+/// The tables and rows of a twin.
+pub fn sql(kind: SourceKind, seed: u64, twin: Twin) -> String {
     let (moment, float, text) = match kind {
         SourceKind::Postgres => ("timestamptz", "double precision", "text"),
         SourceKind::Mysql => ("datetime", "double", "varchar(200)"),
@@ -194,23 +194,23 @@ pub fn sql(kind: SourceKind, seed: u64, world: World) -> String {
     );
     let mut rng = SeededRng::new(seed);
     for id in 1..=PATIENTS {
-        let row = patient(&mut rng, kind, id, world);
+        let row = patient(&mut rng, kind, id, twin);
         sql += &format!("INSERT INTO patients VALUES ({});\n", row.join(", "));
     }
     for id in 1..=VISITS {
-        let row = visit(&mut rng, kind, id, world);
+        let row = visit(&mut rng, kind, id, twin);
         sql += &format!("INSERT INTO visits VALUES ({});\n", row.join(", "));
     }
     sql
 }
 
-/// Draws a number that differs between the worlds.
-fn hidden(rng: &mut SeededRng, below: usize, world: World) -> usize {
+/// Draws a number that differs between the twins.
+fn hidden(rng: &mut SeededRng, below: usize, twin: Twin) -> usize {
     let both = [rng.below(below), rng.below(below)];
-    both[usize::from(world == World::Two)]
+    both[usize::from(twin == Twin::Two)]
 }
 
-/// The value or NULL, the same in both worlds.
+/// The value or NULL, the same in both twins.
 fn or_null(rng: &mut SeededRng, value: String) -> String {
     if rng.below(9) == 0 {
         return "NULL".to_owned();
@@ -218,11 +218,11 @@ fn or_null(rng: &mut SeededRng, value: String) -> String {
     value
 }
 
-/// A mail address. Each number has another address in the second world, in the opposite order.
-fn mail(number: usize, world: World) -> String {
-    match world {
-        World::One => format!("'{CANARY}-{number:02}@mail.example.org'"),
-        World::Two => format!("'{CANARY}-{:02}@post.example.org'", 98 - number * 3),
+/// A mail address. Each number has another address in the second twin, in the opposite order.
+fn mail(number: usize, twin: Twin) -> String {
+    match twin {
+        Twin::One => format!("'{CANARY}-{number:02}@mail.example.org'"),
+        Twin::Two => format!("'{CANARY}-{:02}@post.example.org'", 98 - number * 3),
     }
 }
 
@@ -233,9 +233,9 @@ fn moment(kind: SourceKind, year: usize, month: usize, day: usize) -> String {
     }
 }
 
-/// A text to be redacted; in each world it may be null, empty or any words.
-fn redacted(rng: &mut SeededRng, world: World, what: &str) -> String {
-    let (kind, at) = (hidden(rng, 4, world), hidden(rng, WORDS.len(), world));
+/// A text to be redacted; in each twin it may be null, empty or any words.
+fn redacted(rng: &mut SeededRng, twin: Twin, what: &str) -> String {
+    let (kind, at) = (hidden(rng, 4, twin), hidden(rng, WORDS.len(), twin));
     match kind {
         0 => "NULL".to_owned(),
         1 => "''".to_owned(),
@@ -243,35 +243,35 @@ fn redacted(rng: &mut SeededRng, world: World, what: &str) -> String {
     }
 }
 
-fn patient(rng: &mut SeededRng, kind: SourceKind, id: usize, world: World) -> Vec<String> {
+fn patient(rng: &mut SeededRng, kind: SourceKind, id: usize, twin: Twin) -> Vec<String> {
     let shared = rng.below(MAILS);
     let (last4, year) = (rng.below(10_000), 1950 + rng.below(50));
     let (thousand, ten) = (rng.below(9), rng.below(7));
     let seen_year = 2020 + rng.below(5);
-    let (oddity, name) = (hidden(rng, 8, world), redacted(rng, world, "name"));
+    let (oddity, name) = (hidden(rng, 8, twin), redacted(rng, twin, "name"));
     let name = match (kind, oddity) {
         // Even a malformed value is not reported, because it is not read.
         (SourceKind::Sqlite, 0) => "x'ff00'".to_owned(),
         _ => name,
     };
-    let email = mail(shared, world);
-    let phone = format!("'+{:06}{last4:04}'", 100_000 + hidden(rng, 800_000, world));
+    let email = mail(shared, twin);
+    let phone = format!("'+{:06}{last4:04}'", 100_000 + hidden(rng, 800_000, twin));
     let born = format!(
         "'{year}-{:02}-{:02}'",
-        1 + hidden(rng, 12, world),
-        1 + hidden(rng, 28, world)
+        1 + hidden(rng, 12, twin),
+        1 + hidden(rng, 28, twin)
     );
     let income = format!(
         "{thousand}{:03}.{:02}",
-        hidden(rng, 1000, world),
-        hidden(rng, 100, world)
+        hidden(rng, 1000, twin),
+        hidden(rng, 100, twin)
     );
-    let score = format!("{ten}{}.5", hidden(rng, 10, world));
-    let card = format!("{}{last4:04}", 400_000 + hidden(rng, 100_000, world));
-    let (month, day) = (1 + hidden(rng, 12, world), 1 + hidden(rng, 28, world));
+    let score = format!("{ten}{}.5", hidden(rng, 10, twin));
+    let card = format!("{}{last4:04}", 400_000 + hidden(rng, 100_000, twin));
+    let (month, day) = (1 + hidden(rng, 12, twin), 1 + hidden(rng, 28, twin));
     let admitted = moment(kind, seen_year, month, day);
-    let notes = redacted(rng, world, "notes");
-    let kin = format!("'{{\"{CANARY}\": {}}}'", hidden(rng, 99, world));
+    let notes = redacted(rng, twin, "notes");
+    let kin = format!("'{{\"{CANARY}\": {}}}'", hidden(rng, 99, twin));
     let city = format!("'{}'", CITIES[rng.below(4)]);
     let remark = format!("'remark {} {}'", WORDS[rng.below(5)], rng.below(9));
     let changed = moment(kind, 2026, 1 + rng.below(3), 1 + rng.below(28));
@@ -294,10 +294,10 @@ fn patient(rng: &mut SeededRng, kind: SourceKind, id: usize, world: World) -> Ve
     ]
 }
 
-fn visit(rng: &mut SeededRng, kind: SourceKind, id: usize, world: World) -> Vec<String> {
+fn visit(rng: &mut SeededRng, kind: SourceKind, id: usize, twin: Twin) -> Vec<String> {
     let patient = (1 + rng.below(PATIENTS + 4)).to_string();
-    let email = mail(rng.below(MAILS), world);
-    let cost = format!("{}", rng.below(9) * 50 + hidden(rng, 50, world));
+    let email = mail(rng.below(MAILS), twin);
+    let cost = format!("{}", rng.below(9) * 50 + hidden(rng, 50, twin));
     let at = moment(kind, 2026, 1 + rng.below(6), 1 + rng.below(28));
     let report = format!("'report {} {}'", WORDS[rng.below(5)], rng.below(9));
     vec![

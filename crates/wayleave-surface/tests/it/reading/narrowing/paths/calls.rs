@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 use wayleave_store::conformance::SeededRng;
 
 use super::streams::{CITIES, Relation, STREAMS, Stream, WORDS, stream};
-use super::web::Sight;
+use super::web::GrantedStreams;
 
 /// Maximum nesting of `some` and `none`.
 const DEEPEST: usize = 2;
@@ -13,7 +13,7 @@ const DEEPEST: usize = 2;
 /// A generator of calls by someone who has this sight, and guesses the rest.
 pub struct Calls<'a> {
     rng: &'a mut SeededRng,
-    sight: &'a Sight,
+    sight: &'a GrantedStreams,
     /// Whether this call names things that are hidden or missing.
     guesses: bool,
 }
@@ -25,7 +25,7 @@ struct Named {
 }
 
 impl<'a> Calls<'a> {
-    pub fn new(rng: &'a mut SeededRng, sight: &'a Sight) -> Self {
+    pub fn new(rng: &'a mut SeededRng, sight: &'a GrantedStreams) -> Self {
         let guesses = rng.below(3) == 0;
         Self {
             rng,

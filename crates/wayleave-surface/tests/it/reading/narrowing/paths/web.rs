@@ -55,7 +55,7 @@ impl RowFilter {
 
 /// The part of a stream that a grant names.
 #[derive(Debug, Clone)]
-struct Granted {
+struct GrantedStream {
     fields: BTreeSet<&'static str>,
     relations: BTreeSet<&'static str>,
     filter: Option<RowFilter>,
@@ -63,9 +63,9 @@ struct Granted {
 
 /// The grant's terms for each stream.
 #[derive(Debug, Clone)]
-pub struct Sight(BTreeMap<&'static str, Granted>);
+pub struct GrantedStreams(BTreeMap<&'static str, GrantedStream>);
 
-impl Sight {
+impl GrantedStreams {
     pub fn drawn(rng: &mut SeededRng) -> Self {
         let mut sight = BTreeMap::new();
         let (hides_fields, hides_relations) = (rng.below(4) > 0, rng.below(3) == 0);
@@ -79,7 +79,7 @@ impl Sight {
             let relations = stream.relations.iter().map(|it| it.name);
             let relations = relations.filter(|_| !hides_relations || rng.below(4) > 0);
             let relations = relations.collect();
-            let granted = Granted {
+            let granted = GrantedStream {
                 fields,
                 relations,
                 filter: (rng.below(5) > 1).then(|| RowFilter::drawn(rng)),

@@ -16,7 +16,7 @@ use crate::process;
 
 /// What to search, how, and how often.
 #[derive(Debug, Args)]
-pub(crate) struct Again {
+pub(crate) struct SearchLoop {
     /// The folder of the documents, created if it is missing.
     folder: PathBuf,
     /// Number of documents to create.
@@ -33,7 +33,7 @@ pub(crate) struct Again {
     calls: usize,
 }
 
-impl Again {
+impl SearchLoop {
     /// Searches, and prints the CPU time per call.
     pub(crate) fn run(&self) -> Result<ExitCode> {
         // One thread, so that a profile shows one call stack.

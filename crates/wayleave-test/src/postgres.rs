@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
@@ -13,6 +14,8 @@ use crate::server::{
 use crate::tls::{Certificates, certificate};
 
 const PACKAGE: &str = "postgresql";
+/// Maximum time for a server to notice that a backend was killed.
+const CRASH_TIMEOUT: Duration = Duration::from_mins(1);
 pub(crate) const ACCOUNT: Account = Account {
     user: "postgres",
     package: PACKAGE,
@@ -81,9 +84,9 @@ impl PostgresServer {
         let kill = "COPY (SELECT 1) TO PROGRAM 'kill -KILL $PPID'";
         let _ = self.execute(database, kill).await;
         // Until the server notices, it still accepts sessions; then it ends all others.
-        let _ = another_session.await;
+        let _ = tokio::time::timeout(CRASH_TIMEOUT, another_session).await;
         while self.execute(database, "SELECT 1").await.is_err() {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
         Ok(())
     }

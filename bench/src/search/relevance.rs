@@ -121,6 +121,10 @@ fn ours() -> Result<f64> {
         let query = Query::parse(query, |_| false);
         let found = search(std::slice::from_ref(&source), &query, None, 10)?;
         let key = |id: &str| id.split_once(':').map_or("", |it| it.1).to_owned();
-        Ok(found.candidates.iter().map(|it| key(&it.id)).collect())
+        Ok(found
+            .candidates
+            .iter()
+            .map(|it| key(&it.position.id))
+            .collect())
     })
 }

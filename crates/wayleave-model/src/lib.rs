@@ -21,6 +21,7 @@ pub mod parse;
 pub mod print;
 pub mod problem;
 pub mod propose;
+pub mod ranking;
 pub mod ratify;
 pub mod schema;
 pub mod sensitive;

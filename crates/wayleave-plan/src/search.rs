@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::SearchAnalyzer;
+use wayleave_model::ranking::{RankPosition, Score};
 
 use crate::active_datasets::ActiveDatasets;
 use crate::filter;
@@ -32,7 +33,7 @@ pub const MAX_CANDIDATES: usize = 100;
 pub struct SearchPlan {
     streams: Vec<SearchStream>,
     limit: u32,
-    after: Option<(HitPosition, u64)>,
+    after: Option<(RankPosition, u64)>,
     request: SearchRequest,
     binding: Binding,
 }
@@ -50,15 +51,6 @@ pub struct SearchStream {
     layout: Layout,
     /// The tables that the filter and the fields are read from, besides the stream's own.
     tables: Arc<Vec<JoinedTable>>,
-}
-
-/// A position in a ranking, right after a record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HitPosition {
-    /// The record's score, in whole units.
-    pub score: u64,
-    /// The record's id.
-    pub id: String,
 }
 
 impl SearchPlan {
@@ -119,7 +111,7 @@ impl SearchPlan {
     }
 
     /// The position that the page starts after.
-    pub fn after(&self) -> Option<&HitPosition> {
+    pub fn after(&self) -> Option<&RankPosition> {
         self.after.as_ref().map(|(place, _)| place)
     }
 
@@ -135,10 +127,10 @@ impl SearchPlan {
     }
 
     /// The cursor that continues after a record, in the same index generation.
-    pub fn cursor(&self, last: &HitPosition, generation: u64, seal: Seal<'_>) -> String {
+    pub fn cursor(&self, last: &RankPosition, generation: u64, seal: Seal<'_>) -> String {
         let position = CursorPosition {
             at: vec![
-                Value::Integer(i128::from(last.score)),
+                Value::Integer(i128::from(last.score.units())),
                 Value::Text(last.id.as_str().into()),
                 Value::Integer(i128::from(generation)),
             ],
@@ -420,7 +412,7 @@ fn resumed(
     binding: &Binding,
     request: &SearchRequest,
     seal: Seal<'_>,
-) -> Result<(HitPosition, u64), Refusal> {
+) -> Result<(RankPosition, u64), Refusal> {
     let opened = seal
         .open(binding, CURSOR_HOURS, cursor)
         .map(|position| position.at);
@@ -435,8 +427,8 @@ fn resumed(
     {
         let id = id.clone();
         return Ok((
-            HitPosition {
-                score,
+            RankPosition {
+                score: Score::from_units(score),
                 id: id.into(),
             },
             generation,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet as _, SegmentReader, TERMINATED, Term};
+use wayleave_model::ranking::Score;
 
 use crate::analyze::Analyzer;
 use crate::impact::{Impact, Impacts, MANY_OCCURRENCES};
@@ -16,8 +17,6 @@ use crate::union::Source;
 
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
-/// A score of 1.0.
-pub(crate) const ONE: u64 = 10_000;
 /// Assumed length of a field without counts.
 const UNKNOWN_LENGTH: f64 = 32.0;
 /// Assumed rarity of a word without counts.
@@ -108,7 +107,7 @@ impl PartWeight<'_> {
             *norm = K1 * (1.0 - B + B * f64::from(length) / average);
         }
         Scorer {
-            weight: self.rarity * (K1 + 1.0) * to_f64(ONE),
+            weight: self.rarity * (K1 + 1.0) * to_f64(Score::ONE),
             norms,
         }
     }

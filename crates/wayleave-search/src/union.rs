@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use wayleave_model::ranking::{RankPosition, Score};
+
 use crate::IndexError;
 use crate::index::{Index, IndexedField};
 use crate::query::Query;
-use crate::rank::{ONE, Weights};
+use crate::rank::Weights;
 use crate::segment::{self, TopKRequest};
 use crate::top_k::{RemainingTies, StartAfter};
 
@@ -33,67 +35,24 @@ impl Source<'_> {
 pub struct Candidate {
     /// Index of its source among those searched.
     pub source: usize,
-    /// Its id: `connection_id/stream:key`.
-    pub id: String,
-    /// How well it matches.
-    pub score: Score,
-}
-
-impl Candidate {
-    /// The point of the ranking right after this record.
-    pub fn cursor(&self) -> RankCursor {
-        RankCursor {
-            score: self.score,
-            id: self.id.clone(),
-        }
-    }
-}
-
-/// How well a record matches; comparable across all indexes of one search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Score(u64);
-
-impl Score {
-    /// The inverse of [`units`](Self::units).
-    pub const fn from_units(units: u64) -> Self {
-        Self(units)
-    }
-
-    /// The score in whole units.
-    pub const fn units(self) -> u64 {
-        self.0
-    }
-}
-
-impl std::fmt::Display for Score {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{:04}", self.0 / ONE, self.0 % ONE)
-    }
-}
-
-/// A point of a ranking: right after this record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RankCursor {
-    /// The record's score.
-    pub score: Score,
-    /// The record's id.
-    pub id: String,
+    /// Its place in the ranking.
+    pub position: RankPosition,
 }
 
 /// The result of a search.
 #[derive(Debug)]
 pub struct Ranking {
-    /// The best records, by score from the highest down, then by id.
+    /// The best records, in the order of their positions.
     pub candidates: Vec<Candidate>,
     /// The sources that could not be read, by index.
     pub failed: Vec<(usize, IndexError)>,
 }
 
-/// The best `limit` records after a point of the ranking of the union of all sources.
+/// The best `limit` records after a position in the ranking of the union of all sources.
 pub fn search(
     sources: &[Source<'_>],
     query: &Query,
-    after: Option<&RankCursor>,
+    after: Option<&RankPosition>,
     limit: usize,
 ) -> Result<Ranking, IndexError> {
     let mut ranking = Ranking {
@@ -106,13 +65,15 @@ pub fn search(
     let weights = Weights::count(query, sources).map_err(IndexError::engine("counting"))?;
     let mut scores = BestScores::new(limit);
     for (at, source) in sources.iter().enumerate() {
-        let after = after.map(|cursor| start_after(cursor, source.index.prefix()));
+        let after = after.map(|last| start_after(last, source.index.prefix()));
         match best(source, query, &weights, after, &mut scores) {
             Ok(found) => {
                 let candidate = |(score, key): (u64, String)| Candidate {
                     source: at,
-                    id: format!("{}{key}", source.index.prefix()),
-                    score: Score(score),
+                    position: RankPosition {
+                        score: Score::from_units(score),
+                        id: format!("{}{key}", source.index.prefix()),
+                    },
                 };
                 ranking.candidates.extend(found.into_iter().map(candidate));
             }
@@ -123,7 +84,7 @@ pub fn search(
     }
     ranking
         .candidates
-        .sort_unstable_by(|a, b| b.score.cmp(&a.score).then_with(|| a.id.cmp(&b.id)));
+        .sort_unstable_by(|a, b| a.position.cmp(&b.position));
     ranking.candidates.truncate(limit);
     Ok(ranking)
 }
@@ -186,16 +147,16 @@ impl BestScores {
     }
 }
 
-/// Translates a point of the ranking for one index. No prefix is a prefix of another, so ids of
+/// Translates a position in the ranking for one index. No prefix is a prefix of another, so ids of
 /// different indexes compare as their prefixes do.
-fn start_after<'a>(cursor: &'a RankCursor, prefix: &str) -> StartAfter<'a> {
-    let ties = match cursor.id.strip_prefix(prefix) {
+fn start_after<'a>(last: &'a RankPosition, prefix: &str) -> StartAfter<'a> {
+    let ties = match last.id.strip_prefix(prefix) {
         Some(key) => RemainingTies::Beyond(key),
-        None if prefix > cursor.id.as_str() => RemainingTies::All,
+        None if prefix > last.id.as_str() => RemainingTies::All,
         None => RemainingTies::None,
     };
     StartAfter {
-        score: cursor.score.0,
+        score: last.score.units(),
         ties,
     }
 }

@@ -15,7 +15,7 @@ use wayleave_store::conformance::SeededRng;
 use crate::fixture::{spec, watermark};
 use crate::impact::ImpactConfig;
 use crate::{
-    Candidate, Change, Document, Index, IndexRoot, Query, RankCursor, Score, Source, search,
+    Candidate, Change, Document, Index, IndexRoot, Query, RankPosition, Score, Source, search,
 };
 
 const QUERIES_A_CORPUS: usize = 200;
@@ -145,7 +145,7 @@ struct Ask {
     q: String,
     fields: Vec<&'static str>,
     counted: bool,
-    after: Option<RankCursor>,
+    after: Option<RankPosition>,
     most: usize,
 }
 
@@ -164,7 +164,7 @@ impl Ask {
     fn after(mut self, rng: &mut CorpusRng, found: &[Candidate]) -> Self {
         self.after = match found {
             [] => None,
-            found => Some(found[rng.below(found.len())].cursor()),
+            found => Some(found[rng.below(found.len())].position.clone()),
         };
         // Also start where there is no record.
         if let (0, Some(after)) = (rng.below(4), &mut self.after) {

@@ -44,7 +44,7 @@ fn find(indexes: &[&Index], q: &str) -> Vec<Candidate> {
 }
 
 fn ids(found: &[Candidate]) -> Vec<&str> {
-    found.iter().map(|it| it.id.as_str()).collect()
+    found.iter().map(|it| it.position.id.as_str()).collect()
 }
 
 #[test]
@@ -90,10 +90,10 @@ fn one_query_reads_every_stream_in_its_own_language() {
     let english = index(&folder, "en", Analyzer::English, &["Haus", "houses"]);
     let all = [&german, &exact, &english];
     let mut found = find(&all, "Häuser");
-    found.sort_by(|one, other| one.id.cmp(&other.id));
+    found.sort_by(|one, other| one.position.id.cmp(&other.position.id));
     assert_eq!(ids(&found), ["de/notes:0", "xx/notes:1"]);
     let mut found = find(&all, "house");
-    found.sort_by(|one, other| one.id.cmp(&other.id));
+    found.sort_by(|one, other| one.position.id.cmp(&other.position.id));
     assert_eq!(ids(&found), ["en/notes:1"]);
 }
 
@@ -117,7 +117,10 @@ fn equal_records_of_streams_in_different_languages_rank_equal() {
             let found = find(&all, q);
             let score = |connection: &str, key: usize| {
                 let id = format!("{connection}/notes:{key}");
-                found.iter().find(|it| it.id == id).map(|it| it.score)
+                found
+                    .iter()
+                    .find(|it| it.position.id == id)
+                    .map(|it| it.position.score)
             };
             for key in 0..texts.len() {
                 assert_eq!(score("de", key), score("xx", key), "{q}: {key}");
@@ -140,9 +143,9 @@ fn forms_that_are_one_word_in_one_stream_and_two_in_another_are_each_ranked_whol
         &["Haus Häuser", "Haus", "Hund"],
     );
     let found = find(&[&german, &exact], "Haus Häuser");
-    let place = |id: &str| found.iter().position(|it| it.id == id).unwrap();
+    let place = |id: &str| found.iter().position(|it| it.position.id == id).unwrap();
     assert!(place("xx/notes:0") < place("xx/notes:1"));
-    let score = |id: &str| found[place(id)].score;
+    let score = |id: &str| found[place(id)].position.score;
     assert_eq!(score("de/notes:0"), score("de/notes:1"));
     assert!(score("de/notes:0") > score("xx/notes:1"));
     assert_eq!(found.len(), 4);

@@ -16,7 +16,7 @@ use wayleave_search::{Change, Document, IndexRoot, Query, Source, Spec, Watermar
 const PASSAGES: &str = include_str!("../corpus/passages.tsv");
 const JUDGEMENTS: &str = include_str!("../corpus/judgements.tsv");
 
-type Judged = BTreeMap<&'static str, f64>;
+type Judgements = BTreeMap<&'static str, f64>;
 
 fn passages() -> Vec<(&'static str, &'static str, &'static str)> {
     PASSAGES
@@ -29,7 +29,7 @@ fn passages() -> Vec<(&'static str, &'static str, &'static str)> {
         .collect()
 }
 
-fn judgements() -> Vec<(&'static str, Judged)> {
+fn judgements() -> Vec<(&'static str, Judgements)> {
     JUDGEMENTS
         .lines()
         .map(|line| {
@@ -43,7 +43,7 @@ fn judgements() -> Vec<(&'static str, Judged)> {
         .collect()
 }
 
-fn ndcg(found: &[String], judged: &Judged) -> f64 {
+fn ndcg(found: &[String], judged: &Judgements) -> f64 {
     let sum = |gains: &mut dyn Iterator<Item = f64>| -> f64 {
         let discounted = gains.take(10).enumerate();
         discounted
@@ -119,7 +119,11 @@ fn ours() -> f64 {
         let query = Query::parse(q, |_| false);
         let found = search(std::slice::from_ref(&source), &query, None, 10).unwrap();
         let key = |id: &str| id.split_once(':').unwrap().1.to_owned();
-        found.candidates.iter().map(|it| key(&it.id)).collect()
+        found
+            .candidates
+            .iter()
+            .map(|it| key(&it.position.id))
+            .collect()
     })
 }
 

@@ -95,7 +95,7 @@ fn walk(sources: &[Source<'_>], q: &str, page: usize) -> Vec<Candidate> {
     let query = Query::parse(q, |_| false);
     let mut all: Vec<Candidate> = Vec::new();
     loop {
-        let after = all.last().map(Candidate::cursor);
+        let after = all.last().map(|it| it.position.clone());
         let found = search(sources, &query, after.as_ref(), page).unwrap();
         if found.candidates.is_empty() {
             return all;
@@ -105,7 +105,7 @@ fn walk(sources: &[Source<'_>], q: &str, page: usize) -> Vec<Candidate> {
 }
 
 fn ids(found: &[Candidate]) -> Vec<&str> {
-    found.iter().map(|it| it.id.as_str()).collect()
+    found.iter().map(|it| it.position.id.as_str()).collect()
 }
 
 #[test]
@@ -127,12 +127,18 @@ fn identical_matches_in_two_and_in_25_connections_share_the_page() {
         }
         let found = library.find("\"harbour pilot\"", 25);
         assert_eq!(found.len(), connections, "{found:?}");
-        assert!(found.iter().all(|it| it.score == found[0].score));
-        assert_eq!(found[0].id, "c00/notes:m");
-        assert_eq!(found[1].id, "c01/notes:m");
+        assert!(
+            found
+                .iter()
+                .all(|it| it.position.score == found[0].position.score)
+        );
+        assert_eq!(found[0].position.id, "c00/notes:m");
+        assert_eq!(found[1].position.id, "c01/notes:m");
         let found = library.find("pilot", 25);
         assert!(
-            found.iter().all(|it| it.score == found[0].score),
+            found
+                .iter()
+                .all(|it| it.position.score == found[0].position.score),
             "{found:?}"
         );
     }
@@ -164,7 +170,10 @@ fn walking_all_pages_yields_the_exact_union_once_in_the_order_of_one_big_page() 
         let unique: BTreeSet<&str> = ids(&whole).into_iter().collect();
         assert_eq!(unique.len(), whole.len());
         let mut sorted = whole.clone();
-        sorted.sort_by(|a, b| b.score.cmp(&a.score).then_with(|| a.id.cmp(&b.id)));
+        sorted.sort_by(|a, b| {
+            let (a, b) = (&a.position, &b.position);
+            b.score.cmp(&a.score).then_with(|| a.id.cmp(&b.id))
+        });
         assert_eq!(whole, sorted);
         for page in [1, 7, 10, 100] {
             assert_eq!(walk(&sources, q, page), whole, "{q} by {page}");
@@ -263,8 +272,11 @@ fn rows_that_may_not_be_seen_move_no_score() {
         let mut sources = library.sources(&["body"]);
         sources[0].counted = false;
         let found = find(&sources, "water open", 1_000);
-        let seen = found.iter().find(|it| it.id == "c/notes:seen").unwrap();
-        seen.score
+        let seen = found
+            .iter()
+            .find(|it| it.position.id == "c/notes:seen")
+            .unwrap();
+        seen.position.score
     };
     assert_eq!(score(0), score(300));
 }
@@ -285,7 +297,7 @@ fn negated_prefixed_and_fielded_parts_do_what_they_say() {
         let found = find(&sources, q, 10);
         found
             .into_iter()
-            .map(|it| it.id.replace("c/notes:", ""))
+            .map(|it| it.position.id.replace("c/notes:", ""))
             .collect()
     };
     let expect =

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
+use wayleave_model::ranking::RankPosition;
 use wayleave_plan::Record;
 use wayleave_plan::refusal::{Code, Refusal};
-use wayleave_plan::search::{HitPosition, MAX_CANDIDATES, SearchPlan, SearchStream};
-use wayleave_search::{Candidate, IndexError, Query, RankCursor, Ranking, Score, search};
+use wayleave_plan::search::{MAX_CANDIDATES, SearchPlan, SearchStream};
+use wayleave_search::{Candidate, IndexError, Query, Ranking, search};
 
 use super::sources::{MissingStream, ReadyIndexes, Sources};
 use crate::call_context::CallContext;
@@ -31,23 +32,15 @@ pub(super) struct SearchOutcome {
     /// At most one more than the limit.
     pub(super) hits: Vec<Hit>,
     /// Where to continue, if time ran out before the requested number of hits was reached.
-    pub(super) ended_at: Option<HitPosition>,
+    pub(super) ended_at: Option<RankPosition>,
 }
 
 /// A candidate that was read at its source.
 pub(super) struct Hit {
     /// The index of its stream in the plan.
     pub(super) stream: usize,
-    pub(super) position: HitPosition,
+    pub(super) position: RankPosition,
     pub(super) record: Record,
-}
-
-/// The position of a candidate in the ranking.
-fn position(candidate: Candidate) -> HitPosition {
-    HitPosition {
-        score: candidate.score.units(),
-        id: candidate.id,
-    }
 }
 
 impl<'a> Search<'a> {
@@ -87,7 +80,7 @@ impl<'a> Search<'a> {
             }
             let exhausted = ranking.candidates.len() < most;
             if let Some(last) = ranking.candidates.last() {
-                after = Some(position(last.clone()));
+                after = Some(last.position.clone());
             }
             hits.extend(self.verified(&ready, ranking.candidates, sources).await);
             // A source that failed meanwhile loses its earlier hits.
@@ -109,14 +102,10 @@ impl<'a> Search<'a> {
     async fn candidates(
         &self,
         ready: &ReadyIndexes,
-        after: Option<HitPosition>,
+        after: Option<RankPosition>,
         most: usize,
     ) -> Result<Ranking, Refusal> {
         let (ready, query) = (ready.clone(), self.query.clone());
-        let after = after.map(|place| RankCursor {
-            score: Score::from_units(place.score),
-            id: place.id,
-        });
         let refused = |error: &dyn std::fmt::Display| {
             tracing::warn!(%error, "a search failed");
             Refusal::new(Code::SourceUnavailable, "the indexes do not answer")
@@ -146,7 +135,10 @@ impl<'a> Search<'a> {
         for candidate in &candidates {
             let stream = ready.stream(candidate.source);
             if let Some(stream) = stream.filter(|it| !sources.is_missing(*it)) {
-                by_stream.entry(stream).or_default().push(&candidate.id);
+                by_stream
+                    .entry(stream)
+                    .or_default()
+                    .push(&candidate.position.id);
             }
         }
         let under_way = by_stream
@@ -164,10 +156,10 @@ impl<'a> Search<'a> {
         candidates
             .into_iter()
             .filter_map(|candidate| {
-                let (stream, record) = records.remove(&candidate.id)?;
+                let (stream, record) = records.remove(&candidate.position.id)?;
                 Some(Hit {
                     stream,
-                    position: position(candidate),
+                    position: candidate.position,
                     record,
                 })
             })

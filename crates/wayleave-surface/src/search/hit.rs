@@ -4,8 +4,8 @@ use serde_json::{Map, Value as Json};
 use wayleave_plan::search::SearchStream;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::FieldView;
+use wayleave_search::Query;
 use wayleave_search::snippet::{beginning, snippet};
-use wayleave_search::{Query, Score};
 
 use super::find::{Hit, texts};
 use crate::{escape, ids, url};
@@ -31,7 +31,7 @@ pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize
     let id = &hit.position.id;
     let title = title(hit, stream);
     let snippet = found(hit, stream, query, &title, most);
-    let score = Score::from_units(hit.position.score).to_string();
+    let score = hit.position.score.to_string();
     let score = Json::from(score.parse::<f64>().expect("a score is a number"));
     let view = &stream.view;
     let mut members = Map::with_capacity(10);

@@ -1,7 +1,8 @@
 //! Renders hits as text and as structure, within a budget of bytes.
 
 use serde_json::{Map, Value as Json};
-use wayleave_plan::search::{HitPosition, SearchPlan};
+use wayleave_model::ranking::RankPosition;
+use wayleave_plan::search::SearchPlan;
 use wayleave_search::Query;
 
 use super::find::SearchOutcome;
@@ -61,7 +62,7 @@ pub(super) fn render(
 }
 
 /// Where the next page begins, if any hit follows the first `count`.
-fn next(found: &SearchOutcome, count: usize) -> Option<HitPosition> {
+fn next(found: &SearchOutcome, count: usize) -> Option<RankPosition> {
     if count < found.hits.len() {
         let last = found.hits.get(count.checked_sub(1)?)?;
         return Some(last.position.clone());

@@ -10,7 +10,7 @@ mod order;
 mod read;
 mod write;
 
-pub use arithmetic::{ExactSum, average, mean, rounded, sum};
+pub use arithmetic::{average, mean, rounded, sum};
 pub use exact::{Exact, ParseExactError};
 pub use fold::{fold, fold_char, folded_letters, is_folded};
 pub use read::{NotAValue, date_from_text, datetime_from_text, decimal_from_text};

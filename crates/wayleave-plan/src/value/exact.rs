@@ -7,6 +7,8 @@ use std::str::FromStr;
 use num_bigint::{BigInt, Sign};
 use wayleave_model::expression::QUOTIENT_DIGITS;
 
+use super::Value;
+
 /// A decimal number, as a number of units of its last digit after the point.
 ///
 /// The units are an `i128` as long as they fit, which is nearly always.
@@ -34,6 +36,19 @@ impl Exact {
         Self {
             units: Units::Small(units),
             scale,
+        }
+    }
+
+    /// The number that an integer or a decimal holds; `None` for other values.
+    #[expect(
+        clippy::expect_used,
+        reason = "leaving the value out would give a wrong sum or mean"
+    )]
+    pub fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Integer(integer) => Some(Self::new(*integer, 0)),
+            Value::Decimal(text) => Some(text.parse().expect("a decimal in canonical form")),
+            _ => None,
         }
     }
 

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Error, Result};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::calendar::{Calendar, UnknownZone};
 use wayleave_plan::plan::Granularity;
-use wayleave_plan::value::{Exact, ExactSum, PREVIEW_CHARACTERS, Value, average, fold, rounded};
+use wayleave_plan::value::{Exact, PREVIEW_CHARACTERS, Value, average, fold, rounded};
 
 use super::dialect::functions;
 use super::dialect::program::ExactProgram;
@@ -164,16 +164,18 @@ fn compute(call: &Context<'_>) -> Result<Option<SqlValue>> {
             let exact = decimal_key::decode(bytes).and_then(|text| text.parse().ok());
             exact.map(Some).ok_or_else(|| malformed(Datatype::Decimal))
         }
-        other => {
-            let exact = decimal(cell(other)).and_then(|text| text.parse().ok());
-            exact.map(Some).ok_or_else(|| malformed(Datatype::Decimal))
-        }
+        other => exact(cell(other)).map(Some),
     };
     let result = steps.run(argument)?.map(|it| it.to_string());
     Ok(result.map(|text| match text.parse::<i64>() {
         Ok(integer) => SqlValue::Integer(integer),
         Err(_) => SqlValue::Text(text),
     }))
+}
+
+fn exact(cell: Cell<'_>) -> Result<Exact> {
+    let exact = decimal(cell).and_then(|text| text.parse().ok());
+    exact.ok_or_else(|| malformed(Datatype::Decimal))
 }
 
 fn malformed(datatype: Datatype) -> Error {
@@ -265,27 +267,32 @@ fn mean(call: &Context<'_>) -> Result<Option<String>> {
     Ok(average(&Value::Decimal(sum.into()), count).to_text())
 }
 
-/// The exact sum.
+/// The exact sum; NULL when there are no values.
 struct Sum;
 
-impl Aggregate<ExactSum, Option<String>> for Sum {
-    fn init(&self, _: &mut Context<'_>) -> Result<ExactSum> {
-        Ok(ExactSum::default())
+impl Aggregate<Option<Exact>, Option<String>> for Sum {
+    fn init(&self, _: &mut Context<'_>) -> Result<Option<Exact>> {
+        Ok(None)
     }
 
-    fn step(&self, call: &mut Context<'_>, total: &mut ExactSum) -> Result<()> {
-        match cell(call.get_raw(0)) {
-            Cell::Null => {}
-            Cell::Integer(integer) => total.add_integer(integer),
-            other => {
-                let addend = decimal(other).ok_or_else(|| malformed(Datatype::Decimal))?;
-                total.add_decimal(&addend);
-            }
-        }
+    fn step(&self, call: &mut Context<'_>, total: &mut Option<Exact>) -> Result<()> {
+        let addend = match cell(call.get_raw(0)) {
+            Cell::Null => return Ok(()),
+            Cell::Integer(integer) => Exact::new(integer, 0),
+            other => exact(other)?,
+        };
+        *total = Some(match total {
+            Some(total) => total.add(&addend),
+            None => addend,
+        });
         Ok(())
     }
 
-    fn finalize(&self, _: &mut Context<'_>, total: Option<ExactSum>) -> Result<Option<String>> {
-        Ok(total.and_then(|total| total.text()))
+    fn finalize(
+        &self,
+        _: &mut Context<'_>,
+        total: Option<Option<Exact>>,
+    ) -> Result<Option<String>> {
+        Ok(total.flatten().map(|total| total.to_string()))
     }
 }

@@ -42,9 +42,7 @@ pub(crate) fn run(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
             findings.extend(rules.left_behind(file, &text));
             findings.extend(purity.impurities(file, &text));
             findings.extend(purity.unbound_statements(file, &text));
-            if !is_test_file(file) {
-                findings.extend(names.read(file, &text));
-            }
+            findings.extend(names.read(file, &text));
         }
         if file.ends_with("/Cargo.toml") {
             findings.extend(manifests::without_workspace_lints(file, &text));

@@ -71,7 +71,7 @@ pub use schema::{SchemaError, Violation};
 pub use server::{Identity, Server};
 pub use state_seal::StateSeal;
 pub use stdio::StdioError;
-pub use stdio_auth::{Admit, TurnedAway};
+pub use stdio_auth::{StdioAuthenticate, StdioRejection};
 pub use structured::Structured;
 pub use subscription::{Subscription, SubscriptionGuard, SubscriptionHost};
 pub use tool::{Behaviour, Call, Tool, ToolReply, ToolResult};

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Admit, Caller, Server, caller_cell::CallerCell, conversation::Conversation,
+    Caller, Server, StdioAuthenticate, caller_cell::CallerCell, conversation::Conversation,
     sdk::pipe_transport, server::Shutdown, stdio_auth::StdioPeer,
 };
 
@@ -38,17 +38,17 @@ impl Server {
     /// `stop` is cancelled.
     pub async fn serve_stdio(
         &self,
-        admit: impl Admit,
+        authenticate: impl StdioAuthenticate,
         stop: CancellationToken,
     ) -> Result<(), StdioError> {
         let (read, write) = pipe_transport::stdio_pipes();
-        self.serve_pipe(admit, read, write, stop).await
+        self.serve_pipe(authenticate, read, write, stop).await
     }
 
     /// Serves one client over any pair of byte streams, one JSON-RPC message per line.
     pub async fn serve_pipe(
         &self,
-        admit: impl Admit,
+        authenticate: impl StdioAuthenticate,
         read: impl AsyncRead + Send + Unpin + 'static,
         write: impl AsyncWrite + Send + Unpin + 'static,
         stop: CancellationToken,
@@ -56,13 +56,13 @@ impl Server {
         let shutdown = Shutdown::default();
         // The end of the pipe ends everything that listens through it.
         let ended = shutdown.draining.clone();
-        let always = admit.always();
+        let always = authenticate.always();
         let is_asked = always.is_none();
-        // A caller that `admit` has to establish is replaced before the first message is handed
-        // over.
+        // A caller that `authenticate` has to establish is replaced before the first message is
+        // handed over.
         let caller_cell = CallerCell::new(always.unwrap_or_else(|| Arc::new(Caller::anonymous())));
         let peer = StdioPeer {
-            admit: is_asked.then(|| Arc::new(admit) as Arc<dyn Admit>),
+            authenticate: is_asked.then(|| Arc::new(authenticate) as Arc<dyn StdioAuthenticate>),
             caller_cell: caller_cell.clone(),
         };
         let conversation = Conversation::new(self.0.clone(), &shutdown, caller_cell);

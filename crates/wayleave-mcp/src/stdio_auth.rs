@@ -8,11 +8,11 @@ use crate::{Caller, RpcError, caller_cell::CallerCell, envelope::Envelope};
 
 /// Identifies the client at the other end of a pipe, before each of its messages.
 ///
-/// A [`Caller`] admits everyone as itself.
-pub trait Admit: Send + Sync + 'static {
+/// A [`Caller`] accepts everyone as itself.
+pub trait StdioAuthenticate: Send + Sync + 'static {
     /// Begins a conversation. `bearer` is the value of `clientInfo.authorization.bearer` in the
     /// client's `initialize`. May be called twice for one message.
-    fn begin<'m>(&'m self, bearer: Option<&'m str>) -> BoxFuture<'m, Result<(), TurnedAway>> {
+    fn begin<'m>(&'m self, bearer: Option<&'m str>) -> BoxFuture<'m, Result<(), StdioRejection>> {
         let _ = bearer;
         Box::pin(std::future::ready(Ok(())))
     }
@@ -24,19 +24,19 @@ pub trait Admit: Send + Sync + 'static {
     }
 
     /// The current caller: its rights can change between its messages.
-    fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>>;
+    fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, StdioRejection>>;
 }
 
 /// A message that is refused before it is read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TurnedAway {
+pub struct StdioRejection {
     /// The error sent to its sender.
     pub error: RpcError,
     /// Whether the conversation ends.
     pub hang_up: bool,
 }
 
-impl From<RpcError> for TurnedAway {
+impl From<RpcError> for StdioRejection {
     fn from(error: RpcError) -> Self {
         Self {
             error,
@@ -45,12 +45,12 @@ impl From<RpcError> for TurnedAway {
     }
 }
 
-impl Admit for Caller {
+impl StdioAuthenticate for Caller {
     fn always(&self) -> Option<Arc<Caller>> {
         Some(Arc::new(self.clone()))
     }
 
-    fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>> {
+    fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, StdioRejection>> {
         Box::pin(std::future::ready(Ok(Arc::new(self.clone()))))
     }
 }
@@ -58,20 +58,20 @@ impl Admit for Caller {
 /// The client at the other end.
 pub(crate) struct StdioPeer {
     /// Identifies the client at each message; none for a constant caller.
-    pub(crate) admit: Option<Arc<dyn Admit>>,
+    pub(crate) authenticate: Option<Arc<dyn StdioAuthenticate>>,
     pub(crate) caller_cell: CallerCell,
 }
 
 impl StdioPeer {
     /// Identifies the sender of a message.
-    pub(crate) async fn identify(&self, envelope: &Envelope<'_>) -> Result<(), TurnedAway> {
-        let Some(admit) = &self.admit else {
+    pub(crate) async fn identify(&self, envelope: &Envelope<'_>) -> Result<(), StdioRejection> {
+        let Some(authenticate) = &self.authenticate else {
             return Ok(());
         };
         if envelope.is_initialize() {
-            admit.begin(envelope.bearer().as_deref()).await?;
+            authenticate.begin(envelope.bearer().as_deref()).await?;
         }
-        let caller = admit.caller().await?;
+        let caller = authenticate.caller().await?;
         self.caller_cell.replace(&caller);
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustls::ServerConfig;
-use wayleave_mcp::http::{Guests, Limits};
+use wayleave_mcp::http::{AllowedHosts, Limits};
 use wayleave_project::Settings;
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 #[derive(Clone)]
 pub struct ListenerOptions {
     /// The accepted hosts and origins.
-    pub guests: Guests,
+    pub allowed_hosts: AllowedHosts,
     /// Limits on the number and slowness of connections. There are never more than the process has
     /// file descriptors for.
     pub limits: Limits,
@@ -39,25 +39,31 @@ impl ListenerOptions {
         let tls = settings.tls.as_ref();
         limits.connections = limits.connections.min(descriptors::for_connections());
         Ok(Self {
-            guests: guests(settings, address),
+            allowed_hosts: allowed_hosts(settings, address),
             limits,
             tls: tls.map(|files| tls::server(folder, files)).transpose()?,
         })
     }
 }
 
-pub(crate) fn guests(settings: &Settings, address: SocketAddr) -> Guests {
-    let guests = Guests::loopback();
-    let guests = settings.hosts.iter().fold(guests, Guests::host);
-    let guests = settings.origins.iter().fold(guests, Guests::origin);
-    let guests = match settings.url.as_ref().and_then(|url| url.host_str()) {
-        Some(host) => guests.host(host),
-        None => guests,
+pub(crate) fn allowed_hosts(settings: &Settings, address: SocketAddr) -> AllowedHosts {
+    let allowed_hosts = AllowedHosts::loopback();
+    let allowed_hosts = settings
+        .hosts
+        .iter()
+        .fold(allowed_hosts, AllowedHosts::host);
+    let allowed_hosts = settings
+        .origins
+        .iter()
+        .fold(allowed_hosts, AllowedHosts::origin);
+    let allowed_hosts = match settings.url.as_ref().and_then(|url| url.host_str()) {
+        Some(host) => allowed_hosts.host(host),
+        None => allowed_hosts,
     };
     // Clients without a name for this machine use its address.
     match address.ip() {
-        any if any.is_unspecified() => guests,
-        IpAddr::V4(address) => guests.host(address.to_string()),
-        IpAddr::V6(address) => guests.host(format!("[{address}]")),
+        any if any.is_unspecified() => allowed_hosts,
+        IpAddr::V4(address) => allowed_hosts.host(address.to_string()),
+        IpAddr::V6(address) => allowed_hosts.host(format!("[{address}]")),
     }
 }

@@ -49,7 +49,7 @@ const SETUP_CALLS: &[&str] = &["openat", "rmdir"];
 const PLACING_CALLS: &[&str] = &["fsync", "linkat", "pwrite64"];
 
 /// Maximum number of runs for a point that a program survives.
-const KILL_ATTEMPTS: usize = 4;
+const MAX_KILL_ATTEMPTS: usize = 4;
 /// Number of undisturbed runs whose calls are recorded.
 const RECORDED_RUNS: usize = 3;
 
@@ -195,7 +195,7 @@ pub async fn kill_everywhere(case: &impl FaultTarget, share: usize) {
         let point = format!("killed at {name} {nth}");
         let mut survived = true;
         // The last few memory calls depend on where the kernel places memory.
-        for _ in 0..KILL_ATTEMPTS {
+        for _ in 0..MAX_KILL_ATTEMPTS {
             let project = case.project();
             let output = ran(case, project.path(), &strace(&inject));
             survived = output.status.success();

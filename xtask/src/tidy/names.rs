@@ -31,6 +31,8 @@ const TYPE_WORDS: &[&str] = &[
     "Found",
     "Given",
     "Granted",
+    "Guest",
+    "Guests",
     "Heard",
     "Held",
     "Holds",
@@ -70,6 +72,7 @@ const TYPE_WORDS: &[&str] = &[
     "Talk",
     "Told",
     "Tray",
+    "TurnedAway",
     "Unfit",
     "Unreadable",
     "Wanted",
@@ -221,7 +224,9 @@ impl Names {
                 let visible = found
                     .get(1)
                     .is_some_and(|it| matches!(it.as_str(), "pub " | "pub(crate) "));
-                if let Some(in_crate) = crate_of(file).filter(|_| visible) {
+                // Types of tests are navigated to within their crate.
+                let shareable = visible && !super::is_test_file(file);
+                if let Some(in_crate) = crate_of(file).filter(|_| shareable) {
                     let places = self.types.entry(name.to_owned()).or_default();
                     places
                         .entry(in_crate.to_owned())

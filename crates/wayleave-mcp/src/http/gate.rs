@@ -99,12 +99,16 @@ impl Gate {
         body: Incoming,
         connection: &Connection,
     ) -> Response<ResponseBody> {
-        if let Some(why) = self.options.guests.refuse(&parts.uri, &parts.headers) {
+        if let Some(why) = self
+            .options
+            .allowed_hosts
+            .refuse(&parts.uri, &parts.headers)
+        {
             return reply::refuse(StatusCode::FORBIDDEN, why);
         }
         let origin = parts.headers.get(header::ORIGIN);
         let page = origin
-            .filter(|it| self.options.guests.names_origin(it))
+            .filter(|it| self.options.allowed_hosts.names_origin(it))
             .cloned();
         let preflight = page.as_ref().and_then(|_| cors::preflight(&parts));
         let mut response = match preflight {

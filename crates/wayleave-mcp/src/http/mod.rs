@@ -39,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 pub use accept::{HttpService, serve_http};
 pub use authenticate::{Anonymous, Authenticate, Rejection};
 pub use connections::Connection;
-pub use origin::Guests;
+pub use origin::AllowedHosts;
 
 use crate::Server;
 
@@ -49,7 +49,7 @@ pub struct Options {
     /// The endpoint's path.
     pub path: String,
     /// The hosts and origins that are admitted.
-    pub guests: Guests,
+    pub allowed_hosts: AllowedHosts,
     /// Identifies the caller of a request.
     pub authenticate: Arc<dyn Authenticate>,
     /// The limits beyond which requests are refused.
@@ -62,7 +62,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             path: "/mcp".to_owned(),
-            guests: Guests::loopback(),
+            allowed_hosts: AllowedHosts::loopback(),
             authenticate: Arc::new(Anonymous::default()),
             limits: Limits::default(),
             tls: None,

@@ -8,13 +8,13 @@ use http::{HeaderMap, HeaderValue, Uri, header};
 
 /// The hosts and origins that are admitted.
 #[derive(Debug, Clone)]
-pub struct Guests {
+pub struct AllowedHosts {
     hosts: Vec<String>,
     origins: Vec<String>,
     loopback: bool,
 }
 
-impl Guests {
+impl AllowedHosts {
     /// Admits requests to this machine by a loopback name, and from pages it serves itself.
     pub fn loopback() -> Self {
         Self {
@@ -130,13 +130,13 @@ fn is_loopback(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn check(guests: &Guests, host: &str, origin: Option<&str>, welcome: bool) {
+    fn check(allowed_hosts: &AllowedHosts, host: &str, origin: Option<&str>, welcome: bool) {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        let refused = guests.refuse(&Uri::from_static("/mcp"), &headers);
+        let refused = allowed_hosts.refuse(&Uri::from_static("/mcp"), &headers);
         assert_eq!(
             refused.is_none(),
             welcome,
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn loopback_names_are_welcome_and_rebound_names_are_not() {
-        let guests = Guests::loopback();
+        let allowed_hosts = AllowedHosts::loopback();
         for host in [
             "localhost",
             "localhost:8080",
@@ -154,7 +154,7 @@ mod tests {
             "[::1]:9",
             "LOCALHOST:80",
         ] {
-            check(&guests, host, None, true);
+            check(&allowed_hosts, host, None, true);
         }
         for host in [
             "evil.example",
@@ -166,20 +166,25 @@ mod tests {
             "a@localhost",
             "localhost:80:80",
         ] {
-            check(&guests, host, None, false);
+            check(&allowed_hosts, host, None, false);
         }
     }
 
     #[test]
     fn a_foreign_or_opaque_origin_is_turned_away() {
-        let guests = Guests::loopback();
+        let allowed_hosts = AllowedHosts::loopback();
         check(
-            &guests,
+            &allowed_hosts,
             "localhost:8080",
             Some("http://localhost:3000"),
             true,
         );
-        check(&guests, "localhost:8080", Some("https://[::1]:3000"), true);
+        check(
+            &allowed_hosts,
+            "localhost:8080",
+            Some("https://[::1]:3000"),
+            true,
+        );
         for origin in [
             "http://evil.example",
             "null",
@@ -188,31 +193,31 @@ mod tests {
             "http://localhost@evil.example",
             "",
         ] {
-            check(&guests, "localhost:8080", Some(origin), false);
+            check(&allowed_hosts, "localhost:8080", Some(origin), false);
         }
     }
 
     #[test]
     fn named_guests_are_the_only_guests() {
-        let guests = Guests::only()
+        let allowed_hosts = AllowedHosts::only()
             .host("data.example:8443")
             .host("other.example")
             .origin("https://app.example");
-        check(&guests, "data.example:8443", None, true);
-        check(&guests, "data.example:1", None, false);
+        check(&allowed_hosts, "data.example:8443", None, true);
+        check(&allowed_hosts, "data.example:1", None, false);
         check(
-            &guests,
+            &allowed_hosts,
             "other.example:77",
             Some("https://app.example"),
             true,
         );
         check(
-            &guests,
+            &allowed_hosts,
             "other.example:77",
             Some("https://app.example:444"),
             false,
         );
-        check(&guests, "localhost", None, false);
+        check(&allowed_hosts, "localhost", None, false);
     }
 
     #[test]
@@ -226,7 +231,7 @@ mod tests {
             ("http://evil.example/mcp", false),
             ("http://localhost:8080@evil.example/mcp", false),
         ] {
-            let refused = Guests::loopback().refuse(&Uri::from_static(address), &headers);
+            let refused = AllowedHosts::loopback().refuse(&Uri::from_static(address), &headers);
             assert_eq!(refused.is_none(), welcome, "{address}");
         }
     }
@@ -237,7 +242,7 @@ mod tests {
         headers.append(header::HOST, "localhost".parse().unwrap());
         headers.append(header::HOST, "localhost".parse().unwrap());
         assert!(
-            Guests::loopback()
+            AllowedHosts::loopback()
                 .refuse(&Uri::from_static("/"), &headers)
                 .is_some()
         );

@@ -31,7 +31,7 @@ use super::{
     sdk_requests::{self, SdkRequests},
 };
 use crate::{
-    Caller, Carrier, Era, RefusalReason, RpcError, StdioError, TurnedAway, batch,
+    Caller, Carrier, Era, RefusalReason, RpcError, StdioError, StdioRejection, batch,
     budget::BudgetExceeded,
     conversation::Conversation,
     dispatch::ConcurrencyPolicy,
@@ -227,7 +227,7 @@ where
         let observation = self.observe(&envelope);
         let message = match identified {
             Ok(()) => self.sdk_message(&line, &envelope, observation),
-            Err(TurnedAway { error, hang_up }) => {
+            Err(StdioRejection { error, hang_up }) => {
                 if let Some(observation) = &observation {
                     observation.refuse(RefusalReason::Authorization);
                 }
@@ -358,7 +358,7 @@ where
         if self.era.is_none() {
             self.era = envelope.opening_era();
         }
-        if self.peer.admit.is_some() {
+        if self.peer.authenticate.is_some() {
             extensions.insert(caller);
         }
         if let Some(observation) = observation {
@@ -390,7 +390,7 @@ where
             return false;
         }
         let mut extensions = Extensions::new();
-        if self.peer.admit.is_some() {
+        if self.peer.authenticate.is_some() {
             extensions.insert(caller.clone());
         }
         if let Some(observation) = observation {

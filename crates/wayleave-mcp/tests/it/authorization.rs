@@ -25,8 +25,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use wayleave_mcp::{
-    Admit, Allowance, Budget, Call, Caller, Decision, Revocation, RpcError, Tool, ToolResult,
-    TurnedAway, Visibility,
+    Allowance, Budget, Call, Caller, Decision, Revocation, RpcError, StdioAuthenticate,
+    StdioRejection, Tool, ToolResult, Visibility,
     http::{Authenticate, Options, Rejection},
 };
 
@@ -305,10 +305,10 @@ async fn a_spent_budget_is_refused_before_anything_is_looked_at() {
 
 /// Admits or rejects the client of a pipe, as set by a test.
 #[derive(Clone, Default)]
-struct Moody(Arc<Mutex<Option<TurnedAway>>>);
+struct ScriptedStdioAuth(Arc<Mutex<Option<StdioRejection>>>);
 
-impl Admit for Moody {
-    fn begin<'m>(&'m self, bearer: Option<&'m str>) -> BoxFuture<'m, Result<(), TurnedAway>> {
+impl StdioAuthenticate for ScriptedStdioAuth {
+    fn begin<'m>(&'m self, bearer: Option<&'m str>) -> BoxFuture<'m, Result<(), StdioRejection>> {
         let wrong = bearer.is_some_and(|bearer| bearer != "right");
         let answer = if wrong {
             Err(RpcError::new(-32001, "wrong bearer").into())
@@ -318,9 +318,9 @@ impl Admit for Moody {
         Box::pin(std::future::ready(answer))
     }
 
-    fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>> {
+    fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, StdioRejection>> {
         let answer = match &*self.0.lock().unwrap() {
-            Some(turned_away) => Err(turned_away.clone()),
+            Some(rejection) => Err(rejection.clone()),
             None => Ok(Arc::new(Caller::new("alice"))),
         };
         Box::pin(std::future::ready(answer))
@@ -331,7 +331,7 @@ impl Admit for Moody {
 async fn a_pipes_client_is_asked_for_at_every_message_and_can_be_hung_up_on() {
     let (registry, server) = server();
     registry.add_tool(tool("ok", "ok"));
-    let mood = Moody::default();
+    let mood = ScriptedStdioAuth::default();
     let mut client = Pipe::raw(&server, mood.clone());
     let hello = |bearer: &str| {
         json!({
@@ -343,7 +343,7 @@ async fn a_pipes_client_is_asked_for_at_every_message_and_can_be_hung_up_on() {
     assert_eq!(refused["code"], -32001);
     client.ask("initialize", hello("right")).await.unwrap();
     assert!(client.call("ok", json!({})).await.is_ok());
-    let away = |hang_up| TurnedAway {
+    let away = |hang_up| StdioRejection {
         error: RpcError::new(-32001, "not now"),
         hang_up,
     };

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use crate::observer::recorder::{Fate, Recorder, fates};
+use crate::observer::recorder::{RecordedOutcome, Recorder, fates};
 use crate::support::{
     LOST, controlled_tool,
     http::{Http, Listening},
@@ -61,7 +61,7 @@ impl Client {
         pipe.say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
             .await;
         let options = Options {
-            authenticate: Arc::new(Everybody(Arc::new(caller.clone()))),
+            authenticate: Arc::new(SingleCallerAuth(Arc::new(caller.clone()))),
             ..Options::default()
         };
         let listening = Listening::start(server, options).await;
@@ -111,9 +111,9 @@ fn posted(http: &Http, session: &str, body: &Value) -> Request<Full<Bytes>> {
     request.body(Full::new(body.to_string().into())).unwrap()
 }
 
-struct Everybody(Arc<Caller>);
+struct SingleCallerAuth(Arc<Caller>);
 
-impl Authenticate for Everybody {
+impl Authenticate for SingleCallerAuth {
     fn authenticate<'r>(&'r self, _: &'r Parts) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>> {
         Box::pin(std::future::ready(Ok(Arc::clone(&self.0))))
     }
@@ -280,12 +280,15 @@ async fn every_message_of_a_batch_is_charged_and_observed_like_one_that_comes_al
         let entries = recorder.entries.lock().unwrap();
         let seen = &entries[before..];
         assert_eq!(seen.len(), 6, "each message once, and the batch not at all");
-        let completed = seen.iter().filter(|it| it.fate == Fate::Completed).count();
+        let completed = seen
+            .iter()
+            .filter(|it| it.fate == RecordedOutcome::Completed)
+            .count();
         assert_eq!(completed, done);
         let refused = RefusalReason::Budget;
         let refused = seen
             .iter()
-            .filter(|it| it.fate == Fate::Refused(refused))
+            .filter(|it| it.fate == RecordedOutcome::Refused(refused))
             .count();
         assert_eq!(refused, 6 - done);
         assert!(
@@ -353,7 +356,7 @@ async fn a_batch_whose_sender_loses_its_authorization_is_observed_once_as_refuse
     assert_eq!(reply.status, 401);
     let named = &reply.json()["error"]["data"]["_meta"]["test/activity"];
     assert_eq!(*named, before);
-    let refused = Fate::Refused(RefusalReason::Authorization);
+    let refused = RecordedOutcome::Refused(RefusalReason::Authorization);
     assert_eq!(fates(&recorder)[before..], [refused]);
 }
 

@@ -21,9 +21,9 @@ use wayleave_mcp::{
 };
 
 /// Makes every bearer its own subject.
-struct Bearers;
+struct SubjectPerBearer;
 
-impl Authenticate for Bearers {
+impl Authenticate for SubjectPerBearer {
     fn authenticate<'r>(
         &'r self,
         request: &'r Parts,
@@ -63,7 +63,7 @@ fn odd_hello(client: &Http, session: Option<&str>) -> http::Request<Full<bytes::
 #[tokio::test]
 async fn a_request_that_claims_to_have_no_session_never_reaches_anothers() {
     let options = Options {
-        authenticate: Arc::new(Bearers),
+        authenticate: Arc::new(SubjectPerBearer),
         ..Options::default()
     };
     let listening = started(options).await;

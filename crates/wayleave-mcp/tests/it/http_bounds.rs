@@ -158,7 +158,7 @@ async fn of_too_many_sessions_the_one_idle_for_longest_makes_room_whoever_holds_
             sessions_each: 2,
             ..Limits::default()
         },
-        authenticate: Arc::new(Budgeted),
+        authenticate: Arc::new(BudgetPerBearer),
         ..Options::default()
     })
     .await;
@@ -187,7 +187,7 @@ async fn where_every_session_is_in_use_whoever_has_most_gives_one_up() {
             sessions: 3,
             ..Limits::default()
         },
-        authenticate: Arc::new(Budgeted),
+        authenticate: Arc::new(BudgetPerBearer),
         ..Options::default()
     })
     .await;
@@ -318,7 +318,7 @@ async fn those_without_a_credential_do_not_crowd_out_those_with_one() {
             connections: 16,
             ..Limits::default()
         },
-        authenticate: Arc::new(Budgeted),
+        authenticate: Arc::new(BudgetPerBearer),
         ..Options::default()
     })
     .await;
@@ -378,9 +378,9 @@ async fn an_idle_session_is_forgotten_but_not_one_that_listens() {
 }
 
 /// Makes every bearer a subject with its own budget.
-struct Budgeted;
+struct BudgetPerBearer;
 
-impl Authenticate for Budgeted {
+impl Authenticate for BudgetPerBearer {
     fn authenticate<'r>(
         &'r self,
         request: &'r Parts,
@@ -412,7 +412,7 @@ async fn one_who_begins_many_sessions_loses_its_own_and_nobody_elses() {
             sessions_each: 2,
             ..Limits::default()
         },
-        authenticate: Arc::new(Budgeted),
+        authenticate: Arc::new(BudgetPerBearer),
         ..Options::default()
     })
     .await;

@@ -13,12 +13,12 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 use wayleave_mcp::{
     Caller, RpcError, Tool, ToolResult,
-    http::{Authenticate, Guests, Options, Rejection},
+    http::{AllowedHosts, Authenticate, Options, Rejection},
 };
 
-struct Bearers;
+struct SubjectPerBearer;
 
-impl Authenticate for Bearers {
+impl Authenticate for SubjectPerBearer {
     fn authenticate<'r>(
         &'r self,
         request: &'r Parts,
@@ -40,7 +40,7 @@ impl Authenticate for Bearers {
 
 fn with_bearers() -> Options {
     Options {
-        authenticate: Arc::new(Bearers),
+        authenticate: Arc::new(SubjectPerBearer),
         ..Options::default()
     }
 }
@@ -316,7 +316,7 @@ fn listed(reply: &Reply, header: &str) -> BTreeSet<String> {
 async fn a_page_of_an_origin_that_is_let_in_may_use_the_server_from_a_browser() {
     const PAGE: &str = "https://app.example";
     let listening = started(Options {
-        guests: Guests::loopback().origin(PAGE),
+        allowed_hosts: AllowedHosts::loopback().origin(PAGE),
         ..with_bearers()
     })
     .await;

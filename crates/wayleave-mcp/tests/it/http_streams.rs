@@ -214,9 +214,9 @@ async fn a_stateless_client_that_hangs_up_has_its_handler_dropped() {
 }
 
 /// Admits callers without a view, so that their lists are not cached.
-struct Viewless;
+struct ViewlessAuth;
 
-impl Authenticate for Viewless {
+impl Authenticate for ViewlessAuth {
     fn authenticate<'r>(
         &'r self,
         _: &'r http::request::Parts,
@@ -235,7 +235,7 @@ async fn the_cached_list_says_what_the_full_path_says() {
     );
     registry.add_tool(tool("a", "").behaving(wayleave_mcp::Behaviour::READ));
     let viewless = Options {
-        authenticate: Arc::new(Viewless),
+        authenticate: Arc::new(ViewlessAuth),
         ..Options::default()
     };
     let cached = Listening::start(&server, Options::default()).await.client();

@@ -115,9 +115,9 @@ async fn a_call_that_is_given_up_ends_unanswered() {
 }
 
 /// Admits everyone as the same caller.
-struct Same(Arc<Caller>);
+struct SingleCallerAuth(Arc<Caller>);
 
-impl Authenticate for Same {
+impl Authenticate for SingleCallerAuth {
     fn authenticate<'r>(
         &'r self,
         _request: &'r Parts,
@@ -151,7 +151,7 @@ async fn nothing_is_left_of_a_session_whose_calls_needed_the_sdk() {
     let slow = controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     let options = Options {
-        authenticate: Arc::new(Same(caller.clone())),
+        authenticate: Arc::new(SingleCallerAuth(caller.clone())),
         ..Options::default()
     };
     let listening = Listening::start(&server, options).await;

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures::future::BoxFuture;
-use wayleave_mcp::{Admit, Caller, TurnedAway};
+use wayleave_mcp::{Caller, StdioAuthenticate, StdioRejection};
 use wayleave_model::{
     grant::{TokenKind, TokenSecret},
     problem::quoted,
@@ -178,14 +178,14 @@ impl StdioAuth {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
-    fn turn_away(&self, refusal: Refusal) -> TurnedAway {
+    fn reject(&self, refusal: Refusal) -> StdioRejection {
         let mut hang_up = false;
         if let Refusal::NonAgentToken(kind) = refusal {
             hang_up = true;
             let found = NonAgentToken::at("`clientInfo.authorization.bearer`", kind);
             let _ = self.non_agent_token.set(found);
         }
-        TurnedAway {
+        StdioRejection {
             error: refusal.error(),
             hang_up,
         }
@@ -211,14 +211,14 @@ impl StdioAuth {
         }
     }
 
-    async fn known(&self, token: &str) -> Result<Arc<Caller>, TurnedAway> {
+    async fn known(&self, token: &str) -> Result<Arc<Caller>, StdioRejection> {
         let caller = self.credentials.caller(token).await;
-        caller.map_err(|refusal| self.turn_away(refusal))
+        caller.map_err(|refusal| self.reject(refusal))
     }
 }
 
-impl Admit for StdioAuth {
-    fn begin<'m>(&'m self, bearer: Option<&'m str>) -> BoxFuture<'m, Result<(), TurnedAway>> {
+impl StdioAuthenticate for StdioAuth {
+    fn begin<'m>(&'m self, bearer: Option<&'m str>) -> BoxFuture<'m, Result<(), StdioRejection>> {
         Box::pin(async move {
             let token = match self.chosen(bearer) {
                 TokenState::None => {
@@ -227,7 +227,7 @@ impl Admit for StdioAuth {
                 }
                 TokenState::Refused(refusal) => {
                     self.set_state(TokenState::Refused(refusal));
-                    return Err(self.turn_away(refusal));
+                    return Err(self.reject(refusal));
                 }
                 TokenState::Token(token) => token,
             };
@@ -242,21 +242,21 @@ impl Admit for StdioAuth {
                         Refusal::Unavailable => TokenState::Token(token),
                         refusal => TokenState::Refused(refusal),
                     });
-                    Err(self.turn_away(refusal))
+                    Err(self.reject(refusal))
                 }
             }
         })
     }
 
-    fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>> {
+    fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, StdioRejection>> {
         Box::pin(async {
             match self.state() {
                 TokenState::None => match self.credentials.check_ledger().await {
                     Ok(()) => Ok(Arc::clone(&self.local)),
-                    Err(refusal) => Err(self.turn_away(refusal)),
+                    Err(refusal) => Err(self.reject(refusal)),
                 },
                 TokenState::Token(token) => self.known(&token).await,
-                TokenState::Refused(refusal) => Err(self.turn_away(refusal)),
+                TokenState::Refused(refusal) => Err(self.reject(refusal)),
             }
         })
     }

@@ -65,7 +65,7 @@ impl Deployment {
         let folder = self.serving.project.folder();
         let listener = ListenerOptions::new(&settings, folder, address, limits)?;
         let mut options = Options {
-            guests: listener.guests,
+            allowed_hosts: listener.allowed_hosts,
             limits: listener.limits,
             tls: listener.tls,
             ..Options::default()
@@ -91,7 +91,7 @@ impl Deployment {
             metrics: Arc::clone(&self.metrics),
             log: self.log.clone(),
             is_required: settings.audit.required,
-            guests: (!is_any).then(|| listener::guests(&settings, address)),
+            allowed_hosts: (!is_any).then(|| listener::allowed_hosts(&settings, address)),
         };
         let limits = Limits::default();
         tokio::spawn(serve_http(Arc::new(service), listener, limits, None, stop));

@@ -7,7 +7,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use wayleave_activity::ActivityLog;
-use wayleave_mcp::http::{Connection, Guests, HttpService};
+use wayleave_mcp::http::{AllowedHosts, Connection, HttpService};
 
 use super::metrics::CallMetrics;
 
@@ -18,7 +18,7 @@ pub(crate) struct StatusService {
     pub(crate) log: ActivityLog,
     pub(crate) is_required: bool,
     /// The accepted hosts; `None` for any, if it listens on every address.
-    pub(crate) guests: Option<Guests>,
+    pub(crate) allowed_hosts: Option<AllowedHosts>,
 }
 
 impl HttpService for StatusService {
@@ -30,8 +30,9 @@ impl HttpService for StatusService {
         connection: &Connection,
     ) -> Response<Self::Body> {
         connection.authenticated();
-        let guests = self.guests.as_ref();
-        if let Some(why) = guests.and_then(|it| it.refuse(request.uri(), request.headers())) {
+        let allowed_hosts = self.allowed_hosts.as_ref();
+        if let Some(why) = allowed_hosts.and_then(|it| it.refuse(request.uri(), request.headers()))
+        {
             return answer(StatusCode::FORBIDDEN, "text/plain", why);
         }
         if request.method() != Method::GET {

@@ -13,7 +13,7 @@ use wayleave_store::Store;
 use wayleave_store::conformance::ServedMapping;
 use wayleave_test::{PgBouncer, PoolMode, postgres};
 
-use crate::stores::{Loaded, arguments, mapping};
+use crate::stores::{LoadedDatabase, arguments, mapping};
 
 const CHECK: Duration = Duration::from_millis(100);
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -49,15 +49,15 @@ fn triggers(tables: &[&str]) -> String {
     change_triggers(SourceKind::Postgres, &tables).unwrap()
 }
 
-struct Watched {
-    loaded: Loaded,
+struct WatchedTable {
+    loaded: LoadedDatabase,
     store: Arc<dyn Store>,
     plan: AuthorizedPlan,
 }
 
-impl Watched {
+impl WatchedTable {
     async fn new(sql: &str) -> Self {
-        let loaded = Loaded::new(SourceKind::Postgres, sql).await;
+        let loaded = LoadedDatabase::new(SourceKind::Postgres, sql).await;
         let store = loaded.store_with(options());
         let plan = plan();
         Self {
@@ -127,7 +127,7 @@ impl Watched {
 
 #[tokio::test]
 async fn every_way_to_write_changes_the_token_and_quiet_does_not() {
-    let it = Watched::new(TABLES).await;
+    let it = WatchedTable::new(TABLES).await;
     it.is_unknown("there is no trigger").await;
     it.loaded.execute(&triggers(&["things"])).await;
     let mut last = it.until("installed", |token| token.is_some()).await;
@@ -198,7 +198,7 @@ async fn what_a_trigger_does_not_tell_of_is_unknown() {
         ("a view", view),
         ("inherited from", "CREATE TABLE more () INHERITS (things)"),
     ] {
-        let it = Watched::new(TABLES).await;
+        let it = WatchedTable::new(TABLES).await;
         it.loaded.execute(&triggers(&["things"])).await;
         it.until(what, |token| token.is_some()).await;
         it.loaded.execute(sql).await;
@@ -210,7 +210,7 @@ async fn what_a_trigger_does_not_tell_of_is_unknown() {
 
 #[tokio::test]
 async fn every_partition_needs_a_trigger() {
-    let it = Watched::new(PARTITIONED).await;
+    let it = WatchedTable::new(PARTITIONED).await;
     it.loaded.execute(&triggers(&["things"])).await;
     it.is_unknown("the partition has none").await;
     it.loaded.execute(&triggers(&["things", "few"])).await;
@@ -232,7 +232,7 @@ async fn a_session_that_a_pooler_shares_does_not_listen() {
     let database = server.fresh_database("pooled", &sql).await.unwrap();
     let pooler = PgBouncer::start(server, PoolMode::Transaction, "").await;
     let dsn = pooler.as_ref().unwrap().dsn(&database.name);
-    let it = Watched::new(TABLES).await.through(&dsn);
+    let it = WatchedTable::new(TABLES).await.through(&dsn);
     it.is_unknown("the pooler shares the session").await;
     it.store.close().await;
 }
@@ -246,7 +246,7 @@ async fn rows_that_a_policy_hides_may_change_with_the_policy() {
     let role = format!("CREATE ROLE {name} LOGIN PASSWORD 'r'; GRANT SELECT ON things TO {name}");
     server.execute(name, &role).await.unwrap();
     let dsn = format!("postgres://{name}:r@127.0.0.1:{port}/{name}");
-    let it = Watched::new(TABLES).await.through(&dsn);
+    let it = WatchedTable::new(TABLES).await.through(&dsn);
     it.until("no policy", |token| token.is_some()).await;
     let secure = "ALTER TABLE things ENABLE ROW LEVEL SECURITY";
     server.execute(name, secure).await.unwrap();

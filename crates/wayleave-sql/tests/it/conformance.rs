@@ -1,6 +1,6 @@
 //! Every store gives the same answers as the reference interpreter, byte for byte.
 
-use crate::stores::{Loaded, fixture_sql, fixture_sql_of};
+use crate::stores::{LoadedDatabase, fixture_sql, fixture_sql_of};
 use wayleave_model::mapping::SourceKind;
 use wayleave_store::conformance::fixture::{Malformed, malformed_rows};
 use wayleave_store::conformance::{
@@ -17,11 +17,11 @@ fn requests() -> usize {
 }
 
 async fn conforms(kind: SourceKind, exclusions: &[Exclusion]) {
-    let loaded = Loaded::with_fixture(kind).await;
+    let loaded = LoadedDatabase::with_fixture(kind).await;
     conforms_as(loaded, exclusions).await;
 }
 
-async fn conforms_as(loaded: Loaded, exclusions: &[Exclusion]) {
+async fn conforms_as(loaded: LoadedDatabase, exclusions: &[Exclusion]) {
     let kind = loaded.kind;
     let store = loaded.store();
     let options = Options {
@@ -39,7 +39,7 @@ async fn conforms_as(loaded: Loaded, exclusions: &[Exclusion]) {
 }
 
 /// Questions over relations, computed fields and measures.
-async fn answers_questions(loaded: Loaded, exclusions: &[Exclusion]) {
+async fn answers_questions(loaded: LoadedDatabase, exclusions: &[Exclusion]) {
     let kind = loaded.kind;
     let store = loaded.store();
     let options = Options {
@@ -58,22 +58,26 @@ async fn answers_questions(loaded: Loaded, exclusions: &[Exclusion]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_answers_analysts_as_the_interpreter_does() {
-    answers_questions(Loaded::with_fixture(SourceKind::Sqlite).await, &[]).await;
+    answers_questions(LoadedDatabase::with_fixture(SourceKind::Sqlite).await, &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_answers_analysts_as_the_interpreter_does() {
-    answers_questions(Loaded::with_fixture(SourceKind::Postgres).await, &[]).await;
+    answers_questions(
+        LoadedDatabase::with_fixture(SourceKind::Postgres).await,
+        &[],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mariadb_answers_analysts_as_the_interpreter_does() {
-    answers_questions(Loaded::with_fixture(SourceKind::Mysql).await, &[]).await;
+    answers_questions(LoadedDatabase::with_fixture(SourceKind::Mysql).await, &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mysql_answers_analysts_as_the_interpreter_does() {
-    if let Some(loaded) = Loaded::with_fixture_on_mysql().await {
+    if let Some(loaded) = LoadedDatabase::with_fixture_on_mysql().await {
         answers_questions(loaded, &[]).await;
     }
 }
@@ -211,8 +215,8 @@ fn malformed(kind: SourceKind) -> &'static [Malformed] {
 }
 
 /// Loads the suite's records with malformed values among them.
-async fn loaded_malformed(kind: SourceKind) -> Loaded {
-    Loaded::new(kind, &malformed_sql(kind)).await
+async fn loaded_malformed(kind: SourceKind) -> LoadedDatabase {
+    LoadedDatabase::new(kind, &malformed_sql(kind)).await
 }
 
 fn malformed_sql(kind: SourceKind) -> String {
@@ -224,7 +228,7 @@ fn malformed_sql(kind: SourceKind) -> String {
     format!("{lax}{sql}")
 }
 
-async fn holds_grants(loaded: Loaded) {
+async fn holds_grants(loaded: LoadedDatabase) {
     let kind = loaded.kind;
     let store = loaded.store();
     let options = Options {
@@ -265,7 +269,7 @@ async fn a_grant_in_mariadb_holds_only_for_values_of_their_datatype() {
 
 #[tokio::test]
 async fn a_grant_in_mysql_holds_only_for_values_of_their_datatype() {
-    if let Some(loaded) = Loaded::on_mysql(&malformed_sql(SourceKind::Mysql)).await {
+    if let Some(loaded) = LoadedDatabase::on_mysql(&malformed_sql(SourceKind::Mysql)).await {
         holds_grants(loaded).await;
     }
 }
@@ -290,13 +294,13 @@ async fn sqlite_with_texts_of_utf_16_conforms() {
         plain.push_str(&format!("'{}'{rest}", text.replace('\'', "''")));
     }
     plain.push_str(&indexes());
-    conforms_as(Loaded::new(SourceKind::Sqlite, &plain).await, &[]).await;
+    conforms_as(LoadedDatabase::new(SourceKind::Sqlite, &plain).await, &[]).await;
 }
 
 /// Indexes make SQLite choose other query plans.
 #[tokio::test]
 async fn sqlite_with_indexes_conforms() {
-    let loaded = Loaded::with_fixture(SourceKind::Sqlite).await;
+    let loaded = LoadedDatabase::with_fixture(SourceKind::Sqlite).await;
     loaded.execute(&indexes()).await;
     conforms_as(loaded, &[]).await;
 }
@@ -338,14 +342,14 @@ async fn mariadb_conforms() {
 
 #[tokio::test]
 async fn mysql_conforms() {
-    if let Some(loaded) = Loaded::with_fixture_on_mysql().await {
+    if let Some(loaded) = LoadedDatabase::with_fixture_on_mysql().await {
         conforms_as(loaded, &[]).await;
     }
 }
 
 #[tokio::test]
 async fn an_exclusion_that_nothing_needs_fails_the_suite() {
-    let loaded = Loaded::with_fixture(SourceKind::Sqlite).await;
+    let loaded = LoadedDatabase::with_fixture(SourceKind::Sqlite).await;
     let store = loaded.store();
     let exclusion = Exclusion {
         reason: "there is none",
@@ -365,7 +369,7 @@ async fn an_exclusion_that_nothing_needs_fails_the_suite() {
 
 #[tokio::test]
 async fn a_store_with_one_other_value_does_not_conform() {
-    let loaded = Loaded::with_fixture(SourceKind::Sqlite).await;
+    let loaded = LoadedDatabase::with_fixture(SourceKind::Sqlite).await;
     loaded
         .execute("UPDATE parts SET weight = 7 WHERE sample_id = -20")
         .await;

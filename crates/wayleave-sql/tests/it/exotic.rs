@@ -3,18 +3,18 @@
 mod as_text;
 use std::fmt::Write as _;
 
-use crate::stores::{Loaded, all, arguments, mapping, patient};
+use crate::stores::{LoadedDatabase, all, arguments, mapping, patient};
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_store::conformance::ServedMapping;
 
 /// A column: its field, datatype, type in the store, a value as a SQL literal, and the value as
 /// answered.
-type Exotic = (&'static str, &'static str, &'static str, &'static str, Json);
+type ExoticColumn = (&'static str, &'static str, &'static str, &'static str, Json);
 
 /// Creates a table with a row of values and a row of NULLs, reads it, and finds the row again by
 /// each value.
-async fn check(kind: SourceKind, columns: Vec<Exotic>) {
+async fn check(kind: SourceKind, columns: Vec<ExoticColumn>) {
     let declared: Vec<String> = columns
         .iter()
         .map(|it| format!("{} {}", it.0, it.2))
@@ -27,7 +27,7 @@ async fn check(kind: SourceKind, columns: Vec<Exotic>) {
         values.join(", "),
         nulls.join(", ")
     );
-    let loaded = Loaded::new(kind, &sql).await;
+    let loaded = LoadedDatabase::new(kind, &sql).await;
     let fields: Vec<(&str, &str)> = columns.iter().map(|it| (it.0, it.1)).collect();
     let served = ServedMapping::new(&mapping(kind, &[("things", &fields)])).unwrap();
     let store = loaded.store();
@@ -126,7 +126,7 @@ async fn postgres_types_are_read() {
 }
 
 /// Columns of arrays.
-fn arrays() -> Vec<Exotic> {
+fn arrays() -> Vec<ExoticColumn> {
     vec![
         (
             "a",
@@ -212,7 +212,7 @@ async fn postgres_arrays_are_read() {
         declared.join(", "),
         values.join(", ")
     );
-    let loaded = Loaded::new(kind, &sql).await;
+    let loaded = LoadedDatabase::new(kind, &sql).await;
     let mut text = mapping(kind, &[("things", &[])]);
     for (field, datatype, ..) in &columns {
         let declared = format!("datatype = \"{datatype}\"\nmany = true\n");
@@ -373,7 +373,7 @@ async fn refused(kind: SourceKind, columns: &[(&str, &str, &str)]) {
             "{allow} CREATE TABLE things (id integer PRIMARY KEY, odd {declared}); \
              INSERT INTO things VALUES (1, {value});"
         );
-        let loaded = Loaded::new(kind, &sql).await;
+        let loaded = LoadedDatabase::new(kind, &sql).await;
         let many = declared.ends_with("[]");
         let mut text = mapping(kind, &[("things", &[("odd", *datatype)])]);
         if many {

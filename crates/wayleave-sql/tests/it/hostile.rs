@@ -1,6 +1,6 @@
 //! SQL injection: values that are SQL elsewhere are plain values here.
 
-use crate::stores::{KINDS, Loaded, all, arguments, patient, quoted};
+use crate::stores::{KINDS, LoadedDatabase, all, arguments, patient, quoted};
 use serde_json::json;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
@@ -80,7 +80,7 @@ fn payloads() -> Vec<String> {
 }
 
 /// The complete contents of the store, as one text.
-async fn digest(loaded: &Loaded) -> String {
+async fn digest(loaded: &LoadedDatabase) -> String {
     match loaded.kind {
         SourceKind::Sqlite => {
             let bytes = std::fs::read(&loaded.name).unwrap();
@@ -130,7 +130,7 @@ async fn hostile_values_find_what_they_say_and_change_nothing() {
     assert!(payloads.len() >= 150, "{}", payloads.len());
     let tables = fixture::rows();
     for kind in KINDS {
-        let loaded = Loaded::with_fixture(kind).await;
+        let loaded = LoadedDatabase::with_fixture(kind).await;
         let served = ServedMapping::new(&fixture::mapping(kind)).unwrap();
         let store = loaded.store();
         let before = digest(&loaded).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::stores::{Loaded, all, arguments, mapping, patient};
+use crate::stores::{LoadedDatabase, all, arguments, mapping, patient};
 use serde_json::{Value as Json, json};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
@@ -38,7 +38,7 @@ fn fetch_twice(sql: &str, id: u32, place: Place) -> Option<Json> {
         .max_blocking_threads(1)
         .build();
     runtime.unwrap().block_on(async {
-        let loaded = Loaded::new(SourceKind::Sqlite, sql).await;
+        let loaded = LoadedDatabase::new(SourceKind::Sqlite, sql).await;
         let store = loaded.store();
         let first = fetch(store.as_ref(), id).await.unwrap();
         let (release, taken) = std::sync::mpsc::channel::<()>();
@@ -93,7 +93,7 @@ fn a_large_value_is_read_whole() {
 async fn an_inline_read_leaves_the_limits_of_its_session_as_they_were() {
     let sql = "CREATE TABLE things (id INTEGER PRIMARY KEY, word TEXT); \
                INSERT INTO things VALUES (1, printf('%.*c', 1000000, 'x')), (2, 'two')";
-    let loaded = Loaded::new(SourceKind::Sqlite, sql).await;
+    let loaded = LoadedDatabase::new(SourceKind::Sqlite, sql).await;
     let store = loaded.store();
     for id in [2, 2, 1, 2, 1] {
         assert!(fetch(store.as_ref(), id).await.unwrap().is_some());
@@ -111,7 +111,7 @@ async fn an_inline_read_leaves_the_limits_of_its_session_as_they_were() {
 async fn a_table_that_changed_is_learnt_anew() {
     let sql = "CREATE TABLE things (id INTEGER PRIMARY KEY, word TEXT); \
                INSERT INTO things VALUES (1, 'one')";
-    let loaded = Loaded::new(SourceKind::Sqlite, sql).await;
+    let loaded = LoadedDatabase::new(SourceKind::Sqlite, sql).await;
     let store = loaded.store();
     for _ in 0..2 {
         assert_eq!(fetch(store.as_ref(), 1).await.unwrap(), Some(json!("one")));

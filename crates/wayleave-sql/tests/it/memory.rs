@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::stores::{KINDS, Loaded, all, arguments, mapping};
+use crate::stores::{KINDS, LoadedDatabase, all, arguments, mapping};
 use serde_json::json;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
@@ -111,7 +111,7 @@ fn a_page_of_long_texts_costs_their_beginnings() {
 
 async fn read_long_texts() {
     for kind in KINDS {
-        let loaded = Loaded::new(kind, &long_texts(kind)).await;
+        let loaded = LoadedDatabase::new(kind, &long_texts(kind)).await;
         let mark = "INSERT INTO things VALUES (16, 'short');";
         loaded.execute(mark).await;
         let marked = match kind {
@@ -168,7 +168,7 @@ fn a_read_of_everything_holds_one_page() {
 
 async fn read_everything() {
     for kind in KINDS {
-        let loaded = Loaded::new(kind, &table(kind)).await;
+        let loaded = LoadedDatabase::new(kind, &table(kind)).await;
         let fields: &[(&str, &str)] = &[("word", "string")];
         let served = ServedMapping::new(&mapping(kind, &[("things", fields)])).unwrap();
         let mut options = StoreOptions::default();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::stores::{KINDS, Loaded, all, arguments, mapping, patient};
+use crate::stores::{KINDS, LoadedDatabase, all, arguments, mapping, patient};
 use serde_json::json;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
@@ -33,13 +33,13 @@ fn slow_sql(kind: SourceKind) -> &'static str {
 }
 
 struct Slow {
-    loaded: Loaded,
+    loaded: LoadedDatabase,
     served: ServedMapping,
 }
 
 impl Slow {
     async fn new(kind: SourceKind) -> Self {
-        let loaded = Loaded::new(kind, slow_sql(kind)).await;
+        let loaded = LoadedDatabase::new(kind, slow_sql(kind)).await;
         let served = ServedMapping::new(&mapping(kind, &[("slow", &[]), ("quick", &[])])).unwrap();
         Self { loaded, served }
     }
@@ -306,7 +306,7 @@ async fn a_database_ends_a_calls_statement_soon_after_its_deadline_though_nobody
         (SourceKind::Postgres, "12s", "30s"),
         (SourceKind::Mysql, "12.000000", "30.000000"),
     ] {
-        let loaded = Loaded::new(kind, limit_sql(kind)).await;
+        let loaded = LoadedDatabase::new(kind, limit_sql(kind)).await;
         let fields: &[(&str, &str)] = &[("word", "string")];
         let served = ServedMapping::new(&mapping(kind, &[("limits", fields)])).unwrap();
         let plan = served.query(&arguments(json!({"stream": "limits"})));

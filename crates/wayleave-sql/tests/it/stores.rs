@@ -27,7 +27,7 @@ pub(crate) const KINDS: [SourceKind; 3] =
     [SourceKind::Sqlite, SourceKind::Postgres, SourceKind::Mysql];
 
 /// A database, and its owner's access to it.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedDatabase {
     pub(crate) kind: SourceKind,
     pub(crate) dsn: String,
     /// The database's name on its server; for SQLite, its path.
@@ -37,7 +37,7 @@ pub(crate) struct Loaded {
     _folder: Option<TempDir>,
 }
 
-impl Loaded {
+impl LoadedDatabase {
     /// Creates a database of a kind and runs `sql` in it.
     pub(crate) async fn new(kind: SourceKind, sql: &str) -> Self {
         let (dsn, name, folder) = match kind {

@@ -2,7 +2,7 @@
 //! without, which reads every value with the function that the conformance suite compares with the
 //! reference.
 
-use crate::stores::{Loaded, all, arguments, mapping, patient};
+use crate::stores::{LoadedDatabase, all, arguments, mapping, patient};
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
@@ -58,7 +58,7 @@ fn number(rng: &mut SeededRng) -> String {
 
 /// The kind of values in a column.
 #[derive(Debug, Clone, Copy)]
-enum Holds {
+enum ColumnContents {
     Texts,
     Canonical,
     Numbers,
@@ -66,19 +66,19 @@ enum Holds {
     Nothing,
 }
 
-fn literal(rng: &mut SeededRng, holds: Holds) -> String {
+fn literal(rng: &mut SeededRng, holds: ColumnContents) -> String {
     match holds {
-        Holds::Canonical => format!("'{}'", canonical(rng)),
-        Holds::Numbers => number(rng),
-        Holds::Both if rng.percent(50) => number(rng),
-        Holds::Texts | Holds::Both => format!("'{}'", text(rng)),
-        Holds::Nothing => "NULL".to_owned(),
+        ColumnContents::Canonical => format!("'{}'", canonical(rng)),
+        ColumnContents::Numbers => number(rng),
+        ColumnContents::Both if rng.percent(50) => number(rng),
+        ColumnContents::Texts | ColumnContents::Both => format!("'{}'", text(rng)),
+        ColumnContents::Nothing => "NULL".to_owned(),
     }
 }
 
 const ODD: &str = "CREATE INDEX odd ON indexed (at) WHERE at NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-5][0-9]:[0-5][0-9].[0-9][0-9][0-9]Z';";
 
-fn tables(rng: &mut SeededRng, declared: &str, holds: Holds, not_null: bool) -> String {
+fn tables(rng: &mut SeededRng, declared: &str, holds: ColumnContents, not_null: bool) -> String {
     let constraint = if not_null { "NOT NULL" } else { "" };
     let columns = format!(
         "(id integer PRIMARY KEY, at {declared} {constraint}, who text, code UUID, small integer)"
@@ -103,15 +103,15 @@ fn tables(rng: &mut SeededRng, declared: &str, holds: Holds, not_null: bool) -> 
     sql
 }
 
-fn operand(rng: &mut SeededRng, holds: Holds) -> Json {
+fn operand(rng: &mut SeededRng, holds: ColumnContents) -> Json {
     let text = match holds {
-        Holds::Numbers => format!(
+        ColumnContents::Numbers => format!(
             "2024-03-01T00:0{}:{:02}{}Z",
             rng.below(5),
             rng.below(60),
             rng.word(&["", ".5", ".000001", ".000002"])
         ),
-        Holds::Canonical => format!(
+        ColumnContents::Canonical => format!(
             "2024-03-0{}T{:02}:00:{:02}{}Z",
             1 + rng.below(6),
             rng.below(24),
@@ -127,7 +127,7 @@ fn operand(rng: &mut SeededRng, holds: Holds) -> Json {
     }
 }
 
-fn filter(rng: &mut SeededRng, holds: Holds) -> Json {
+fn filter(rng: &mut SeededRng, holds: ColumnContents) -> Json {
     let mut filter = serde_json::Map::new();
     if rng.percent(60) {
         let mut tests = serde_json::Map::new();
@@ -214,10 +214,10 @@ fn served() -> ServedMapping {
     ServedMapping::new(&mapping(SourceKind::Sqlite, &tables)).unwrap()
 }
 
-async fn check(declared: &str, holds: Holds, not_null: bool, more: &str) {
+async fn check(declared: &str, holds: ColumnContents, not_null: bool, more: &str) {
     let mut rng = SeededRng::new(11);
     let sql = tables(&mut rng, declared, holds, not_null) + more;
-    let loaded = Loaded::new(SourceKind::Sqlite, &sql).await;
+    let loaded = LoadedDatabase::new(SourceKind::Sqlite, &sql).await;
     let (store, served) = (loaded.store(), served());
     for _ in 0..requests() {
         let mut request = json!({"limit": 3 + rng.below(60), "filter": filter(&mut rng, holds)});
@@ -245,44 +245,56 @@ async fn check(declared: &str, holds: Holds, not_null: bool, more: &str) {
 #[tokio::test]
 async fn texts_of_every_form_are_in_the_order_of_their_times() {
     for declared in ["text", "datetime", "", "integer"] {
-        check(declared, Holds::Texts, false, "").await;
-        check(declared, Holds::Texts, true, "").await;
+        check(declared, ColumnContents::Texts, false, "").await;
+        check(declared, ColumnContents::Texts, true, "").await;
     }
 }
 
 #[tokio::test]
 async fn numbers_of_seconds_are_in_the_order_of_their_times() {
     for declared in ["datetime", "integer", "real", ""] {
-        check(declared, Holds::Numbers, false, "").await;
+        check(declared, ColumnContents::Numbers, false, "").await;
     }
 }
 
 #[tokio::test]
 async fn texts_among_numbers_are_in_the_order_of_their_times() {
-    check("datetime", Holds::Both, false, "").await;
-    check("", Holds::Both, true, "").await;
-    check("datetime", Holds::Nothing, false, "").await;
+    check("datetime", ColumnContents::Both, false, "").await;
+    check("", ColumnContents::Both, true, "").await;
+    check("datetime", ColumnContents::Nothing, false, "").await;
 }
 
 #[tokio::test]
 async fn texts_of_one_form_are_in_the_order_of_their_times() {
-    check("datetime", Holds::Canonical, false, ODD).await;
-    check("text collate nocase", Holds::Canonical, true, ODD).await;
+    check("datetime", ColumnContents::Canonical, false, ODD).await;
+    check("text collate nocase", ColumnContents::Canonical, true, ODD).await;
     // A value in another form.
     let other = "UPDATE plain SET at = '2024-03-04T23:00:00-05:00' WHERE id = 7; \
                  UPDATE indexed SET at = '2024-03-04T23:00:00-05:00' WHERE id = 7;";
-    check("text", Holds::Canonical, true, &format!("{ODD}{other}")).await;
+    check(
+        "text",
+        ColumnContents::Canonical,
+        true,
+        &format!("{ODD}{other}"),
+    )
+    .await;
     // A partial index that covers only some of the values in another form proves nothing.
     let some = ODD.replace("Z';", "Z' AND small = 9;");
     assert_ne!(some, ODD);
-    check("text", Holds::Canonical, true, &format!("{some}{other}")).await;
+    check(
+        "text",
+        ColumnContents::Canonical,
+        true,
+        &format!("{some}{other}"),
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn a_text_of_another_form_that_comes_later_is_in_its_place() {
     let mut rng = SeededRng::new(3);
-    let sql = tables(&mut rng, "text", Holds::Canonical, true) + ODD;
-    let loaded = Loaded::new(SourceKind::Sqlite, &sql).await;
+    let sql = tables(&mut rng, "text", ColumnContents::Canonical, true) + ODD;
+    let loaded = LoadedDatabase::new(SourceKind::Sqlite, &sql).await;
     let (store, served) = (loaded.store(), served());
     for at in [
         "'2024-03-04T23:00:00-05:00'",
@@ -317,9 +329,9 @@ async fn no_walk_passes_over_what_is_no_time() {
     for (declared, more) in [("text", ""), ("datetime", ""), ("datetime", ODD)] {
         for value in values {
             let mut rng = SeededRng::new(4);
-            let sql = tables(&mut rng, declared, Holds::Canonical, false) + more;
+            let sql = tables(&mut rng, declared, ColumnContents::Canonical, false) + more;
             let odd = format!("UPDATE indexed SET at = {value} WHERE id = 9;");
-            let loaded = Loaded::new(SourceKind::Sqlite, &(sql + &odd)).await;
+            let loaded = LoadedDatabase::new(SourceKind::Sqlite, &(sql + &odd)).await;
             let (store, served) = (loaded.store(), served());
             for sort in ["at", "-at"] {
                 let request = json!({"sort": [sort], "limit": 20});

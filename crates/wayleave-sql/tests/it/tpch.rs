@@ -11,7 +11,7 @@ use wayleave_plan::value::{Exact, Value};
 use wayleave_store::Store;
 use wayleave_store::conformance::ServedMapping;
 
-use crate::stores::{Loaded, all, arguments, patient};
+use crate::stores::{LoadedDatabase, all, arguments, patient};
 use wayleave_test::tpch::{self, Question, questions};
 
 const SCALE: f64 = 0.01;
@@ -25,7 +25,7 @@ fn mapping(kind: SourceKind) -> String {
 }
 
 /// The answers of PostgreSQL to the specification's statements.
-async fn expected(loaded: &Loaded) -> Vec<Vec<Vec<String>>> {
+async fn expected(loaded: &LoadedDatabase) -> Vec<Vec<Vec<String>>> {
     let (client, connection) = tokio_postgres::connect(&loaded.dsn, NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
     let mut answers = Vec::new();
@@ -83,7 +83,7 @@ async fn answered(
     }
 }
 
-async fn answers_as_expected(loaded: &Loaded, expected: &[Vec<Vec<String>>]) {
+async fn answers_as_expected(loaded: &LoadedDatabase, expected: &[Vec<Vec<String>>]) {
     let store = loaded.store();
     let served = ServedMapping::new(&mapping(loaded.kind)).unwrap();
     for (question, expected) in questions().iter().zip(expected) {
@@ -109,13 +109,13 @@ async fn every_store_answers_tpc_h_as_its_specification_does() {
         format!("{}{analyze}", tpch::sql(SCALE))
     };
     let postgres = SourceKind::Postgres;
-    let postgres = Loaded::new(postgres, &sql(postgres)).await;
+    let postgres = LoadedDatabase::new(postgres, &sql(postgres)).await;
     let expected = expected(&postgres).await;
     answers_as_expected(&postgres, &expected).await;
     for kind in [SourceKind::Sqlite, SourceKind::Mysql] {
-        answers_as_expected(&Loaded::new(kind, &sql(kind)).await, &expected).await;
+        answers_as_expected(&LoadedDatabase::new(kind, &sql(kind)).await, &expected).await;
     }
-    if let Some(mysql) = Loaded::on_mysql(&sql(SourceKind::Mysql)).await {
+    if let Some(mysql) = LoadedDatabase::on_mysql(&sql(SourceKind::Mysql)).await {
         answers_as_expected(&mysql, &expected).await;
     }
 }

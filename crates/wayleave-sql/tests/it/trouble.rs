@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::stores::{KINDS, Loaded, all, arguments, mapping, patient};
+use crate::stores::{KINDS, LoadedDatabase, all, arguments, mapping, patient};
 use serde_json::json;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
@@ -28,7 +28,7 @@ fn everything(served: &ServedMapping) -> AuthorizedPlan {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_goes_away_is_unreachable_and_comes_back() {
     for kind in [SourceKind::Postgres, SourceKind::Mysql] {
-        let loaded = Loaded::new(kind, TABLE).await;
+        let loaded = LoadedDatabase::new(kind, TABLE).await;
         let port = match kind {
             SourceKind::Postgres => postgres().await.endpoint().port,
             _ => mariadb().await.endpoint().port,
@@ -73,7 +73,7 @@ async fn a_server_that_goes_away_is_unreachable_and_comes_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_that_died_in_the_pool_are_not_noticed_by_callers() {
     for kind in [SourceKind::Postgres, SourceKind::Mysql] {
-        let loaded = Loaded::new(kind, TABLE).await;
+        let loaded = LoadedDatabase::new(kind, TABLE).await;
         let store = loaded.store();
         let served = served(kind);
         let plan = everything(&served);
@@ -101,7 +101,7 @@ async fn all_of(store: Arc<dyn Store>, plan: AuthorizedPlan) -> Result<usize, St
 }
 
 /// Ends all sessions of the database, as a restart does.
-async fn end_sessions(loaded: &Loaded) {
+async fn end_sessions(loaded: &LoadedDatabase) {
     let name = &loaded.name;
     if loaded.kind == SourceKind::Postgres {
         let sql = format!(
@@ -133,7 +133,7 @@ async fn end_sessions(loaded: &Loaded) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_that_changed_is_drift_by_name_until_it_is_as_before() {
     for kind in KINDS {
-        let loaded = Loaded::new(kind, TABLE).await;
+        let loaded = LoadedDatabase::new(kind, TABLE).await;
         let store = loaded.store();
         let served = served(kind);
         let plan = everything(&served);
@@ -178,7 +178,7 @@ async fn a_table_that_changed_is_drift_by_name_until_it_is_as_before() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_column_that_changed_its_type_is_read_by_the_new_one() {
     for kind in [SourceKind::Postgres, SourceKind::Mysql] {
-        let loaded = Loaded::new(kind, TABLE).await;
+        let loaded = LoadedDatabase::new(kind, TABLE).await;
         let store = loaded.store();
         let served = served(kind);
         let query = arguments(json!({"stream": "things", "filter": {"word": {"gt": "o"}}}));
@@ -206,7 +206,7 @@ async fn a_column_that_changed_its_type_is_read_by_the_new_one() {
 async fn a_value_that_is_not_what_the_mapping_says_is_named() {
     let sql = "CREATE TABLE things (id INTEGER PRIMARY KEY, word, small); \
                INSERT INTO things VALUES (1, x'00ff', 'many');";
-    let loaded = Loaded::new(SourceKind::Sqlite, sql).await;
+    let loaded = LoadedDatabase::new(SourceKind::Sqlite, sql).await;
     let store = loaded.store();
     let served = served(SourceKind::Sqlite);
     let error = all(store.as_ref(), &everything(&served), &patient())
@@ -225,8 +225,8 @@ async fn a_value_that_is_not_what_the_mapping_says_is_named() {
 
 #[tokio::test]
 async fn a_replaced_file_is_read_anew() {
-    let loaded = Loaded::new(SourceKind::Sqlite, TABLE).await;
-    let other = Loaded::new(
+    let loaded = LoadedDatabase::new(SourceKind::Sqlite, TABLE).await;
+    let other = LoadedDatabase::new(
         SourceKind::Sqlite,
         "CREATE TABLE things (id INTEGER PRIMARY KEY, word TEXT, small INTEGER)",
     )
@@ -252,7 +252,7 @@ async fn a_replaced_file_is_read_anew() {
 #[tokio::test]
 async fn an_estimate_says_that_it_is_one() {
     for kind in KINDS {
-        let loaded = Loaded::new(kind, TABLE).await;
+        let loaded = LoadedDatabase::new(kind, TABLE).await;
         match kind {
             SourceKind::Postgres => loaded.execute("ANALYZE things").await,
             SourceKind::Mysql => loaded.execute("ANALYZE TABLE things").await,
@@ -284,7 +284,7 @@ async fn what_a_store_cannot_compute_is_told_as_such() {
     let sql = "CREATE TABLE things (id integer PRIMARY KEY, ratio double precision, at timestamp); \
         INSERT INTO things VALUES (1, 1.5e308, '294276-12-31 23:59:59'), (2, 1.5e308, NULL);";
     let kind = SourceKind::Postgres;
-    let loaded = Loaded::new(kind, sql).await;
+    let loaded = LoadedDatabase::new(kind, sql).await;
     let fields: &[(&str, &str)] = &[("ratio", "number"), ("at", "datetime")];
     let served = ServedMapping::new(&mapping(kind, &[("things", fields)])).unwrap();
     let store = loaded.store();
@@ -307,9 +307,9 @@ async fn a_text_that_a_columns_character_set_does_not_have_is_in_no_row() {
     let sql = "CREATE TABLE things (id int PRIMARY KEY, western varchar(20) CHARACTER SET latin1, \
           japanese varchar(20) CHARACTER SET sjis, chinese varchar(20) CHARACTER SET gbk); \
         INSERT INTO things VALUES (1, 'é', '日本', '中国')";
-    let mut stores = vec![Loaded::new(SourceKind::Mysql, sql).await];
+    let mut stores = vec![LoadedDatabase::new(SourceKind::Mysql, sql).await];
     if let Some(mysql) = wayleave_test::mysql().await {
-        stores.push(Loaded::on_server(mysql, sql).await);
+        stores.push(LoadedDatabase::on_server(mysql, sql).await);
     }
     let fields: &[(&str, &str)] = &[
         ("western", "string"),

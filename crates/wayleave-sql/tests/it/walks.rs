@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::stores::{KINDS, Loaded, all, arguments, mapping, patient};
+use crate::stores::{KINDS, LoadedDatabase, all, arguments, mapping, patient};
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
@@ -63,7 +63,7 @@ fn at(n: usize) -> String {
 }
 
 /// Inserts and deletes rows with odd ids until `stop` is set, and counts the changes.
-async fn disturb(loaded: &Loaded, stop: &AtomicBool, times: &AtomicUsize) {
+async fn disturb(loaded: &LoadedDatabase, stop: &AtomicBool, times: &AtomicUsize) {
     let mut rng = SeededRng::new(9);
     while !stop.load(Ordering::Relaxed) {
         let mut sql = String::new();
@@ -120,7 +120,7 @@ async fn rows_that_stay_are_met_exactly_once_while_others_come_and_go() {
         json!(["-at"]),
     ];
     for kind in KINDS {
-        let loaded = Arc::new(Loaded::new(kind, &table(kind)).await);
+        let loaded = Arc::new(LoadedDatabase::new(kind, &table(kind)).await);
         let fields: &[(&str, &str)] =
             &[("word", "string"), ("small", "integer"), ("at", "datetime")];
         let served = ServedMapping::new(&mapping(kind, &[("things", fields)])).unwrap();

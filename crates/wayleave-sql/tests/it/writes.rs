@@ -17,7 +17,7 @@ use wayleave_store::{StoreError, WriteContext, WriteError, WriteOutcome, Writer}
 use wayleave_test::sqlite_lock;
 
 use crate::stopping::sessions_of_file;
-use crate::stores::{Loaded, all, arguments, patient};
+use crate::stores::{LoadedDatabase, all, arguments, patient};
 
 const TABLE: &str = "CREATE TABLE things (id INTEGER PRIMARY KEY, word TEXT);";
 const MAPPING: &str = r#"
@@ -48,14 +48,14 @@ source = "writing"
 "#;
 
 struct WriteFixture {
-    loaded: Loaded,
+    loaded: LoadedDatabase,
     served: ServedMapping,
     writer: Arc<dyn Writer>,
 }
 
 impl WriteFixture {
     async fn new(sql: &str) -> Self {
-        let loaded = Loaded::new(SourceKind::Sqlite, sql).await;
+        let loaded = LoadedDatabase::new(SourceKind::Sqlite, sql).await;
         // With a write-ahead log a writer's lock keeps out other writers only.
         loaded.execute("PRAGMA journal_mode = WAL").await;
         let grant = Grant {

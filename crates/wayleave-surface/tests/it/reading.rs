@@ -11,7 +11,7 @@ mod failures;
 pub mod fixture;
 mod goldens;
 mod injection;
-mod long;
+mod long_values;
 mod mistakes;
 mod narrowing;
 mod patience;

@@ -44,7 +44,7 @@ fn two() -> ActiveDatasets {
 }
 
 /// A SQLite file whose opening can be held: a caller that waits there has already planned.
-struct Door {
+struct GatedStore {
     store: Arc<dyn Store>,
     held: AtomicBool,
     arrived: Barrier,
@@ -52,7 +52,7 @@ struct Door {
     _folder: tempfile::TempDir,
 }
 
-impl Stores for Door {
+impl Stores for GatedStore {
     fn store(&self, _: &str) -> Result<Arc<dyn Store>, StoreError> {
         if self.held.load(Ordering::SeqCst) {
             self.arrived.wait();
@@ -62,10 +62,10 @@ impl Stores for Door {
     }
 }
 
-fn service() -> (ReadService, Arc<Door>) {
+fn service() -> (ReadService, Arc<GatedStore>) {
     let (folder, path) = wayleave_test::sqlite_file(SQL).unwrap();
     let dsn = Dsn::parse(SourceKind::Sqlite, path.to_str().unwrap()).unwrap();
-    let door = Arc::new(Door {
+    let door = Arc::new(GatedStore {
         store: wayleave_sql::store(dsn, StoreOptions::default()),
         held: AtomicBool::new(false),
         arrived: Barrier::new(2),

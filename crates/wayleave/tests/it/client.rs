@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::session::{Ran, Session, program};
+use crate::session::{CommandOutput, Session, program};
 
 /// A client under test.
 pub(crate) struct Client {
@@ -96,7 +96,7 @@ impl Client {
         path
     }
 
-    pub(crate) fn install(&self, session: &Session, more: &[&str]) -> Ran {
+    pub(crate) fn install(&self, session: &Session, more: &[&str]) -> CommandOutput {
         let words: Vec<_> = ["client", "install", self.word]
             .iter()
             .chain(more)
@@ -105,7 +105,7 @@ impl Client {
         session.run(&words)
     }
 
-    pub(crate) fn print(&self, session: &Session, more: &[&str]) -> Ran {
+    pub(crate) fn print(&self, session: &Session, more: &[&str]) -> CommandOutput {
         let words: Vec<_> = ["client", "print", self.word]
             .iter()
             .chain(more)

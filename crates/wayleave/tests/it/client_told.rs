@@ -8,7 +8,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::client::{CLIENTS, shop};
-use crate::session::{Ran, Session};
+use crate::session::{CommandOutput, Session};
 
 #[test]
 fn no_secret_is_printed_or_written() {
@@ -167,7 +167,7 @@ fn a_token_in_a_file_is_handed_on_by_its_path_where_nothing_else_can_be() {
 }
 
 /// The answer to a call of a server started according to these settings.
-fn answer(session: &Session, entry: &Value) -> Ran {
+fn answer(session: &Session, entry: &Value) -> CommandOutput {
     let arguments = entry["args"].as_array().unwrap();
     let env = entry["env"].as_object().unwrap();
     let mut server = session
@@ -191,7 +191,7 @@ fn answer(session: &Session, entry: &Value) -> Ran {
     }});
     // A server that exits at once may not have read it.
     let _ = writeln!(server.stdin.take().unwrap(), "{call}");
-    Ran::from_output(&server.wait_with_output().unwrap())
+    CommandOutput::from_output(&server.wait_with_output().unwrap())
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn what_is_printed_starts_a_server_that_answers() {
             .unwrap();
         let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
         writeln!(server.stdin.take().unwrap(), "{hello}").unwrap();
-        let said = Ran::from_output(&server.wait_with_output().unwrap()).exits(0);
+        let said = CommandOutput::from_output(&server.wait_with_output().unwrap()).exits(0);
         let said: Value = serde_json::from_str(said.stdout.lines().next().unwrap()).unwrap();
         assert_eq!(said["result"]["serverInfo"]["title"], "shop", "{said}");
     }

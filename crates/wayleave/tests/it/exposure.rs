@@ -11,7 +11,7 @@ use std::process::Command;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::serving::{Serving, issue, served};
-use crate::session::{Ran, Session, program};
+use crate::session::{CommandOutput, Session, program};
 
 fn with_serve(session: &Session, lines: &str) {
     let text = format!("[project]\nname = \"project\"\n[serve]\n{lines}\n");
@@ -19,10 +19,10 @@ fn with_serve(session: &Session, lines: &str) {
 }
 
 /// Runs the server, for at most the time in which it must refuse to start.
-fn serve(session: &Session, more: &[&str]) -> Ran {
+fn serve(session: &Session, more: &[&str]) -> CommandOutput {
     let mut command = session.command("timeout");
     command.arg("20").arg(program()).arg("serve").args(more);
-    Ran::from_output(&command.output().unwrap())
+    CommandOutput::from_output(&command.output().unwrap())
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn doctor_looks_at_every_private_file_and_at_the_keys_of_cursors() {
 }
 
 /// Runs `wayleave` as a user who can only read, because permissions do not stop root.
-fn run_as_reader(session: &Session, project: &Path, words: &[&str]) -> Ran {
+fn run_as_reader(session: &Session, project: &Path, words: &[&str]) -> CommandOutput {
     let binary = fs::File::open(program()).unwrap();
     let mut command = session.command(format!("/proc/self/fd/{}", binary.as_raw_fd()));
     command
@@ -157,7 +157,7 @@ fn run_as_reader(session: &Session, project: &Path, words: &[&str]) -> Ran {
     if is_root() {
         command.uid(NOBODY);
     }
-    Ran::from_output(&command.output().unwrap())
+    CommandOutput::from_output(&command.output().unwrap())
 }
 
 const NOBODY: u32 = 65_534;

@@ -4,7 +4,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
-use crate::session::{Ran, Session, program};
+use crate::session::{CommandOutput, Session, program};
 
 /// A project with a live dataset `odd` over this SQLite store.
 fn odd(sql: &str) -> Session {
@@ -111,7 +111,9 @@ fn the_demo_is_a_project_like_any_other() {
         .command("sh")
         .args(["-c", offered.unwrap()])
         .output();
-    Ran::from_output(&ran.unwrap()).exits(0).says("of vessels");
+    CommandOutput::from_output(&ran.unwrap())
+        .exits(0)
+        .says("of vessels");
     session.set("WAYLEAVE_DEMO_DSN", "harbour.db");
     session.enter("wayleave-demo");
     session.run(&["check", "--live"]).exits(0);
@@ -202,7 +204,7 @@ fn a_reader_that_has_gone_away_is_no_failure() {
             .spawn()
             .unwrap();
         drop(child.stdout.take());
-        let ran = Ran::from_output(&child.wait_with_output().unwrap()).exits(0);
+        let ran = CommandOutput::from_output(&child.wait_with_output().unwrap()).exits(0);
         assert_eq!(ran.stderr, "", "{words}");
     }
 }
@@ -264,7 +266,7 @@ fn a_text_that_no_answer_has_room_for_is_read_in_pieces() {
     let last = session
         .run(&["fetch", "odd/letters:1", "--offset", next])
         .exits(0);
-    let zeros = |ran: &Ran| ran.stdout.matches('0').count();
+    let zeros = |ran: &CommandOutput| ran.stdout.matches('0').count();
     assert_eq!(zeros(&first) + zeros(&last), 80_000);
     assert!(!last.all().contains("--offset"), "{}", last.stderr);
 }

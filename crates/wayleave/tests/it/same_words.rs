@@ -13,7 +13,7 @@ use wayleave_project::{
     source_probe::{MappingComparison, SourceProbe},
 };
 
-use crate::session::{Ran, Session};
+use crate::session::{CommandOutput, Session};
 
 mod acts;
 
@@ -29,7 +29,7 @@ fn same(session: &Session, words: &[&str], rendering: &Rendering) {
 
 /// Compares the output of a command, its remarks and its exit status with the rendering.
 #[track_caller]
-fn printed(session: &Session, ran: &Ran, rendering: &Rendering, is_json: bool) {
+fn printed(session: &Session, ran: &CommandOutput, rendering: &Rendering, is_json: bool) {
     assert_eq!(ran.stdout.starts_with('{'), is_json, "{}", ran.all());
     let rendered = if is_json {
         rendering.json()

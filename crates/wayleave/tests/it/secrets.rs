@@ -5,7 +5,7 @@ use std::path::Path;
 
 use wayleave_test::postgres;
 
-use crate::session::{Ran, Session};
+use crate::session::{CommandOutput, Session};
 
 const SECRET: &str = "hunter2";
 
@@ -22,7 +22,7 @@ const PASTED: &[&str] = &[
 ];
 
 #[track_caller]
-fn assert_silent(ran: &Ran, words: &[&str]) {
+fn assert_silent(ran: &CommandOutput, words: &[&str]) {
     assert!(
         !ran.all().contains(SECRET),
         "{words:?} printed:\n{}",
@@ -31,7 +31,7 @@ fn assert_silent(ran: &Ran, words: &[&str]) {
     assert_ne!(ran.status, 101, "{words:?} panicked:\n{}", ran.all());
 }
 
-fn run(session: &Session, words: &[&str]) -> Ran {
+fn run(session: &Session, words: &[&str]) -> CommandOutput {
     let ran = session.run(words);
     assert_silent(&ran, words);
     let with_json: Vec<_> = words.iter().copied().chain(["--json"]).collect();

@@ -30,13 +30,13 @@ pub(crate) struct Session {
 }
 
 /// The result of a command.
-pub(crate) struct Ran {
+pub(crate) struct CommandOutput {
     pub(crate) status: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Ran {
+impl CommandOutput {
     pub(crate) fn from_output(output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("output is UTF-8");
         Self {
@@ -213,7 +213,7 @@ impl Session {
 
     /// Runs `wayleave` with these arguments. Answers its questions like a person: see
     /// [`Session::agree`]. Drops `--yes`, which is not an option of the program.
-    pub(crate) fn run(&self, words: &[&str]) -> Ran {
+    pub(crate) fn run(&self, words: &[&str]) -> CommandOutput {
         let words: Vec<&str> = words.iter().copied().filter(|it| *it != "--yes").collect();
         let is_named = words.contains(&"--key");
         match words[..] {
@@ -225,13 +225,13 @@ impl Session {
     }
 
     /// Runs `wayleave` with these arguments, without a terminal.
-    pub(crate) fn run_unattended(&self, words: &[&str]) -> Ran {
-        Ran::from_output(&self.command(program()).args(words).output().unwrap())
+    pub(crate) fn run_unattended(&self, words: &[&str]) -> CommandOutput {
+        CommandOutput::from_output(&self.command(program()).args(words).output().unwrap())
     }
 
     /// Runs `wayleave` on its own terminal, and types a line there. Its output goes to pipes, as
     /// without a terminal.
-    pub(crate) fn agree(&self, words: &[&str], line: &str) -> Ran {
+    pub(crate) fn agree(&self, words: &[&str], line: &str) -> CommandOutput {
         let output = self.home().join(".ran");
         let quoted = |word: &str| format!("'{}'", word.replace('\'', r"'\''"));
         let mut command = quoted(program().to_str().unwrap());
@@ -243,7 +243,7 @@ impl Session {
         let shell = format!("{command} >{} 2>{}", out.display(), err.display());
         let ran = self.on_terminal(&shell, &format!("{line}\n"));
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
-        Ran {
+        CommandOutput {
             status: ran.status,
             stdout: read(&out),
             stderr: read(&err),
@@ -252,7 +252,7 @@ impl Session {
 
     /// Runs a shell line on its own terminal, and types keys there. The output is what the terminal
     /// shows.
-    pub(crate) fn on_terminal(&self, line: &str, keys: &str) -> Ran {
+    pub(crate) fn on_terminal(&self, line: &str, keys: &str) -> CommandOutput {
         let mut child = self
             .command("script")
             .args(["--quiet", "--return", "--command", line, "/dev/null"])
@@ -267,7 +267,7 @@ impl Session {
         // At the end of its input `script` closes the terminal, so keep the input open.
         let output = child.wait_with_output().unwrap();
         drop(input);
-        Ran::from_output(&output)
+        CommandOutput::from_output(&output)
     }
 
     /// Runs a shell line as shown in a guide, and adds it to the transcript, with its exit code
@@ -292,13 +292,15 @@ impl Session {
         let ran = match person_in(&line) {
             None => {
                 let line = format!("{{ {line}; }} 2>&1");
-                Ran::from_output(&self.command("sh").args(["-c", &line]).output().unwrap())
+                CommandOutput::from_output(
+                    &self.command("sh").args(["-c", &line]).output().unwrap(),
+                )
             }
             Some(name) => {
                 let shown = self.home().join(".shown");
                 let line = format!("{{ {line}; }} >{} 2>&1", shown.display());
                 let asked = self.on_terminal(&line, &format!("{name}\n"));
-                Ran {
+                CommandOutput {
                     stdout: std::fs::read_to_string(shown).unwrap(),
                     ..asked
                 }

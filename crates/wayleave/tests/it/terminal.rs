@@ -3,15 +3,15 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
-use crate::session::{Ran, Session, program};
+use crate::session::{CommandOutput, Session, program};
 
 /// Runs `wayleave` on its own terminal, and types keys there.
-fn type_keys(session: &Session, words: &str, keys: &str) -> Ran {
+fn type_keys(session: &Session, words: &str, keys: &str) -> CommandOutput {
     type_line(session, &format!("{} {words}", program().display()), keys)
 }
 
 /// Runs a shell line on its own terminal, and types keys there.
-fn type_line(session: &Session, line: &str, keys: &str) -> Ran {
+fn type_line(session: &Session, line: &str, keys: &str) -> CommandOutput {
     session.on_terminal(line, keys)
 }
 
@@ -56,7 +56,7 @@ fn a_name_through_a_pipe_is_no_answer_even_on_a_terminal() {
         .unwrap();
     // The program may end before the input is written.
     let _ = child.stdin.take().unwrap().write_all(b"music\nmusic\n");
-    Ran::from_output(&child.wait_with_output().unwrap())
+    CommandOutput::from_output(&child.wait_with_output().unwrap())
         .exits(2)
         .says("only a person at a terminal can answer here");
     assert_eq!(state(&session), "draft");

@@ -222,14 +222,14 @@ fn end(process: &mut Child) {
 }
 
 /// A server to kill.
-trait Victim {
+trait KillableServer {
     fn begin(session: &Session) -> Self;
     fn process(&mut self) -> &mut Child;
     /// Makes a write; returns whether it was acknowledged.
     fn acknowledges(&mut self, name: &str) -> bool;
 }
 
-impl Victim for PipeServer {
+impl KillableServer for PipeServer {
     fn begin(session: &Session) -> Self {
         Self::start(session)
     }
@@ -246,7 +246,7 @@ impl Victim for PipeServer {
     }
 }
 
-impl Victim for HttpServer {
+impl KillableServer for HttpServer {
     fn begin(session: &Session) -> Self {
         Self::start(session)
     }
@@ -275,7 +275,7 @@ fn named(witness: &HttpServer, name: &str) -> usize {
     rows.unwrap_or_else(|| panic!("{answer}")).len()
 }
 
-async fn killed_while_it_writes<V: Victim>(dialect: Dialect) {
+async fn killed_while_it_writes<V: KillableServer>(dialect: Dialect) {
     let session = project(dialect).await;
     let witness = HttpServer::start(&session);
     let log = session.home().join("calls");

@@ -10,21 +10,21 @@ pub(crate) const ID: u64 = 4711;
 
 /// A transport in one era.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum EraTransport {
     StatelessHttp,
     SessionHttp,
     StatelessPipe,
     SessionPipe,
 }
 
-pub(crate) const WAYS: [Way; 4] = [
-    Way::StatelessHttp,
-    Way::SessionHttp,
-    Way::StatelessPipe,
-    Way::SessionPipe,
+pub(crate) const WAYS: [EraTransport; 4] = [
+    EraTransport::StatelessHttp,
+    EraTransport::SessionHttp,
+    EraTransport::StatelessPipe,
+    EraTransport::SessionPipe,
 ];
 
-impl Way {
+impl EraTransport {
     pub(crate) fn is_stateless(self) -> bool {
         matches!(self, Self::StatelessHttp | Self::StatelessPipe)
     }
@@ -45,7 +45,7 @@ impl Way {
 
 /// The expected outcome of a message.
 #[derive(Debug, Clone)]
-pub(crate) enum Expected {
+pub(crate) enum ExpectedOutcome {
     /// A result, whose shape may have room for `_meta` or not.
     Completed {
         meta: bool,
@@ -69,10 +69,15 @@ pub(crate) struct Case {
     pub(crate) body: Vec<u8>,
     pub(crate) method: String,
     pub(crate) named: Option<String>,
-    pub(crate) expected: Expected,
+    pub(crate) expected: ExpectedOutcome,
 }
 
-pub(crate) fn request(way: Way, method: &str, mut params: Value, expected: Expected) -> Case {
+pub(crate) fn request(
+    way: EraTransport,
+    method: &str,
+    mut params: Value,
+    expected: ExpectedOutcome,
+) -> Case {
     if way.is_stateless() && params.get("_meta").is_none() {
         params["_meta"] = meta();
     }
@@ -88,7 +93,7 @@ pub(crate) fn request(way: Way, method: &str, mut params: Value, expected: Expec
     }
 }
 
-pub(crate) fn raw(way: Way, body: impl Into<Vec<u8>>, expected: Expected) -> Case {
+pub(crate) fn raw(way: EraTransport, body: impl Into<Vec<u8>>, expected: ExpectedOutcome) -> Case {
     let body = body.into();
     let shown = String::from_utf8_lossy(&body[..body.len().min(80)]).into_owned();
     Case {
@@ -100,20 +105,20 @@ pub(crate) fn raw(way: Way, body: impl Into<Vec<u8>>, expected: Expected) -> Cas
     }
 }
 
-fn done() -> Expected {
-    Expected::Completed { meta: true }
+fn done() -> ExpectedOutcome {
+    ExpectedOutcome::Completed { meta: true }
 }
 
-fn empty() -> Expected {
-    Expected::Completed { meta: false }
+fn empty() -> ExpectedOutcome {
+    ExpectedOutcome::Completed { meta: false }
 }
 
-fn malformed() -> Expected {
-    Expected::Refused(RefusalReason::Malformed)
+fn malformed() -> ExpectedOutcome {
+    ExpectedOutcome::Refused(RefusalReason::Malformed)
 }
 
 /// Every kind of message, successful and refused.
-pub(crate) fn cases(way: Way) -> Vec<Case> {
+pub(crate) fn cases(way: EraTransport) -> Vec<Case> {
     let mut cases = calls(way);
     cases.extend(reads(way));
     cases.extend(broken(way));
@@ -125,7 +130,7 @@ pub(crate) fn cases(way: Way) -> Vec<Case> {
     cases
 }
 
-fn calls(way: Way) -> Vec<Case> {
+fn calls(way: EraTransport) -> Vec<Case> {
     let call = |params, expected| request(way, "tools/call", params, expected);
     let named = |name: &str, expected| call(json!({ "name": name }), expected);
     // A request with a progress token is not handled on the direct path.
@@ -137,18 +142,18 @@ fn calls(way: Way) -> Vec<Case> {
     progress["progressToken"] = json!("p");
     vec![
         named("ok", done()),
-        named("fails", Expected::Failed),
-        named("panics", Expected::Failed),
-        named("errs", Expected::ToolError),
-        named("picky", Expected::ToolError),
-        named("unknown", Expected::Failed),
-        named("denied", Expected::Failed),
+        named("fails", ExpectedOutcome::Failed),
+        named("panics", ExpectedOutcome::Failed),
+        named("errs", ExpectedOutcome::ToolError),
+        named("picky", ExpectedOutcome::ToolError),
+        named("unknown", ExpectedOutcome::Failed),
+        named("denied", ExpectedOutcome::Failed),
         call(json!({ "name": "ok", "_meta": progress }), done()),
-        call(json!({ "name": 7 }), Expected::NotDone),
+        call(json!({ "name": 7 }), ExpectedOutcome::NotDone),
     ]
 }
 
-fn reads(way: Way) -> Vec<Case> {
+fn reads(way: EraTransport) -> Vec<Case> {
     let ask = |method: &str, params, expected| request(way, method, params, expected);
     let completed = json!({
         "ref": { "type": "ref/prompt", "name": "p" },
@@ -156,21 +161,33 @@ fn reads(way: Way) -> Vec<Case> {
     });
     vec![
         ask("tools/list", json!({}), done()),
-        ask("tools/list", json!({ "cursor": "x" }), Expected::Failed),
+        ask(
+            "tools/list",
+            json!({ "cursor": "x" }),
+            ExpectedOutcome::Failed,
+        ),
         ask("tools/list", json!({ "cursor": 7 }), malformed()),
         ask("resources/list", json!({}), done()),
         ask("resources/templates/list", json!({}), done()),
         ask("prompts/list", json!({}), done()),
         ask("resources/read", json!({ "uri": "x:/a" }), done()),
-        ask("resources/read", json!({ "uri": "x:/b" }), Expected::Failed),
+        ask(
+            "resources/read",
+            json!({ "uri": "x:/b" }),
+            ExpectedOutcome::Failed,
+        ),
         ask("prompts/get", json!({ "name": "p" }), done()),
-        ask("prompts/get", json!({ "name": "q" }), Expected::Failed),
+        ask(
+            "prompts/get",
+            json!({ "name": "q" }),
+            ExpectedOutcome::Failed,
+        ),
         ask("completion/complete", completed, done()),
-        ask("no/such", json!({}), Expected::NotDone),
+        ask("no/such", json!({}), ExpectedOutcome::NotDone),
     ]
 }
 
-fn broken(way: Way) -> Vec<Case> {
+fn broken(way: EraTransport) -> Vec<Case> {
     let long_id = "x".repeat(2000);
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     let odd_version = json!({ "_meta": {
@@ -183,11 +200,11 @@ fn broken(way: Way) -> Vec<Case> {
         raw(way, "{", malformed()),
         raw(way, "[]", malformed()),
         raw(way, r#"{"jsonrpc":"2.0"}"#, malformed()),
-        raw(way, r#"{"id":5}"#, Expected::Unseen),
+        raw(way, r#"{"id":5}"#, ExpectedOutcome::Unseen),
         raw(
             way,
             r#"{"jsonrpc":"1.0","id":4711,"method":"tools/list"}"#,
-            Expected::NotDone,
+            ExpectedOutcome::NotDone,
         ),
         raw(
             way,
@@ -200,27 +217,27 @@ fn broken(way: Way) -> Vec<Case> {
             malformed(),
         ),
         raw(way, vec![b'x'; too_long], malformed()),
-        request(way, "prompts/list", odd_version, Expected::NotDone),
+        request(way, "prompts/list", odd_version, ExpectedOutcome::NotDone),
     ]
 }
 
-fn notification(way: Way, method: &str, params: &Value) -> Case {
+fn notification(way: EraTransport, method: &str, params: &Value) -> Case {
     let body = json!({ "jsonrpc": "2.0", "method": method, "params": params });
     raw(way, body.to_string(), empty())
 }
 
-fn of_stateless_era(way: Way) -> Vec<Case> {
+fn of_stateless_era(way: EraTransport) -> Vec<Case> {
     let filter = json!({ "notifications": { "toolsListChanged": true } });
     let mut cases = vec![
         request(
             way,
             "prompts/list",
             json!({ "_meta": {} }),
-            Expected::NotDone,
+            ExpectedOutcome::NotDone,
         ),
         request(way, "server/discover", json!({}), done()),
-        request(way, "ping", json!({}), Expected::NotDone),
-        request(way, "subscriptions/listen", filter, Expected::Open),
+        request(way, "ping", json!({}), ExpectedOutcome::NotDone),
+        request(way, "subscriptions/listen", filter, ExpectedOutcome::Open),
     ];
     if !way.is_http() {
         let cancelled = json!({ "requestId": 99 });
@@ -229,7 +246,7 @@ fn of_stateless_era(way: Way) -> Vec<Case> {
     cases
 }
 
-fn of_session_era(way: Way) -> Vec<Case> {
+fn of_session_era(way: EraTransport) -> Vec<Case> {
     let ask = |method: &str, params, expected| request(way, method, params, expected);
     let cancelled = json!({ "requestId": 99 });
     vec![
@@ -240,7 +257,7 @@ fn of_session_era(way: Way) -> Vec<Case> {
         ask(
             "subscriptions/listen",
             json!({ "notifications": {} }),
-            Expected::NotDone,
+            ExpectedOutcome::NotDone,
         ),
         notification(way, "notifications/initialized", &json!({})),
         notification(way, "notifications/cancelled", &cancelled),
@@ -248,7 +265,7 @@ fn of_session_era(way: Way) -> Vec<Case> {
         raw(
             way,
             r#"{"jsonrpc":"2.0","id":4711,"result":{}}"#,
-            Expected::Unseen,
+            ExpectedOutcome::Unseen,
         ),
     ]
 }
@@ -317,7 +334,7 @@ fn spellings(method: &str, params: &Value) -> Vec<String> {
 }
 
 /// Every method in every spelling.
-pub(crate) fn generated(way: Way) -> Vec<Case> {
+pub(crate) fn generated(way: EraTransport) -> Vec<Case> {
     let mut cases = Vec::new();
     for (method, mut params) in methods() {
         if way.is_stateless() {
@@ -330,7 +347,7 @@ pub(crate) fn generated(way: Way) -> Vec<Case> {
                 named: named.and_then(Value::as_str).map(str::to_owned),
                 method: method.to_owned(),
                 body: body.into_bytes(),
-                expected: Expected::Any,
+                expected: ExpectedOutcome::Any,
             });
         }
     }

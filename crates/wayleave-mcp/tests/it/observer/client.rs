@@ -9,13 +9,14 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use wayleave_mcp::{
-    Admit, Batch, Caller, Completion, CompletionRef, Identity, Prompt, PromptMessage, Registry,
-    Resource, ResourceContents, RpcError, Server, Tool, ToolResult, TurnedAway, Visibility,
+    Batch, Caller, Completion, CompletionRef, Identity, Prompt, PromptMessage, Registry, Resource,
+    ResourceContents, RpcError, Server, StdioAuthenticate, StdioRejection, Tool, ToolResult,
+    Visibility,
     http::{Authenticate, Options, Rejection},
 };
 
 use crate::{
-    observer::cases::{Case, Expected, ID, Way},
+    observer::cases::{Case, EraTransport, ExpectedOutcome, ID},
     observer::recorder::Recorder,
     support::{LOST, SESSION, STATELESS, http::Listening, meta, pipe::Pipe},
 };
@@ -89,9 +90,11 @@ impl Gatekeeper {
     }
 }
 
-impl Admit for Gatekeeper {
-    fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>> {
-        Box::pin(std::future::ready(self.decide().map_err(TurnedAway::from)))
+impl StdioAuthenticate for Gatekeeper {
+    fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, StdioRejection>> {
+        Box::pin(std::future::ready(
+            self.decide().map_err(StdioRejection::from),
+        ))
     }
 }
 
@@ -116,7 +119,7 @@ pub(crate) enum Client {
 }
 
 impl Client {
-    pub(crate) async fn begin(way: Way, server: &Server, gate: &Gatekeeper) -> Self {
+    pub(crate) async fn begin(way: EraTransport, server: &Server, gate: &Gatekeeper) -> Self {
         if way.is_http() {
             let options = Options {
                 authenticate: Arc::new(gate.clone()),
@@ -124,13 +127,13 @@ impl Client {
             };
             let listening = Listening::start(server, options).await;
             let session = match way {
-                Way::SessionHttp => Some(listening.client().begin().await),
+                EraTransport::SessionHttp => Some(listening.client().begin().await),
                 _ => None,
             };
             return Self::Http(listening, session);
         }
         let mut pipe = Pipe::raw(server, gate.clone());
-        if way == Way::SessionPipe {
+        if way == EraTransport::SessionPipe {
             pipe.initialize().await;
         } else {
             pipe.ask("prompts/list", json!({ "_meta": meta() }))
@@ -142,7 +145,7 @@ impl Client {
 
     /// Sends the message, and returns the answer if there is one.
     pub(crate) async fn send(&mut self, case: &Case) -> Option<Value> {
-        let is_open = matches!(case.expected, Expected::Open);
+        let is_open = matches!(case.expected, ExpectedOutcome::Open);
         match self {
             Self::Http(listening, session) => {
                 let client = listening.client();
@@ -172,7 +175,7 @@ impl Client {
                 pipe.say_raw(&case.body).await;
                 let waits = matches!(
                     case.expected,
-                    Expected::Completed { meta: true } | Expected::ToolError
+                    ExpectedOutcome::Completed { meta: true } | ExpectedOutcome::ToolError
                 );
                 if !waits {
                     return None;

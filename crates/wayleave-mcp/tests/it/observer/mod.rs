@@ -6,9 +6,9 @@ pub(crate) mod recorder;
 mod replies;
 use std::sync::Arc;
 
-use self::cases::{Case, Expected, ID, WAYS, Way, cases, generated};
+use self::cases::{Case, EraTransport, ExpectedOutcome, ID, WAYS, cases, generated};
 use self::client::{Client, Gatekeeper, server};
-use self::recorder::{Fate, Recorder, fates};
+use self::recorder::{RecordedOutcome, Recorder, fates};
 use crate::support::{LOST, http::Listening, meta, pipe::Pipe};
 use bytes::Bytes;
 use http::Method;
@@ -17,21 +17,27 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use wayleave_mcp::{Allowance, Budget, Caller, Carrier, RefusalReason, http::Options};
 
-fn matches_expected(fate: &Fate, expected: &Expected) -> bool {
+fn matches_expected(fate: &RecordedOutcome, expected: &ExpectedOutcome) -> bool {
     match expected {
-        Expected::Completed { .. } => *fate == Fate::Completed,
-        Expected::ToolError => *fate == Fate::ToolError,
-        Expected::Failed => matches!(fate, Fate::Failed(_)),
-        Expected::Refused(reason) => *fate == Fate::Refused(*reason),
-        Expected::NotDone => matches!(fate, Fate::Refused(_) | Fate::Failed(_)),
-        Expected::Open => matches!(fate, Fate::Completed | Fate::Abandoned),
-        Expected::Any => *fate != Fate::Begun,
-        Expected::Unseen => false,
+        ExpectedOutcome::Completed { .. } => *fate == RecordedOutcome::Completed,
+        ExpectedOutcome::ToolError => *fate == RecordedOutcome::ToolError,
+        ExpectedOutcome::Failed => matches!(fate, RecordedOutcome::Failed(_)),
+        ExpectedOutcome::Refused(reason) => *fate == RecordedOutcome::Refused(*reason),
+        ExpectedOutcome::NotDone => matches!(
+            fate,
+            RecordedOutcome::Refused(_) | RecordedOutcome::Failed(_)
+        ),
+        ExpectedOutcome::Open => matches!(
+            fate,
+            RecordedOutcome::Completed | RecordedOutcome::Abandoned
+        ),
+        ExpectedOutcome::Any => *fate != RecordedOutcome::Begun,
+        ExpectedOutcome::Unseen => false,
     }
 }
 
 /// Sends one message and checks that it is observed once, with the right facts.
-async fn check(way: Way, case: &Case, prepare: impl Fn(&Gatekeeper, &Budget)) {
+async fn check(way: EraTransport, case: &Case, prepare: impl Fn(&Gatekeeper, &Budget)) {
     let recorder = Arc::<Recorder>::default();
     let server = server(&recorder);
     let budget = Arc::new(Budget::new(Allowance {
@@ -47,14 +53,14 @@ async fn check(way: Way, case: &Case, prepare: impl Fn(&Gatekeeper, &Budget)) {
     recorder.saw(before, &case.name).await;
     prepare(&gate, &budget);
     let answer = client.send(case).await;
-    let expected = before + usize::from(!matches!(case.expected, Expected::Unseen));
+    let expected = before + usize::from(!matches!(case.expected, ExpectedOutcome::Unseen));
     recorder.saw(expected, &case.name).await;
     client.leave().await;
 
     let entries = recorder.entries.lock().unwrap();
     assert_eq!(entries.len(), expected, "{}", case.name);
     for entry in entries.iter().take(before) {
-        assert_eq!(entry.fate, Fate::Completed, "{}", case.name);
+        assert_eq!(entry.fate, RecordedOutcome::Completed, "{}", case.name);
     }
     let Some(entry) = entries.get(before) else {
         return;
@@ -71,7 +77,7 @@ async fn check(way: Way, case: &Case, prepare: impl Fn(&Gatekeeper, &Budget)) {
         Carrier::Pipe
     };
     assert_eq!(entry.facts.carrier, carrier, "{}", case.name);
-    if let Expected::Completed { meta: true } | Expected::ToolError = case.expected {
+    if let ExpectedOutcome::Completed { meta: true } | ExpectedOutcome::ToolError = case.expected {
         assert_eq!(entry.facts.method.as_deref(), Some(&*case.method));
         assert_eq!(entry.facts.id, ID);
         assert_eq!(entry.facts.caller.as_ref().unwrap().subject(), "alice");
@@ -108,7 +114,7 @@ async fn what_a_budget_has_no_room_for_is_seen_once_as_refused() {
             let is_request = serde_json::from_slice::<Value>(&case.body)
                 .is_ok_and(|body| body["id"] == ID && body.get("method").is_some());
             if is_request {
-                case.expected = Expected::Refused(RefusalReason::Budget);
+                case.expected = ExpectedOutcome::Refused(RefusalReason::Budget);
                 check(way, &case, |_, budget| while budget.take().is_ok() {}).await;
             }
         }
@@ -119,12 +125,12 @@ async fn what_a_budget_has_no_room_for_is_seen_once_as_refused() {
 async fn what_comes_without_authorization_is_seen_once_as_refused() {
     for way in WAYS {
         for mut case in cases(way).into_iter().chain(generated(way)) {
-            let is_answer = matches!(case.expected, Expected::Unseen);
+            let is_answer = matches!(case.expected, ExpectedOutcome::Unseen);
             let is_long = case.body.len() > 1024 * 1024;
             if is_answer || is_long {
                 continue;
             }
-            case.expected = Expected::Refused(RefusalReason::Authorization);
+            case.expected = ExpectedOutcome::Refused(RefusalReason::Authorization);
             let close = |gate: &Gatekeeper, _: &Budget| {
                 gate.closed.store(true, std::sync::atomic::Ordering::SeqCst);
             };
@@ -157,7 +163,11 @@ async fn what_http_itself_refuses_is_seen_once() {
         client.send(request).await;
         recorder.saw(before + 1, name).await;
         let fates = fates(&recorder);
-        assert_eq!(fates.last(), Some(&Fate::Refused(reason)), "{name}");
+        assert_eq!(
+            fates.last(),
+            Some(&RecordedOutcome::Refused(reason)),
+            "{name}"
+        );
         assert_eq!(fates.len(), before + 1, "{name}");
     }
     let count = recorder.count();
@@ -188,11 +198,11 @@ async fn a_ping_before_the_handshake_and_a_notification_that_comes_first_are_see
     assert_eq!(
         fates(&recorder),
         [
-            Fate::Completed,
-            Fate::Refused(RefusalReason::Protocol),
-            Fate::Completed,
-            Fate::Completed,
-            Fate::Completed
+            RecordedOutcome::Completed,
+            RecordedOutcome::Refused(RefusalReason::Protocol),
+            RecordedOutcome::Completed,
+            RecordedOutcome::Completed,
+            RecordedOutcome::Completed
         ]
     );
 }
@@ -220,17 +230,17 @@ async fn a_call_that_gets_no_turn_on_a_pipe_is_seen_once_as_refused() {
     assert_eq!(
         fates(&recorder),
         [
-            Fate::Completed,
-            Fate::Completed,
-            Fate::Completed,
-            Fate::Refused(RefusalReason::Budget)
+            RecordedOutcome::Completed,
+            RecordedOutcome::Completed,
+            RecordedOutcome::Completed,
+            RecordedOutcome::Refused(RefusalReason::Budget)
         ]
     );
 }
 
 #[tokio::test]
 async fn a_call_whose_client_leaves_is_seen_once_and_not_as_completed() {
-    for way in [Way::StatelessHttp, Way::SessionHttp] {
+    for way in [EraTransport::StatelessHttp, EraTransport::SessionHttp] {
         let recorder = Arc::<Recorder>::default();
         let server = server(&recorder);
         let controlled = crate::support::controlled_tool("slow");
@@ -257,7 +267,10 @@ async fn a_call_whose_client_leaves_is_seen_once_and_not_as_completed() {
         assert_eq!(fates.len(), before + 1, "{way:?}");
         let left = fates.last().unwrap();
         assert!(
-            matches!(left, Fate::Abandoned | Fate::Cancelled),
+            matches!(
+                left,
+                RecordedOutcome::Abandoned | RecordedOutcome::Cancelled
+            ),
             "{way:?} {left:?}"
         );
     }

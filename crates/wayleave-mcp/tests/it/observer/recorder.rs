@@ -15,7 +15,7 @@ use wayleave_mcp::{
 use crate::support::LOST;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Fate {
+pub(crate) enum RecordedOutcome {
     Begun,
     Completed,
     ToolError,
@@ -27,7 +27,7 @@ pub(crate) enum Fate {
 
 pub(crate) struct Entry {
     pub(crate) facts: RequestFacts,
-    pub(crate) fate: Fate,
+    pub(crate) fate: RecordedOutcome,
 }
 
 /// Records every call, and adds the record's index to the `_meta` of every result.
@@ -60,7 +60,7 @@ fn recorded(is_failing: &AtomicBool) -> Recorded {
 
 impl CallObserver for Recorder {
     fn begin(&self, request: RequestFacts) -> Result<Box<dyn ObservedCall>, RpcError> {
-        let at = self.add(request, Fate::Begun);
+        let at = self.add(request, RecordedOutcome::Begun);
         let entries = Arc::clone(&self.entries);
         Ok(Box::new(Recording {
             entries,
@@ -76,7 +76,7 @@ impl CallObserver for Recorder {
         reason: RefusalReason,
         meta: &mut Map<String, Value>,
     ) -> Recorded {
-        let at = self.add(request, Fate::Refused(reason));
+        let at = self.add(request, RecordedOutcome::Refused(reason));
         meta.insert("test/activity".to_owned(), json!(at));
         recorded(&self.is_failing)
     }
@@ -86,10 +86,10 @@ impl ObservedCall for Recording {
     fn end(mut self: Box<Self>, end: CallEnd<'_>, meta: &mut Map<String, Value>) -> Recorded {
         self.ended = true;
         self.entries.lock().unwrap()[self.at].fate = match end.outcome {
-            Outcome::Completed => Fate::Completed,
-            Outcome::ToolError => Fate::ToolError,
-            Outcome::Cancelled => Fate::Cancelled,
-            Outcome::Failed { code, .. } => Fate::Failed(code),
+            Outcome::Completed => RecordedOutcome::Completed,
+            Outcome::ToolError => RecordedOutcome::ToolError,
+            Outcome::Cancelled => RecordedOutcome::Cancelled,
+            Outcome::Failed { code, .. } => RecordedOutcome::Failed(code),
         };
         meta.insert("test/activity".to_owned(), json!(self.at));
         recorded(&self.is_failing)
@@ -99,13 +99,13 @@ impl ObservedCall for Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         if !self.ended {
-            self.entries.lock().unwrap()[self.at].fate = Fate::Abandoned;
+            self.entries.lock().unwrap()[self.at].fate = RecordedOutcome::Abandoned;
         }
     }
 }
 
 impl Recorder {
-    fn add(&self, facts: RequestFacts, fate: Fate) -> usize {
+    fn add(&self, facts: RequestFacts, fate: RecordedOutcome) -> usize {
         let mut entries = self.entries.lock().unwrap();
         entries.push(Entry { facts, fate });
         self.changed.notify_one();
@@ -129,7 +129,7 @@ impl Recorder {
 }
 
 /// The outcome of each recorded message.
-pub(crate) fn fates(recorder: &Recorder) -> Vec<Fate> {
+pub(crate) fn fates(recorder: &Recorder) -> Vec<RecordedOutcome> {
     let entries = recorder.entries.lock().unwrap();
     entries.iter().map(|entry| entry.fate.clone()).collect()
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 use serde_json::{Value, json};
 use wayleave_mcp::{Allowance, Budget, Caller};
 
-use super::cases::{Case, Expected, WAYS, Way, cases, generated};
+use super::cases::{Case, EraTransport, ExpectedOutcome, WAYS, cases, generated};
 use super::client::{Client, Gatekeeper, server};
 use super::recorder::Recorder;
 
@@ -20,7 +20,12 @@ enum Conversation {
 
 impl Conversation {
     /// Returns the answers to a message, and the index of its record.
-    async fn answers(&self, way: Way, case: &Case, is_failing: bool) -> (Vec<Value>, usize) {
+    async fn answers(
+        &self,
+        way: EraTransport,
+        case: &Case,
+        is_failing: bool,
+    ) -> (Vec<Value>, usize) {
         let recorder = Arc::<Recorder>::default();
         let server = server(&recorder);
         let budget = Arc::new(Budget::new(Allowance {
@@ -44,8 +49,13 @@ impl Conversation {
     }
 }
 
-fn messages(way: Way) -> Vec<Case> {
-    let is_answered = |case: &Case| !matches!(case.expected, Expected::Open | Expected::Unseen);
+fn messages(way: EraTransport) -> Vec<Case> {
+    let is_answered = |case: &Case| {
+        !matches!(
+            case.expected,
+            ExpectedOutcome::Open | ExpectedOutcome::Unseen
+        )
+    };
     let is_short = |case: &Case| case.body.len() < 1024 * 1024;
     let all = cases(way).into_iter().chain(generated(way));
     all.filter(|it| is_answered(it) && is_short(it)).collect()

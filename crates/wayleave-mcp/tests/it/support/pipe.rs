@@ -11,7 +11,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use wayleave_mcp::{Admit, Caller, Server, StdioError};
+use wayleave_mcp::{Caller, Server, StdioAuthenticate, StdioError};
 
 use super::{LOST, SESSION, SILENCE, meta};
 
@@ -32,7 +32,7 @@ pub struct Pipe {
 
 impl Pipe {
     /// A connected client that has sent no message yet.
-    pub fn raw(server: &Server, admit: impl Admit) -> Self {
+    pub fn raw(server: &Server, authenticate: impl StdioAuthenticate) -> Self {
         let (ours, theirs) = tokio::io::duplex(256 * 1024);
         let (their_read, their_write) = split(theirs);
         let stop = CancellationToken::new();
@@ -40,7 +40,7 @@ impl Pipe {
             let server = server.clone();
             tokio::spawn(async move {
                 server
-                    .serve_pipe(admit, their_read, their_write, stop)
+                    .serve_pipe(authenticate, their_read, their_write, stop)
                     .await
             })
         };

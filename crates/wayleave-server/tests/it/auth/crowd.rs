@@ -149,18 +149,18 @@ async fn token(project: &Project) -> String {
 }
 
 /// An HTTP/2 connection that sent one request, was refused, and since then only acknowledges pings.
-struct Idle {
+struct IdleConnection {
     _sender: hyper::client::conn::http2::SendRequest<Full<Bytes>>,
     driver: AbortHandle,
 }
 
-impl Drop for Idle {
+impl Drop for IdleConnection {
     fn drop(&mut self) {
         self.driver.abort();
     }
 }
 
-impl Idle {
+impl IdleConnection {
     /// Opens a connection; `None` if the server closed it meanwhile.
     async fn open(address: SocketAddr) -> Option<Self> {
         let stream = TcpStream::connect(address).await.ok()?;
@@ -254,7 +254,7 @@ async fn a_newcomer_is_served_whatever_a_crowd_holds_open() {
 
     let mut crowd = Vec::new();
     for number in 0..size.connections {
-        let idle = timeout(LOST, Idle::open(address)).await;
+        let idle = timeout(LOST, IdleConnection::open(address)).await;
         crowd.extend(idle.expect("neither answered nor let go"));
         if number % 25 == 0 {
             is_served(&newcomer).await;

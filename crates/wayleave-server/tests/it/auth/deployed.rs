@@ -12,7 +12,7 @@ use wayleave_server::Deployment;
 
 use crate::auth::{fixture::WHO, wire::Http};
 
-struct Deployed {
+struct DeploymentFixture {
     _folder: TempDir,
     project: Project,
     _deployment: Arc<Deployment>,
@@ -20,7 +20,7 @@ struct Deployed {
     _stop: DropGuard,
 }
 
-impl Deployed {
+impl DeploymentFixture {
     async fn with(settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::create(folder.path(), settings).unwrap();
@@ -81,7 +81,7 @@ const READING: [&str; 5] = ["aggregate", "fetch", "query_records", "schema", "se
 
 #[tokio::test]
 async fn a_runtime_token_sees_exactly_the_five_and_a_builder_more() {
-    let deployed = Deployed::with("[serve]\ntokens = true").await;
+    let deployed = DeploymentFixture::with("[serve]\ntokens = true").await;
     let reader = tools(&deployed.client(&[Scope::Runtime]).await).await;
     assert_eq!(names(&reader), BTreeSet::from(READING));
     let builder = deployed.client(&[Scope::Runtime, Scope::Builder]).await;
@@ -112,9 +112,10 @@ async fn a_runtime_token_sees_exactly_the_five_and_a_builder_more() {
 
 #[tokio::test]
 async fn every_tool_says_what_kind_it_is_for_programs() {
-    let deployed =
-        Deployed::with("[serve]\ntokens = true\nscopes = [\"runtime\", \"builder\", \"dev\"]")
-            .await;
+    let deployed = DeploymentFixture::with(
+        "[serve]\ntokens = true\nscopes = [\"runtime\", \"builder\", \"dev\"]",
+    )
+    .await;
     let all = tools(&deployed.client(&Scope::ALL).await).await;
     assert!(all.len() > READING.len());
     let mut kinds = BTreeSet::new();

@@ -13,7 +13,7 @@ use crate::auth::{
 };
 
 /// A client that must be refused.
-struct Stranger {
+struct RefusedClient {
     name: &'static str,
     /// The client that sends the requests.
     client: Http,
@@ -111,9 +111,9 @@ pub(crate) async fn bad_tokens(
     ]
 }
 
-async fn strangers(fixture: &AuthFixture) -> Vec<Stranger> {
+async fn strangers(fixture: &AuthFixture) -> Vec<RefusedClient> {
     let plain = &fixture.http;
-    let of_token = |(name, token, (reason, message)): (&'static str, String, _)| Stranger {
+    let of_token = |(name, token, (reason, message)): (&'static str, String, _)| RefusedClient {
         name,
         client: plain.with(token),
         status: 401,
@@ -126,7 +126,7 @@ async fn strangers(fixture: &AuthFixture) -> Vec<Stranger> {
         .into_iter()
         .map(of_token)
         .collect();
-    strangers.push(Stranger {
+    strangers.push(RefusedClient {
         name: "none",
         client: plain.clone(),
         status: 401,
@@ -135,7 +135,7 @@ async fn strangers(fixture: &AuthFixture) -> Vec<Stranger> {
         challenge: Challenge::Plain,
     });
     let good = fixture.reader().await;
-    let in_address = |name, bearer: Option<String>| Stranger {
+    let in_address = |name, bearer: Option<String>| RefusedClient {
         name,
         client: Http {
             path: format!("/mcp?access_token={good}"),
@@ -164,7 +164,7 @@ async fn strangers(fixture: &AuthFixture) -> Vec<Stranger> {
         let (token, _) = fixture.issue(kind, &[], None).await;
         let made_up = format!("{}made-up", kind.prefix());
         for token in [token, made_up] {
-            strangers.push(Stranger {
+            strangers.push(RefusedClient {
                 name: reason,
                 client: plain.with(token),
                 status: 403,
@@ -177,7 +177,7 @@ async fn strangers(fixture: &AuthFixture) -> Vec<Stranger> {
     strangers
 }
 
-impl Stranger {
+impl RefusedClient {
     fn check(&self, what: &str, reply: &Reply) {
         let name = format!("{}: {what}", self.name);
         assert_eq!(

@@ -41,7 +41,7 @@ const MAPPING: &str = "[dataset]\nname = \"shared\"\nkind = \"postgres\"\nschema
     id = { datatype = \"integer\", required = true }\nname = { datatype = \"string\" }\n";
 
 /// A deployment over a PostgreSQL database, with one grant of all its data.
-struct Shared {
+struct SharedDeployment {
     _folder: TempDir,
     project: Project,
     _deployment: Deployment,
@@ -51,7 +51,7 @@ struct Shared {
     _stop: DropGuard,
 }
 
-impl Shared {
+impl SharedDeployment {
     async fn new() -> Self {
         let made = postgres().await.fresh_database("shared", SQL).await;
         let made = made.unwrap();
@@ -166,7 +166,7 @@ fn slow_reads(client: &Http) -> JoinSet<Value> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_tokens_with_slow_reads_leave_a_session_for_the_reads_of_a_third() {
-    let shared = Shared::new().await;
+    let shared = SharedDeployment::new().await;
     let (first, second) = (shared.client().await, shared.client().await);
     let third = shared.client().await;
     // The first read opens a session.

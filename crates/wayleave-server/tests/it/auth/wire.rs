@@ -18,7 +18,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use wayleave_mcp::{Admit, Server, StdioError};
+use wayleave_mcp::{Server, StdioAuthenticate, StdioError};
 
 /// Timeout of waits that only a lost message can exceed.
 pub(crate) const LOST: Duration = Duration::from_secs(20);
@@ -201,13 +201,13 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    pub(crate) fn new(server: &Server, admit: impl Admit) -> Self {
+    pub(crate) fn new(server: &Server, authenticate: impl StdioAuthenticate) -> Self {
         let (ours, theirs) = tokio::io::duplex(256 * 1024);
         let (read, write) = split(theirs);
         let server = server.clone();
         let server = tokio::spawn(async move {
             let stop = CancellationToken::new();
-            server.serve_pipe(admit, read, write, stop).await
+            server.serve_pipe(authenticate, read, write, stop).await
         });
         let (read, write) = split(ours);
         Self {

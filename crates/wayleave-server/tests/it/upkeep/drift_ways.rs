@@ -6,7 +6,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_test::{MysqlServer, PostgresServer};
 
 /// A kind of drift.
-pub(super) struct Way {
+pub(super) struct DriftCase {
     /// The stream it breaks.
     pub(super) stream: &'static str,
     pub(super) breaks: Vec<String>,
@@ -83,14 +83,14 @@ fn capital(word: &str) -> String {
 }
 
 #[allow(clippy::too_many_lines, reason = "one entry a way")]
-pub(super) fn ways(kind: SourceKind) -> Vec<Way> {
-    let way = |stream, breaks: &[&str], repairs: &[&str], hidden| Way {
+pub(super) fn ways(kind: SourceKind) -> Vec<DriftCase> {
+    let way = |stream, breaks: &[&str], repairs: &[&str], hidden| DriftCase {
         stream,
         breaks: breaks.iter().map(|it| (*it).to_owned()).collect(),
         repairs: repairs.iter().map(|it| (*it).to_owned()).collect(),
         hidden,
     };
-    let from_copy = |stream: &'static str, breaks: &[&str], hidden| Way {
+    let from_copy = |stream: &'static str, breaks: &[&str], hidden| DriftCase {
         repairs: vec![
             format!("DROP TABLE t_{stream}"),
             format!("ALTER TABLE c_{stream} RENAME TO t_{stream}"),
@@ -144,7 +144,7 @@ pub(super) fn ways(kind: SourceKind) -> Vec<Way> {
             "MODIFY n VARCHAR(20)",
             "t_retyped_column",
         ),
-        Way {
+        DriftCase {
             repairs: vec!["ALTER TABLE c_dropped_table RENAME TO t_dropped_table".to_owned()],
             ..way(
                 "dropped_table",

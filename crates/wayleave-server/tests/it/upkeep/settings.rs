@@ -24,9 +24,9 @@ use crate::datasets::fixture::{ProjectFixture, mapping};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize, JsonSchema)]
-struct Nothing {}
+struct NoArguments {}
 
-async fn ping(_: MetaContext, _: Nothing) -> MetaResult {
+async fn ping(_: MetaContext, _: NoArguments) -> MetaResult {
     Ok(Rendering::new(json!({}), String::new()))
 }
 

@@ -10,7 +10,7 @@ use wayleave_plan::value::{Value, date_from_text};
 use wayleave_store::conformance::{SeededRng, ServedMapping};
 use wayleave_store::{Store, StoreError};
 
-use crate::stores::{Loaded, all, arguments, granted, mapping, patient};
+use crate::stores::{LoadedDatabase, all, arguments, granted, mapping, patient};
 
 /// Number of changes to make; all of them with `WAYLEAVE_FULL=1`.
 fn changes() -> usize {
@@ -21,35 +21,35 @@ const TABLE: &str = "CREATE TABLE things (id integer PRIMARY KEY);";
 const ROWS: i64 = 8;
 
 /// A value as a SQL literal, and as the mapping reads it; `None` if it is malformed.
-type Written = (&'static str, Option<Value>);
+type WrittenValue = (&'static str, Option<Value>);
 
 /// A declared type of a column, with values of that type.
-type Form = (&'static str, Vec<Written>);
+type Form = (&'static str, Vec<WrittenValue>);
 
 /// A column of the table, and the types it may change to.
-struct Altered {
+struct AlteredColumn {
     name: &'static str,
     forms: Vec<Form>,
 }
 
-fn text(sql: &'static str, text: &str) -> Written {
+fn text(sql: &'static str, text: &str) -> WrittenValue {
     (sql, Some(Value::Text(text.into())))
 }
 
-fn integer(sql: &'static str, integer: i128) -> Written {
+fn integer(sql: &'static str, integer: i128) -> WrittenValue {
     (sql, Some(Value::Integer(integer)))
 }
 
-fn date(sql: &'static str, text: &str) -> Written {
+fn date(sql: &'static str, text: &str) -> WrittenValue {
     (sql, date_from_text(text).map(Value::Date))
 }
 
-fn nothing(sql: &'static str) -> Written {
+fn nothing(sql: &'static str) -> WrittenValue {
     (sql, None)
 }
 
 /// `tenant` is mapped as `string`, `lvl` as `integer`, `dd` as `date`.
-fn columns(kind: SourceKind) -> [Altered; 3] {
+fn columns(kind: SourceKind) -> [AlteredColumn; 3] {
     let tenants = vec![
         text("'acme'", "acme"),
         text("'ACME'", "ACME"),
@@ -86,7 +86,7 @@ fn columns(kind: SourceKind) -> [Altered; 3] {
         nothing("''"),
     ];
     let types = types(kind);
-    let each = |types: &[&'static str], held: &[Written]| -> Vec<Form> {
+    let each = |types: &[&'static str], held: &[WrittenValue]| -> Vec<Form> {
         types.iter().map(|it| (*it, held.to_vec())).collect()
     };
     let mut tenant = each(types.texts, &tenants);
@@ -95,7 +95,7 @@ fn columns(kind: SourceKind) -> [Altered; 3] {
     level.extend([(types.word, words), (types.fraction, parts)]);
     let mut day = each(types.dates, &days);
     day.push((types.word, written));
-    let altered = |name, forms| Altered { name, forms };
+    let altered = |name, forms| AlteredColumn { name, forms };
     [
         altered("tenant", tenant),
         altered("lvl", level),
@@ -175,17 +175,17 @@ fn filter(rng: &mut SeededRng) -> Json {
 }
 
 /// A table of these columns and its contents, in a store that stays open.
-struct Changing {
-    loaded: Loaded,
+struct AlteredTable {
+    loaded: LoadedDatabase,
     model: Vec<RowMap>,
-    columns: [Altered; 3],
+    columns: [AlteredColumn; 3],
     rng: SeededRng,
     /// The server's code-point collation, where it is MySQL or MariaDB.
     by_code_point: &'static str,
 }
 
-impl Changing {
-    async fn new(loaded: Loaded, by_code_point: &'static str) -> Self {
+impl AlteredTable {
+    async fn new(loaded: LoadedDatabase, by_code_point: &'static str) -> Self {
         let columns = columns(loaded.kind);
         let model =
             (0..ROWS).map(|id| BTreeMap::from([("id".to_owned(), Value::Integer(id.into()))]));
@@ -293,10 +293,10 @@ impl Changing {
     }
 }
 
-async fn stays_right(loaded: Loaded, by_code_point: &'static str) {
+async fn stays_right(loaded: LoadedDatabase, by_code_point: &'static str) {
     let fields: &[(&str, &str)] = &[("tenant", "string"), ("lvl", "integer"), ("dd", "date")];
     let text = mapping(loaded.kind, &[("things", fields)]);
-    let mut changing = Changing::new(loaded, by_code_point).await;
+    let mut changing = AlteredTable::new(loaded, by_code_point).await;
     let store = changing.loaded.store();
     let (mut right, mut drifted) = (0, 0);
     for _ in 0..changes() {
@@ -330,23 +330,23 @@ fn names(plan: &wayleave_plan::AuthorizedPlan, column: &str) -> bool {
 
 #[tokio::test]
 async fn sqlite_is_read_right_while_its_tables_change() {
-    stays_right(Loaded::new(SourceKind::Sqlite, TABLE).await, "").await;
+    stays_right(LoadedDatabase::new(SourceKind::Sqlite, TABLE).await, "").await;
 }
 
 #[tokio::test]
 async fn postgres_is_read_right_while_its_tables_change() {
-    stays_right(Loaded::new(SourceKind::Postgres, TABLE).await, "").await;
+    stays_right(LoadedDatabase::new(SourceKind::Postgres, TABLE).await, "").await;
 }
 
 #[tokio::test]
 async fn mariadb_is_read_right_while_its_tables_change() {
-    let loaded = Loaded::new(SourceKind::Mysql, TABLE).await;
+    let loaded = LoadedDatabase::new(SourceKind::Mysql, TABLE).await;
     stays_right(loaded, "utf8mb4_nopad_bin").await;
 }
 
 #[tokio::test]
 async fn mysql_is_read_right_while_its_tables_change() {
-    if let Some(loaded) = Loaded::on_mysql(TABLE).await {
+    if let Some(loaded) = LoadedDatabase::on_mysql(TABLE).await {
         stays_right(loaded, "utf8mb4_0900_bin").await;
     }
 }

@@ -12,7 +12,7 @@ use wayleave_plan::value::Value;
 use wayleave_store::Store;
 use wayleave_store::conformance::{SeededRng, ServedMapping};
 
-use crate::stores::{Loaded, all, arguments, patient, quoted};
+use crate::stores::{LoadedDatabase, all, arguments, patient, quoted};
 
 /// A column: its field, datatype, name and type in the store, its values as SQL literals and as
 /// answers, and further operands for filters.
@@ -67,33 +67,38 @@ impl Edge {
 }
 
 /// A store with a table of such columns.
-pub(crate) struct Drawn {
+pub(crate) struct DrawnTable {
     kind: SourceKind,
     store: std::sync::Arc<dyn Store>,
     served: ServedMapping,
     tables: TableMap,
     edges: Vec<Edge>,
     rng: SeededRng,
-    loaded: Loaded,
+    loaded: LoadedDatabase,
 }
 
 const ROWS: usize = 60;
 const TABLE: &str = "things";
 
-impl Drawn {
+impl DrawnTable {
     /// Creates the table and fills it with values drawn from each column's list, and with NULLs.
     pub(crate) async fn new(kind: SourceKind, before: &str, edges: Vec<Edge>) -> Self {
         let (sql, rows, rng) = filled(kind, before, &edges);
-        Self::over(Loaded::new(kind, &sql).await, edges, rows, rng)
+        Self::over(LoadedDatabase::new(kind, &sql).await, edges, rows, rng)
     }
 
     /// Like [`new`](Self::new), in a PostgreSQL database with that encoding.
     pub(crate) async fn encoded(encoding: &str, edges: Vec<Edge>) -> Self {
         let (sql, rows, rng) = filled(SourceKind::Postgres, "", &edges);
-        Self::over(Loaded::encoded(encoding, &sql).await, edges, rows, rng)
+        Self::over(
+            LoadedDatabase::encoded(encoding, &sql).await,
+            edges,
+            rows,
+            rng,
+        )
     }
 
-    fn over(loaded: Loaded, edges: Vec<Edge>, rows: Vec<RowMap>, rng: SeededRng) -> Self {
+    fn over(loaded: LoadedDatabase, edges: Vec<Edge>, rows: Vec<RowMap>, rng: SeededRng) -> Self {
         let kind = loaded.kind;
         Self {
             kind,

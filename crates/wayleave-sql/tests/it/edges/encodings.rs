@@ -4,7 +4,7 @@ use serde_json::json;
 use wayleave_model::mapping::Datatype::{Integer, String};
 use wayleave_model::mapping::SourceKind;
 
-use super::drawn::{Drawn, Edge};
+use super::drawn::{DrawnTable, Edge};
 use super::values::{plain, texts};
 
 const KIND: SourceKind = SourceKind::Postgres;
@@ -26,7 +26,7 @@ async fn postgres_is_asked_for_texts_that_its_encoding_does_not_have() {
             Edge::new("number", String, "int", plain(String, &["1", "10", "9"])).asked(strange()),
             Edge::new("size", Integer, "int", plain(Integer, &["1", "10", "9"])),
         ];
-        Drawn::encoded(encoding, edges).await.check(30).await;
+        DrawnTable::encoded(encoding, edges).await.check(30).await;
     }
 }
 
@@ -35,5 +35,5 @@ async fn postgres_is_asked_for_texts_that_its_encoding_does_not_have() {
 async fn postgres_sorts_by_code_point_whatever_its_encoding() {
     let letters = texts(KIND, &["ё", "я", "Ё", "А", "а", "z"]);
     let edges = vec![Edge::new("letter", String, "text", letters)];
-    Drawn::encoded("WIN1251", edges).await.sorts().await;
+    DrawnTable::encoded("WIN1251", edges).await.sorts().await;
 }

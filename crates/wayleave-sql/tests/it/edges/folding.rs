@@ -5,7 +5,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::{fold, is_folded};
 use wayleave_store::conformance::ServedMapping;
 
-use crate::stores::{KINDS, Loaded, all, arguments, mapping, patient, text_literal};
+use crate::stores::{KINDS, LoadedDatabase, all, arguments, mapping, patient, text_literal};
 
 /// The letters that plans fold, the letters that a server may fold to one of them, and a share of
 /// all others that have another case in some table of Unicode.
@@ -37,7 +37,7 @@ fn sql(kind: SourceKind, letters: &[char]) -> String {
 }
 
 /// Filters by the folded form of many letters at once.
-async fn check(loaded: &Loaded, letters: &[char]) {
+async fn check(loaded: &LoadedDatabase, letters: &[char]) {
     let store = loaded.store();
     let served = ServedMapping::new(&mapping(loaded.kind, &[("things", &[("name", "string")])]));
     let served = served.unwrap();
@@ -69,9 +69,13 @@ async fn check(loaded: &Loaded, letters: &[char]) {
 async fn every_store_folds_the_same_letters() {
     let letters = letters();
     for kind in KINDS {
-        check(&Loaded::new(kind, &sql(kind, &letters)).await, &letters).await;
+        check(
+            &LoadedDatabase::new(kind, &sql(kind, &letters)).await,
+            &letters,
+        )
+        .await;
     }
-    if let Some(loaded) = Loaded::on_mysql(&sql(SourceKind::Mysql, &letters)).await {
+    if let Some(loaded) = LoadedDatabase::on_mysql(&sql(SourceKind::Mysql, &letters)).await {
         check(&loaded, &letters).await;
     }
 }
@@ -80,6 +84,6 @@ async fn every_store_folds_the_same_letters() {
 #[tokio::test]
 async fn postgres_folds_letters_of_another_encoding() {
     let letters: Vec<char> = ('!'..='~').chain('\u{C0}'..='\u{FF}').collect();
-    let loaded = Loaded::encoded("LATIN1", &sql(SourceKind::Postgres, &letters)).await;
+    let loaded = LoadedDatabase::encoded("LATIN1", &sql(SourceKind::Postgres, &letters)).await;
     check(&loaded, &letters).await;
 }

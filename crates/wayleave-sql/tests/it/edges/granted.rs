@@ -7,16 +7,16 @@ use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 use wayleave_store::conformance::ServedMapping;
 
-use crate::stores::{Loaded, all, arguments, granted, mapping, patient};
+use crate::stores::{LoadedDatabase, all, arguments, granted, mapping, patient};
 
 /// The selection of a filter, as a grant's row filter or as the caller's own.
-struct Filtered {
-    loaded: Loaded,
+struct FilteredTable {
+    loaded: LoadedDatabase,
     mapping: String,
 }
 
-impl Filtered {
-    fn new(loaded: Loaded, fields: &[(&str, &str)]) -> Self {
+impl FilteredTable {
+    fn new(loaded: LoadedDatabase, fields: &[(&str, &str)]) -> Self {
         let mapping = mapping(loaded.kind, &[("things", fields)]);
         Self { loaded, mapping }
     }
@@ -79,8 +79,8 @@ async fn values_of_no_datatype_open_nothing_in_sqlite() {
         ("price", "decimal"),
         ("at", "datetime"),
     ];
-    let loaded = Loaded::new(SourceKind::Sqlite, sql).await;
-    let things = Filtered::new(loaded, &fields);
+    let loaded = LoadedDatabase::new(SourceKind::Sqlite, sql).await;
+    let things = FilteredTable::new(loaded, &fields);
     things.opens(json!({"public": true}), &[1], true).await;
     things
         .opens(json!({"public": {"ne": true}}), &[5], true)
@@ -115,9 +115,9 @@ const DAYS: &str = "CREATE TABLE things (id int PRIMARY KEY, d date, t datetime,
     INSERT INTO things VALUES (3, '2023-05-00', '2023-05-00 10:00:00', 1999);
     INSERT INTO things VALUES (4, '2030-01-01', '2030-01-01 00:00:00', 2001);";
 
-async fn opens_no_day_that_is_none(loaded: Loaded) {
+async fn opens_no_day_that_is_none(loaded: LoadedDatabase) {
     let fields = [("d", "date"), ("t", "datetime"), ("y", "integer")];
-    let things = Filtered::new(loaded, &fields);
+    let things = FilteredTable::new(loaded, &fields);
     things
         .opens(json!({"d": {"lt": "2024-06-01"}}), &[1], true)
         .await;
@@ -141,8 +141,8 @@ async fn opens_no_day_that_is_none(loaded: Loaded) {
 #[tokio::test]
 async fn days_that_are_none_open_nothing_in_mariadb_and_mysql() {
     let sql = format!("SET sql_mode = '';\n{DAYS}");
-    opens_no_day_that_is_none(Loaded::new(SourceKind::Mysql, &sql).await).await;
-    if let Some(loaded) = Loaded::on_mysql(&sql).await {
+    opens_no_day_that_is_none(LoadedDatabase::new(SourceKind::Mysql, &sql).await).await;
+    if let Some(loaded) = LoadedDatabase::on_mysql(&sql).await {
         opens_no_day_that_is_none(loaded).await;
     }
 }
@@ -161,8 +161,8 @@ async fn what_is_infinite_or_no_number_opens_nothing_in_postgres() {
         ("p", "decimal"),
         ("r", "number"),
     ];
-    let loaded = Loaded::new(SourceKind::Postgres, sql).await;
-    let things = Filtered::new(loaded, &fields);
+    let loaded = LoadedDatabase::new(SourceKind::Postgres, sql).await;
+    let things = FilteredTable::new(loaded, &fields);
     things
         .opens(json!({"d": {"gt": "2024-01-01"}}), &[4], true)
         .await;
@@ -191,7 +191,7 @@ async fn texts_that_end_in_nul_are_walked_once_each_in_mariadb() {
             (24 - id) % 4
         ));
     }
-    let loaded = Loaded::new(SourceKind::Mysql, &sql).await;
+    let loaded = LoadedDatabase::new(SourceKind::Mysql, &sql).await;
     let store = loaded.store();
     let served =
         ServedMapping::new(&mapping(loaded.kind, &[("things", &[("word", "string")])])).unwrap();

@@ -6,7 +6,7 @@ use wayleave_model::mapping::Datatype::{
 };
 use wayleave_model::mapping::SourceKind;
 
-use super::drawn::{Drawn, Edge};
+use super::drawn::{DrawnTable, Edge};
 use super::values::{
     DAYS, FOLDED, WHOLE, beyond, booleans, doubles, huge, in_quotes, plain, read, texts,
 };
@@ -64,7 +64,7 @@ async fn mariadb_is_asked_for_texts_that_a_character_set_does_not_have() {
             &["so", "Good", "é"],
         ),
     ];
-    let drawn = Drawn::new(KIND, BEFORE, edges).await;
+    let drawn = DrawnTable::new(KIND, BEFORE, edges).await;
     drawn.indexed().await.check(40).await;
 }
 
@@ -96,7 +96,7 @@ async fn mariadb_compares_texts_by_code_point_whatever_their_type() {
             .named("a.b `c` SELECT"),
         Edge::new("inner", String, "text", texts(KIND, &["m0", "v0"])).named("k0"),
     ];
-    Drawn::new(KIND, BEFORE, edges).await.check(40).await;
+    DrawnTable::new(KIND, BEFORE, edges).await.check(40).await;
 }
 
 #[tokio::test]
@@ -153,5 +153,5 @@ async fn mariadb_is_exact_at_the_ends_of_numbers_and_times() {
         )
         .named(LONG),
     ];
-    Drawn::new(KIND, BEFORE, edges).await.check(40).await;
+    DrawnTable::new(KIND, BEFORE, edges).await.check(40).await;
 }

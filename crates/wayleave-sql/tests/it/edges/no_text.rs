@@ -10,8 +10,8 @@ use wayleave_plan::value::Value;
 use wayleave_store::Store;
 use wayleave_store::conformance::ServedMapping;
 
-use super::drawn::{Drawn, Edge};
-use crate::stores::{Loaded, all, arguments, patient};
+use super::drawn::{DrawnTable, Edge};
+use crate::stores::{LoadedDatabase, all, arguments, patient};
 
 /// The values as SQL literals and as shown. The last two are shown alike.
 const HELD: [(&str, &str); 14] = [
@@ -31,13 +31,13 @@ const HELD: [(&str, &str); 14] = [
     ("CAST(x'ff62' AS TEXT)", "\\xff62"),
 ];
 
-struct Things {
+struct ThingsTable {
     store: Arc<dyn Store>,
     served: ServedMapping,
-    _loaded: Loaded,
+    _loaded: LoadedDatabase,
 }
 
-impl Things {
+impl ThingsTable {
     async fn new(declared: &str, index: bool) -> Self {
         let mut sql =
             format!("CREATE TABLE things (name {declared}, id INTEGER, PRIMARY KEY (name, id));");
@@ -48,7 +48,7 @@ impl Things {
         if index {
             sql.push_str("CREATE INDEX by_name ON things (name);");
         }
-        let loaded = Loaded::new(SourceKind::Sqlite, &sql).await;
+        let loaded = LoadedDatabase::new(SourceKind::Sqlite, &sql).await;
         let mapping = "[dataset]\nname = \"conformance\"\nkind = \"sqlite\"\n\
             [[connections]]\nid = \"main\"\nsource = \"main\"\n\
             [streams.things]\ntype = \"Thing\"\nkey = [\"name\", \"id\"]\n\
@@ -94,7 +94,7 @@ async fn a_walk_passes_each_once_and_a_filter_finds_each_by_what_is_shown() {
         ("BLOB", true),
         ("", false),
     ] {
-        let things = Things::new(declared, index).await;
+        let things = ThingsTable::new(declared, index).await;
         let every: BTreeSet<i64> = (0..14).chain(100..114).collect();
         for sort in [
             json!(["name"]),
@@ -138,7 +138,7 @@ async fn in_columns_that_are_no_text_they_are_sorted_by_what_is_shown() {
     for declared in ["BLOB", "", "UUID"] {
         let edge = Edge::new("token", Datatype::String, declared, held.to_vec());
         let edges = vec![edge.asked([json!("\\"), json!("m")])];
-        let drawn = Drawn::new(SourceKind::Sqlite, "", edges).await;
+        let drawn = DrawnTable::new(SourceKind::Sqlite, "", edges).await;
         drawn.indexed().await.check(20).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use wayleave_model::mapping::{Datatype, SourceKind};
 
-use super::drawn::{Drawn, Edge};
+use super::drawn::{DrawnTable, Edge};
 use super::values::texts;
 
 /// Some differ only in the number of NULs at their end.
@@ -18,9 +18,12 @@ async fn a_nul_counts_like_any_other_character() {
         (SourceKind::Sqlite, "UUID"),
     ] {
         let edge = || Edge::new("name", Datatype::String, declared, texts(kind, &HELD));
-        Drawn::new(kind, "", vec![edge()]).await.check(20).await;
+        DrawnTable::new(kind, "", vec![edge()])
+            .await
+            .check(20)
+            .await;
         if kind == SourceKind::Sqlite {
-            let drawn = Drawn::new(kind, "", vec![edge()]).await;
+            let drawn = DrawnTable::new(kind, "", vec![edge()]).await;
             drawn.indexed().await.check(20).await;
         }
     }

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_store::conformance::ServedMapping;
 
-use crate::stores::{Loaded, all, arguments, patient};
+use crate::stores::{LoadedDatabase, all, arguments, patient};
 
 /// The location of a table as the mapping gives it.
 struct Place<'a> {
@@ -28,7 +28,7 @@ async fn check(
     id: &str,
     expected: &[(Json, &str)],
 ) {
-    let loaded = Loaded::new(kind, sql).await;
+    let loaded = LoadedDatabase::new(kind, sql).await;
     let Place { schema, table } = place;
     let mapping = format!(
         "[dataset]\nname = \"conformance\"\nkind = \"{kind}\"\n{schema}\
@@ -156,9 +156,9 @@ async fn sqlite_tables_of_every_kind_are_read() {
 }
 
 /// A key column: its type, its datatype, and keys as SQL literals and as shown.
-type Keyed = (&'static str, &'static str, [(&'static str, Json); 3]);
+type KeyColumn = (&'static str, &'static str, [(&'static str, Json); 3]);
 
-async fn check_keys(kind: SourceKind, keyed: Vec<Keyed>) {
+async fn check_keys(kind: SourceKind, keyed: Vec<KeyColumn>) {
     for (declared, datatype, keys) in keyed {
         let mut sql = format!("CREATE TABLE things (id {declared} PRIMARY KEY, name varchar(9));");
         for ((literal, _), name) in keys.iter().zip(["a", "b", "c"]) {
@@ -176,7 +176,7 @@ const UUIDS: [&str; 3] = [
     "10000000-0000-0000-0000-00000000000a",
 ];
 
-fn uuids() -> Keyed {
+fn uuids() -> KeyColumn {
     let keys = [
         "'00000000-0000-0000-0000-00000000000a'",
         "'ffffffff-0000-0000-0000-00000000000a'",
@@ -188,7 +188,11 @@ fn uuids() -> Keyed {
 }
 
 /// Keys whose SQL literal equals their shown form.
-fn keyed(declared: &'static str, datatype: &'static str, keys: [(&'static str, &str); 3]) -> Keyed {
+fn keyed(
+    declared: &'static str,
+    datatype: &'static str,
+    keys: [(&'static str, &str); 3],
+) -> KeyColumn {
     (
         declared,
         datatype,

@@ -15,7 +15,7 @@ use wayleave_plan::package::{
 use wayleave_plan::value::Value;
 use wayleave_store::conformance::{Options, ServedMapping, fixture, run_questions};
 
-use crate::stores::{KINDS, Loaded, all, arguments, granted, patient, quoted};
+use crate::stores::{KINDS, LoadedDatabase, all, arguments, granted, patient, quoted};
 
 const MAPPING: &str = r#"
 [dataset]
@@ -230,7 +230,7 @@ fn questions() -> Vec<(&'static str, Json)> {
     ]
 }
 
-async fn check(loaded: &Loaded) {
+async fn check(loaded: &LoadedDatabase) {
     let (store, tables) = (loaded.store(), tables());
     let mapping = MAPPING.replace("KIND", &loaded.kind.to_string());
     let compare = async |plan: &AuthorizedPlan, asked: &Json| {
@@ -270,13 +270,13 @@ async fn check(loaded: &Loaded) {
 #[tokio::test]
 async fn a_path_to_a_view_with_repeated_keys_keeps_one_row_of_each() {
     for kind in KINDS {
-        check(&Loaded::new(kind, &sql(kind)).await).await;
+        check(&LoadedDatabase::new(kind, &sql(kind)).await).await;
     }
 }
 
 #[tokio::test]
 async fn mysql_keeps_one_row_of_each_repeated_key() {
-    if let Some(loaded) = Loaded::on_mysql(&sql(SourceKind::Mysql)).await {
+    if let Some(loaded) = LoadedDatabase::on_mysql(&sql(SourceKind::Mysql)).await {
         check(&loaded).await;
     }
 }
@@ -293,7 +293,7 @@ async fn postgres_keeps_one_row_of_keys_repeated_by_inheritance() {
     );
     let sql = sql.replace("INSERT INTO people", "INSERT INTO more");
     check(
-        &Loaded::new(
+        &LoadedDatabase::new(
             kind,
             &sql.replace("CREATE TABLE people", "CREATE TABLE unused"),
         )
@@ -306,7 +306,7 @@ async fn postgres_keeps_one_row_of_keys_repeated_by_inheritance() {
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_over_views_are_answered_as_over_their_tables() {
     for kind in KINDS {
-        let loaded = Loaded::with_fixture(kind).await;
+        let loaded = LoadedDatabase::with_fixture(kind).await;
         let table = quoted(kind, fixture::SAMPLES);
         let view = format!(
             "ALTER TABLE {table} RENAME TO samples_of_view; CREATE VIEW {table} AS SELECT * FROM samples_of_view;"

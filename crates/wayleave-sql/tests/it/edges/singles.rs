@@ -4,7 +4,7 @@ use serde_json::json;
 use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::value::Value;
 
-use super::drawn::{Drawn, Edge};
+use super::drawn::{DrawnTable, Edge};
 
 /// Stored as written, except for some at the limits, which are the nearest single-precision
 /// numbers.
@@ -67,7 +67,7 @@ async fn check(kind: SourceKind, declared: &'static str) {
         Edge::new("share", Datatype::Number, declared, held(&HELD)).asked(asked.clone()),
         Edge::new("part", Datatype::Number, declared, held(&added)).asked(asked),
     ];
-    Drawn::new(kind, "", edges).await.check(40).await;
+    DrawnTable::new(kind, "", edges).await.check(40).await;
 }
 
 #[tokio::test]

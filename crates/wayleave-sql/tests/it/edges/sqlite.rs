@@ -6,7 +6,7 @@ use wayleave_model::mapping::Datatype::{
 };
 use wayleave_model::mapping::SourceKind;
 
-use super::drawn::{Drawn, Edge};
+use super::drawn::{DrawnTable, Edge};
 use super::values::{
     DAYS, FOLDED, WHOLE, beyond, booleans, doubles, huge, in_quotes, large, plain, read, texts,
     wholes,
@@ -16,8 +16,8 @@ const KIND: SourceKind = SourceKind::Sqlite;
 
 /// Checks the columns without indexes, and with an index on each.
 async fn check(edges: fn() -> Vec<Edge>) {
-    Drawn::new(KIND, "", edges()).await.check(40).await;
-    let drawn = Drawn::new(KIND, "", edges()).await;
+    DrawnTable::new(KIND, "", edges()).await.check(40).await;
+    let drawn = DrawnTable::new(KIND, "", edges()).await;
     drawn.indexed().await.check(40).await;
 }
 

@@ -9,21 +9,21 @@ use wayleave_plan::value::Value;
 use wayleave_store::Store;
 use wayleave_store::conformance::ServedMapping;
 
-use crate::stores::{Loaded, all, arguments, mapping, patient};
+use crate::stores::{LoadedDatabase, all, arguments, mapping, patient};
 
 /// A column read as text: its field, its type in the store, and for each row a SQL literal with the
 /// text it is answered as.
 type Texts<'a> = (&'a str, &'a str, [(&'a str, &'a str); 6]);
 
 /// A table in which every column but `id` is read as text. Row 7 is all NULL.
-struct Textual {
+struct TextTable {
     kind: SourceKind,
     store: Arc<dyn Store>,
     served: ServedMapping,
-    _loaded: Loaded,
+    _loaded: LoadedDatabase,
 }
 
-impl Textual {
+impl TextTable {
     async fn new(
         kind: SourceKind,
         before: &str,
@@ -43,7 +43,7 @@ impl Textual {
         }
         let nulls = vec!["NULL"; columns.len()].join(", ");
         write!(sql, "INSERT INTO things VALUES (7, {nulls});").unwrap();
-        let loaded = Loaded::new(kind, &sql).await;
+        let loaded = LoadedDatabase::new(kind, &sql).await;
         let fields: Vec<_> = columns.iter().map(|it| (it.0, datatype)).collect();
         Self {
             kind,
@@ -102,7 +102,7 @@ async fn check_texts(
     datatype: &'static str,
     columns: &[Texts<'static>],
 ) {
-    let things = Textual::new(kind, before, datatype, columns).await;
+    let things = TextTable::new(kind, before, datatype, columns).await;
     for (field, _, values) in columns {
         let texts: Vec<(i64, &str)> = (1..).zip(values.iter().map(|it| it.1)).collect();
         let shown = |(id, text): &(i64, &str)| (*id, json!(text));
@@ -448,7 +448,7 @@ async fn the_day_zero_is_not_null() {
     let sql = "SET sql_mode = ''; \
         CREATE TABLE things (id integer PRIMARY KEY, day date NOT NULL, at datetime NOT NULL); \
         INSERT INTO things VALUES (1, '0000-00-00', '0000-00-00'), (2, '2024-05-06', '2024-05-06');";
-    let loaded = Loaded::new(SourceKind::Mysql, sql).await;
+    let loaded = LoadedDatabase::new(SourceKind::Mysql, sql).await;
     let fields = [("day", "string"), ("at", "string")];
     let served = ServedMapping::new(&mapping(SourceKind::Mysql, &[("things", &fields)])).unwrap();
     let store = loaded.store();

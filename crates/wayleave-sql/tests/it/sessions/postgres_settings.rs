@@ -7,7 +7,7 @@ use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{Answer, IntrospectOptions, Limits, ignore_progress};
 use wayleave_test::postgres;
 
-use crate::stores::{Loaded, all, arguments, mapping, patient};
+use crate::stores::{LoadedDatabase, all, arguments, mapping, patient};
 
 /// A limit that any statement exceeds on a loaded machine.
 const TIGHT: &str = "statement_timeout = 1";
@@ -41,7 +41,7 @@ const TABLES: &str = "CREATE TABLE things (id int PRIMARY KEY, word text, at tim
     CREATE VIEW writing AS SELECT id, writes() AS word FROM things;";
 
 /// Creates a role that may read a database, and returns its DSN.
-async fn role(loaded: &Loaded, name: &str, more: &str) -> String {
+async fn role(loaded: &LoadedDatabase, name: &str, more: &str) -> String {
     let server = postgres().await;
     let role = format!("{name}_{}", loaded.name);
     let made = format!(
@@ -56,7 +56,7 @@ async fn role(loaded: &Loaded, name: &str, more: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_is_the_same_whatever_the_role_is_set_to() {
     let kind = SourceKind::Postgres;
-    let loaded = Loaded::new(kind, TABLES).await;
+    let loaded = LoadedDatabase::new(kind, TABLES).await;
     let dsn = role(&loaded, "set", "").await;
     let fields: &[(&str, &str)] = &[
         ("word", "string"),
@@ -117,7 +117,7 @@ async fn an_estimate_counts_no_row_that_row_security_hides() {
         ALTER TABLE things ENABLE ROW LEVEL SECURITY; \
         CREATE POLICY mine ON things FOR SELECT USING (word = 'mine'); \
         ANALYZE things";
-    let loaded = Loaded::new(kind, sql).await;
+    let loaded = LoadedDatabase::new(kind, sql).await;
     let served = ServedMapping::new(&mapping(kind, &[("things", &[("word", "string")])])).unwrap();
     let query = arguments(json!({"stream": "things", "count": "estimated"}));
     let query = served.query(&query).unwrap();

@@ -122,13 +122,13 @@ async fn named_server(name: &str) -> PostgresServer {
     server
 }
 
-struct Behind {
+struct ProxiedStore {
     store: Arc<dyn Store>,
     rows: AuthorizedPlan,
     endless: AuthorizedPlan,
 }
 
-impl Behind {
+impl ProxiedStore {
     fn new(server: &PostgresServer, port: u16) -> Self {
         let own = server.endpoint().port;
         let dsn = server
@@ -176,7 +176,7 @@ async fn servers_behind_one_address_answer_whole_and_stopping_a_read_stops_nothi
     let (one, two) = tokio::join!(named_server("one"), named_server("two"));
     let ports = [one.endpoint().port, two.endpoint().port];
     let proxy = CutProxy::alternating(&ports).await.unwrap();
-    let behind = Arc::new(Behind::new(&one, proxy.port()));
+    let behind = Arc::new(ProxiedStore::new(&one, proxy.port()));
     // Statements of another client on both servers, while our reads are cancelled over and over.
     let sleep = "SELECT pg_sleep(4)";
     let others = async {
@@ -217,7 +217,7 @@ async fn a_failover_under_load_is_typed_errors_and_then_right_answers() {
     const RECOVERY: Duration = Duration::from_secs(5);
     let (primary, other) = tokio::join!(named_server("primary"), named_server("other"));
     let mut proxy = CutProxy::start(primary.endpoint().port).await.unwrap();
-    let behind = Arc::new(Behind::new(&primary, proxy.port()));
+    let behind = Arc::new(ProxiedStore::new(&primary, proxy.port()));
     let (moved, done) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicBool::new(false)),

@@ -11,7 +11,7 @@ use wayleave_plan::AuthorizedPlan;
 use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{ReadContext, StoreError};
 
-use crate::stores::{Loaded, all, arguments, mapping, patient};
+use crate::stores::{LoadedDatabase, all, arguments, mapping, patient};
 
 const KIND: SourceKind = SourceKind::Sqlite;
 /// Variable with the path of the file for the writing program.
@@ -65,7 +65,7 @@ fn another_program_begins_to_write() {
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_has_only_begun_to_write_ends_no_read() {
-    let loaded = Loaded::new(KIND, TABLES).await;
+    let loaded = LoadedDatabase::new(KIND, TABLES).await;
     let name = "sessions::sqlite_files::another_program_begins_to_write";
     let mut writer = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--ignored", "--nocapture"])
@@ -90,7 +90,7 @@ async fn a_program_that_has_only_begun_to_write_ends_no_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reading_a_file_without_a_write_ahead_log_never_starves_its_writers() {
-    let loaded = Loaded::new(KIND, TABLES).await;
+    let loaded = LoadedDatabase::new(KIND, TABLES).await;
     let (store, served) = (loaded.store(), served());
     let sum = json!({"stream": "slow", "metrics": [{"op": "sum", "field": "id"}]});
     let slow = aggregate(&served, sum);
@@ -134,7 +134,7 @@ async fn reading_a_file_without_a_write_ahead_log_never_starves_its_writers() {
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_that_fills_the_disk_with_temporary_files_is_ended() {
-    let loaded = Loaded::new(KIND, TABLES).await;
+    let loaded = LoadedDatabase::new(KIND, TABLES).await;
     let (store, served) = (loaded.store(), served());
     let groups = json!({"stream": "long", "metrics": [{"op": "count"}], "group_by": ["word"]});
     let end = all(store.as_ref(), &aggregate(&served, groups), &patient()).await;

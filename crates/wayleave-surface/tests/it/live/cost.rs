@@ -18,13 +18,13 @@ use crate::reading::database::Database;
 use crate::reading::fixture::{NOW, active_datasets, keys};
 
 /// Counts the reads of a store.
-struct Counted {
+struct CountingStore {
     store: Arc<dyn Store>,
     reads: AtomicUsize,
 }
 
 #[async_trait]
-impl Store for Counted {
+impl Store for CountingStore {
     fn capabilities(&self) -> &Capabilities {
         self.store.capabilities()
     }
@@ -47,7 +47,7 @@ impl Store for Counted {
     }
 }
 
-struct Only(Arc<Counted>);
+struct Only(Arc<CountingStore>);
 
 impl Stores for Only {
     fn store(&self, _: &str) -> Result<Arc<dyn Store>, StoreError> {
@@ -88,7 +88,7 @@ async fn idle(kind: SourceKind, database: Arc<Database>) -> IdleCost {
             .await
             .unwrap();
     }
-    let counted = Arc::new(Counted {
+    let counted = Arc::new(CountingStore {
         store: database.store.clone(),
         reads: AtomicUsize::new(0),
     });

@@ -35,12 +35,12 @@ fn pairs() -> usize {
 
 /// All records that a package sees, by id, with their visible fields; and all names it is told.
 #[derive(Default)]
-struct Known {
+struct VisibleData {
     records: BTreeMap<String, BTreeMap<String, Json>>,
     names: BTreeSet<String>,
 }
 
-impl Known {
+impl VisibleData {
     /// Collects them by walking every stream of every connection, page by page.
     async fn from_service(service: &ReadService, package: &Package) -> Self {
         let mut known = Self::default();
@@ -156,7 +156,7 @@ struct Pair {
     service: ReadService,
     wider: Package,
     narrower: Package,
-    known: Known,
+    known: VisibleData,
     twin: ReadService,
     in_twin: Package,
 }
@@ -387,7 +387,7 @@ async fn a_narrower_grant_never_sees_what_a_wider_one_does_not() {
         let (twin, in_twin) = narrow.twin("narrower", 1);
         let _twin_library = Library::from_service(&twin, &[]).await;
         let pair = Pair {
-            known: Known::from_service(&service, &wider).await,
+            known: VisibleData::from_service(&service, &wider).await,
             service: service.clone(),
             wider,
             narrower: narrow.package("narrower", 1),

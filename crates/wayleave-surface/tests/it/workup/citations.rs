@@ -5,14 +5,14 @@ use wayleave_plan::package::Package;
 
 use crate::workup::fixture::{Harbour, arguments, harbour};
 
-struct Checked {
+struct CheckedWorkup {
     harbour: Harbour,
     workup: String,
     text: String,
     evidence: usize,
 }
 
-impl Checked {
+impl CheckedWorkup {
     async fn new() -> Self {
         let harbour = harbour().await;
         let reply = harbour.workup(json!({ "entity": "Grey Heron" })).await;
@@ -52,7 +52,7 @@ impl Checked {
 
 #[tokio::test]
 async fn a_workup_itself_passes_and_uses_all_its_evidence() {
-    let checked = Checked::new().await;
+    let checked = CheckedWorkup::new().await;
     let report = checked.check(&checked.text);
     assert_eq!(report["ok"], true, "{report}");
     assert_eq!(report["unused"], json!([]));
@@ -67,7 +67,7 @@ async fn a_workup_itself_passes_and_uses_all_its_evidence() {
 
 #[tokio::test]
 async fn a_citation_that_leads_nowhere_dangles_and_unused_evidence_alone_is_fine() {
-    let checked = Checked::new().await;
+    let checked = CheckedWorkup::new().await;
     let report = checked.check("The ship flies the flag of Norway [g1].");
     assert_eq!(report["ok"], true, "{report}");
     assert_eq!(report["cited"], json!(["g1"]));
@@ -83,7 +83,7 @@ async fn a_citation_that_leads_nowhere_dangles_and_unused_evidence_alone_is_fine
 
 #[tokio::test]
 async fn a_trailing_citation_covers_what_stands_before_it_in_its_paragraph_or_item() {
-    let checked = Checked::new().await;
+    let checked = CheckedWorkup::new().await;
     let uncited = |note: &str| checked.uncited(note);
     assert!(uncited("It was built in 1996. It is owned by Fjord Lines [g1, g2].").is_empty());
     assert!(uncited("It was built in 1996. [g1] It sails on. [cite:g2]").is_empty());
@@ -108,7 +108,7 @@ async fn a_trailing_citation_covers_what_stands_before_it_in_its_paragraph_or_it
 
 #[tokio::test]
 async fn what_makes_no_claim_needs_no_citation() {
-    let checked = Checked::new().await;
+    let checked = CheckedWorkup::new().await;
     for note in [
         "# The ship sank in a storm",
         "| ship | fate |\n| --- | --- |\n| Grey Heron | it sank |",
@@ -135,7 +135,7 @@ async fn what_makes_no_claim_needs_no_citation() {
 
 #[tokio::test]
 async fn an_escaped_citation_and_one_inside_code_are_none() {
-    let checked = Checked::new().await;
+    let checked = CheckedWorkup::new().await;
     let report = checked.check("The remark says \\[g1\\] and [g1 or so](x).\n\n```\n[g1]\n```");
     assert_eq!(report["cited"], json!([]), "{report}");
     assert_eq!(report["ok"], false);
@@ -143,7 +143,7 @@ async fn an_escaped_citation_and_one_inside_code_are_none() {
 
 #[tokio::test]
 async fn a_reference_is_good_for_its_own_caller_alone_on_every_node() {
-    let (checked, node) = (Checked::new().await, harbour().await);
+    let (checked, node) = (CheckedWorkup::new().await, harbour().await);
     let given = arguments(json!({ "note": "It sails [g1].", "workup": checked.workup }));
     let elsewhere = node.service.check_citations(&Package::local(), &given);
     assert_eq!(elsewhere.structured.value()["ok"], true);
@@ -165,7 +165,7 @@ async fn a_reference_is_good_for_its_own_caller_alone_on_every_node() {
 
 #[tokio::test]
 async fn any_note_is_answered() {
-    let checked = Checked::new().await;
+    let checked = CheckedWorkup::new().await;
     for note in [
         "[",
         "[g",

@@ -26,16 +26,16 @@ use crate::reading::search::Library;
 use rows::{Cell, RowFilter, STREAMS, Stream, WORDS, column_type, malformed, mapping, record};
 
 /// Maximum number of pages in a walk.
-const PAGES: usize = 12;
+const MAX_PAGES: usize = 12;
 
 /// The part of a stream that a grant shows.
-struct Shown {
+struct VisiblePart {
     stream: &'static Stream,
     fields: BTreeSet<&'static str>,
     filter: Option<RowFilter>,
 }
 
-impl Shown {
+impl VisiblePart {
     fn drawn(stream: &'static Stream, number: usize, rng: &mut SeededRng) -> Self {
         let is_whole = stream.name == "parts" && rng.below(2) == 0;
         let filter = (!is_whole).then(|| RowFilter::drawn(stream, number, rng));
@@ -96,7 +96,7 @@ impl Shown {
 /// Two services over the same visible records.
 struct Twins {
     package: Package,
-    shown: Vec<Shown>,
+    shown: Vec<VisiblePart>,
     services: [ReadService; 2],
     databases: [std::sync::Arc<Database>; 2],
 }
@@ -105,7 +105,7 @@ impl Twins {
     async fn new(kind: SourceKind, number: usize, rng: &mut SeededRng) -> Self {
         let mut shown = Vec::new();
         for stream in STREAMS {
-            shown.push(Shown::drawn(stream, number, rng));
+            shown.push(VisiblePart::drawn(stream, number, rng));
         }
         let seed = rng.below(1 << 30) as u64 | 1;
         let sql = |with_hidden: bool| {
@@ -147,7 +147,7 @@ impl Twins {
     /// whether the last one was refused.
     async fn check(&self, tool: &str, given: &Json) -> (usize, bool) {
         let mut pages = [given.clone(), given.clone()];
-        for page in 0..PAGES {
+        for page in 0..MAX_PAGES {
             let [first, second] = [0, 1].map(|at: usize| (&self.services[at], &pages[at]));
             let first = self.reply(first.0, tool, first.1).await;
             let second = self.reply(second.0, tool, second.1).await;
@@ -167,7 +167,7 @@ impl Twins {
             pages[0]["cursor"] = first_cursor.into();
             pages[1]["cursor"] = second_cursor.into();
         }
-        (PAGES, false)
+        (MAX_PAGES, false)
     }
 
     async fn reply(&self, service: &ReadService, tool: &str, given: &Json) -> Reply {
@@ -199,7 +199,7 @@ fn bytes(reply: &Reply) -> String {
     all
 }
 
-fn filter(shown: &Shown, rng: &mut SeededRng) -> Json {
+fn filter(shown: &VisiblePart, rng: &mut SeededRng) -> Json {
     let is_seen = |(name, _): &&(&str, &str)| shown.fields.contains(name);
     let seen: Vec<_> = shown.stream.fields.iter().filter(is_seen).collect();
     let (field, datatype) = match rng.below(6) {
@@ -236,7 +236,7 @@ fn filter(shown: &Shown, rng: &mut SeededRng) -> Json {
     } })
 }
 
-fn fields(shown: &Shown, rng: &mut SeededRng, most: usize) -> Vec<&'static str> {
+fn fields(shown: &VisiblePart, rng: &mut SeededRng, most: usize) -> Vec<&'static str> {
     let seen: Vec<&str> = shown.fields.iter().copied().collect();
     let mut some: Vec<&str> = few(rng, &seen, most);
     some.dedup();

@@ -28,7 +28,7 @@ use calls::Calls;
 use web::GrantedStreams;
 
 /// Maximum number of pages in a walk.
-const PAGES: usize = 8;
+const MAX_PAGES: usize = 8;
 
 /// A narrow grant over everything, and a full grant over what it shows.
 struct Twins {
@@ -66,7 +66,7 @@ impl Twins {
     async fn check(&self, tool: &str, given: &Json) -> (usize, Reply) {
         let mut pages = [given.clone(), given.clone()];
         let mut first = None;
-        for page in 0..PAGES {
+        for page in 0..MAX_PAGES {
             let mut replies = Vec::new();
             for at in [0, 1] {
                 let given = pages[at].clone();
@@ -90,7 +90,7 @@ impl Twins {
             pages[0]["cursor"] = of_world.into();
             pages[1]["cursor"] = of_twin.into();
         }
-        (PAGES, first.unwrap())
+        (MAX_PAGES, first.unwrap())
     }
 
     /// Checks that a cursor opens for no other caller and under no other grants.

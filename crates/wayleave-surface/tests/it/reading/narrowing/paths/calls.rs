@@ -8,7 +8,7 @@ use super::streams::{CITIES, Relation, STREAMS, Stream, WORDS, stream};
 use super::web::GrantedStreams;
 
 /// Maximum nesting of `some` and `none`.
-const DEEPEST: usize = 2;
+const MAX_DEPTH: usize = 2;
 
 /// A generator of calls by someone who has this sight, and guesses the rest.
 pub struct Calls<'a> {
@@ -19,7 +19,7 @@ pub struct Calls<'a> {
 }
 
 /// A field name or path, and its datatype.
-struct Named {
+struct NamedField {
     name: String,
     datatype: &'static str,
 }
@@ -87,7 +87,7 @@ impl<'a> Calls<'a> {
         (prefix, end)
     }
 
-    fn named(&mut self, from: &'static Stream, fits: impl Fn(&str) -> bool) -> Named {
+    fn named(&mut self, from: &'static Stream, fits: impl Fn(&str) -> bool) -> NamedField {
         let (prefix, end) = self.walk(from);
         let guesses = self.guesses(5);
         let fields = end.all_fields().filter(|it| fits(it.1));
@@ -109,7 +109,7 @@ impl<'a> Calls<'a> {
                 "string",
             ),
         };
-        Named {
+        NamedField {
             name: format!("{prefix}{name}"),
             datatype,
         }
@@ -138,7 +138,7 @@ impl<'a> Calls<'a> {
         keys.take(3).collect()
     }
 
-    fn value(&mut self, named: &Named) -> Json {
+    fn value(&mut self, named: &NamedField) -> Json {
         let n = self.rng.below(300);
         let word = WORDS[n % WORDS.len()];
         match named.datatype {
@@ -169,7 +169,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    fn condition(&mut self, from: &'static Stream, named: &Named) -> Json {
+    fn condition(&mut self, from: &'static Stream, named: &NamedField) -> Json {
         let value = self.value(named);
         let is_text = named.datatype == "string";
         let is_ordered = named.datatype != "boolean";
@@ -196,7 +196,7 @@ impl<'a> Calls<'a> {
     fn filter(&mut self, from: &'static Stream, depth: usize) -> Map<String, Json> {
         let mut filter = Map::new();
         for _ in 0..=self.rng.below(2) {
-            if depth < DEEPEST && self.chance(3) {
+            if depth < MAX_DEPTH && self.chance(3) {
                 let (mut prefix, mut end) = (String::new(), from);
                 if self.chance(3) {
                     (prefix, end) = self.walk(from);

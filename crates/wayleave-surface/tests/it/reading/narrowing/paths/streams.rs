@@ -2,7 +2,7 @@
 
 /// A computed field. In its expression the record's own fields are in braces, because a twin may
 /// have other names for them.
-pub struct Computed {
+pub struct ComputedField {
     pub name: &'static str,
     pub datatype: &'static str,
     pub expression: &'static str,
@@ -32,7 +32,7 @@ pub struct Stream {
     pub roles: &'static [(&'static str, &'static str)],
     pub search: &'static [&'static str],
     pub fields: &'static [(&'static str, &'static str)],
-    pub computed: &'static [Computed],
+    pub computed: &'static [ComputedField],
     pub measures: &'static [Measure],
     pub relations: &'static [Relation],
     pub rows: usize,
@@ -84,14 +84,14 @@ static TEAMS: Stream = Stream {
         ("city", "string"),
     ],
     computed: &[
-        Computed {
+        ComputedField {
             name: "zone_name",
             datatype: "string",
             expression: "coalesce(zone.name, 'nowhere')",
             own: &[],
             paths: &["zone.name"],
         },
-        Computed {
+        ComputedField {
             name: "rank",
             datatype: "integer",
             expression: "{level} * 10 + coalesce(chief.level, 0)",
@@ -133,28 +133,28 @@ static PEOPLE: Stream = Stream {
         ("gone", "boolean"),
     ],
     computed: &[
-        Computed {
+        ComputedField {
             name: "label",
             datatype: "string",
             expression: "{name} || '/' || {city}",
             own: &["name", "city"],
             paths: &[],
         },
-        Computed {
+        ComputedField {
             name: "crew_name",
             datatype: "string",
             expression: "crew.name",
             own: &[],
             paths: &["crew.name"],
         },
-        Computed {
+        ComputedField {
             name: "wealth",
             datatype: "decimal",
             expression: "{pay} * ({level} + 1)",
             own: &["pay", "level"],
             paths: &[],
         },
-        Computed {
+        ComputedField {
             name: "above",
             datatype: "boolean",
             expression: "{pay} > manager.pay",
@@ -213,14 +213,14 @@ static NOTES: Stream = Stream {
         ("sent_on", "date"),
     ],
     computed: &[
-        Computed {
+        ComputedField {
             name: "writer_zone",
             datatype: "string",
             expression: "writer.crew.zone.name",
             own: &[],
             paths: &["writer.crew.zone.name"],
         },
-        Computed {
+        ComputedField {
             name: "writer_rank",
             datatype: "integer",
             expression: "writer.crew.rank",

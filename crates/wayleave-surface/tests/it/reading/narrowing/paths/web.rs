@@ -7,7 +7,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::{FieldScope, RelationScope, StreamGrant};
 use wayleave_store::conformance::SeededRng;
 
-use super::streams::{CITIES, Computed, Measure, Relation, STREAMS, Stream, WORDS, stream};
+use super::streams::{CITIES, ComputedField, Measure, Relation, STREAMS, Stream, WORDS, stream};
 use crate::reading::canary::few;
 use crate::reading::narrowing::malformed::rows::{Cell, column_type, malformed};
 
@@ -122,7 +122,7 @@ impl GrantedStreams {
         let granted = self.0.get(stream.name);
         let is_granted = granted.is_some_and(|it| it.fields.contains(field));
         let computed = stream.computed.iter().find(|it| it.name == field);
-        let computable = |it: &Computed| it.paths.iter().all(|path| self.leads(stream, path));
+        let computable = |it: &ComputedField| it.paths.iter().all(|path| self.leads(stream, path));
         is_granted && computed.is_none_or(computable)
     }
 
@@ -311,7 +311,7 @@ impl GrantedStreams {
     }
 
     /// A computed field of a related record may be hidden while its inputs are visible.
-    fn inlined(of: &Stream, it: &Computed, text: String, in_twin: bool) -> String {
+    fn inlined(of: &Stream, it: &ComputedField, text: String, in_twin: bool) -> String {
         if in_twin && of.name == "notes" && it.name == "writer_rank" {
             return "writer.crew.level * 10 + coalesce(writer.crew.chief.level, 0)".to_owned();
         }

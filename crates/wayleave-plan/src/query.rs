@@ -111,11 +111,8 @@ impl QueryPlan {
     /// because the mask may show the end of a text.
     #[must_use]
     pub fn with_previews(mut self) -> Self {
-        if self.expansions.is_empty()
-            && !self.rows.is_masked()
-            && let Read::Rows(rows) = self.rows.read_mut()
-        {
-            rows.previews = true;
+        if self.expansions.is_empty() && !self.rows.is_masked() {
+            rows_mut(&mut self.rows).previews = true;
         }
         self
     }
@@ -127,16 +124,13 @@ impl QueryPlan {
             .open(&self.binding, CURSOR_HOURS, cursor)
             .ok_or_else(refusal)?;
         if let Some(changes) = &mut self.changes {
-            changes.bound(position.horizon, &mut self.rows);
+            changes.bound(position.horizon, rows_mut(&mut self.rows));
         }
-        let Read::Rows(rows) = self.rows.read_mut() else {
-            return Ok(());
-        };
         // The binding includes the order, so our own cursors always match.
-        if position.at.len() != rows.order.len() {
+        if position.at.len() != rows_mut(&mut self.rows).order.len() {
             return Err(refused(self, "cursor"));
         }
-        rows.after = Some(position.at);
+        rows_mut(&mut self.rows).after = Some(position.at);
         Ok(())
     }
 
@@ -182,7 +176,7 @@ impl QueryPlan {
     #[must_use]
     pub fn with_horizon(mut self, horizon: Value) -> Self {
         if let Some(changes) = &mut self.changes {
-            changes.bound(Some(horizon), &mut self.rows);
+            changes.bound(Some(horizon), rows_mut(&mut self.rows));
         }
         self
     }
@@ -266,6 +260,16 @@ fn binding(view: &View, stream: &StreamView, request: &QueryRequest) -> Binding 
 /// A filter with sorted keys, because their order has no meaning.
 pub(crate) fn canonical(filter: Option<&serde_json::Map<String, Json>>) -> String {
     filter.map_or_else(String::new, |filter| sorted_object(filter).to_string())
+}
+
+/// The rows that a query's plan reads.
+#[expect(clippy::expect_used, reason = "`QueryPlan::new` plans rows")]
+fn rows_mut(plan: &mut AuthorizedPlan) -> &mut Rows {
+    match plan.read_mut() {
+        Read::Rows(rows) => Some(rows),
+        Read::Groups(_) | Read::Count { .. } => None,
+    }
+    .expect("a query reads rows")
 }
 
 /// The single refusal for all cursors and bookmarks that do not open.

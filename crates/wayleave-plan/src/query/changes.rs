@@ -16,7 +16,7 @@ use super::{canonical, refused_at};
 use crate::filter;
 use crate::layout;
 use crate::plan::{
-    Aggregate, AuthorizedPlan, Column, Comparison, Groups, OrderBy, Predicate, Read,
+    Aggregate, AuthorizedPlan, Column, Comparison, Groups, OrderBy, Predicate, Read, Rows,
 };
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::QueryRequest;
@@ -178,8 +178,8 @@ impl Changes {
     }
 
     /// Limits the walk's rows to a horizon.
-    pub(super) fn bound(&mut self, horizon: Option<Value>, rows: &mut AuthorizedPlan) {
-        let (Some(horizon), Read::Rows(rows)) = (horizon, rows.read_mut()) else {
+    pub(super) fn bound(&mut self, horizon: Option<Value>, rows: &mut Rows) {
+        let Some(horizon) = horizon else {
             return;
         };
         let without = Predicate::IsNull {

@@ -10,13 +10,15 @@ mod twins;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
+use wayleave_store::Store;
+use wayleave_store::conformance::ServedMapping;
 use wayleave_surface::live::{ChangeFeed, ChangeFeedOptions, LocalWatch, RecordChangeKind};
 
 use crate::reading::database::Database;
@@ -107,6 +109,19 @@ pub fn package(subject: &str, streams: StreamScope) -> Package {
         subject: subject.to_owned(),
         epoch: 1,
         grants: Grants::Only(Arc::new(BTreeMap::from([("fleet".to_owned(), grant)]))),
+    }
+}
+
+/// Waits until the store announces changes of ships, or no longer does.
+pub async fn until_announced(store: &dyn Store, is_announced: bool) {
+    let served = ServedMapping::new(&mapping(SourceKind::Postgres, true)).unwrap();
+    let query = serde_json::Map::from_iter([("stream".to_owned(), json!("ships"))]);
+    let plan = served.query(&query).unwrap();
+    let began = Instant::now();
+    while matches!(store.change_token(plan.rows()).await, Ok(Some(_))) != is_announced {
+        assert!(began.elapsed() < PATIENCE, "announced: {is_announced}");
+        // Nothing announces a token: whoever watches asks for it.
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sqlite3
 import subprocess
 import unittest
@@ -295,6 +296,28 @@ class Rules:
             away.rename(file)
             # A source that does not answer is read less and less often.
             await updates.exactly({SHIP: 1, ship(1): 1}, within=PATIENCE)
+
+    async def test_a_stream_that_joins_its_type_while_away_is_watched_once_it_is_there(self) -> None:
+        project = self.project
+        file = project.path / "yard.db"
+        shutil.copy(project.file, file)
+        project.add_source("yard", file)
+        project.draft("yard").write_text(MAPPING.replace("fleet", "yard"))
+        await asyncio.to_thread(project.run, "ratify", "yard")
+        away = file.with_suffix(".away")
+        file.rename(away)
+        both = await asyncio.to_thread(project.token, "--all-of", "fleet", "--all-of", "yard")
+        async with self.subscribed(both, SHIP) as (_, updates):
+            await asyncio.to_thread(project.run, "connect", "yard", "--offline")
+            await asyncio.sleep(4 * INTERVAL)
+            project.put(1, "changed")
+            await updates.exactly({SHIP: 1})
+            away.rename(file)
+            await updates.exactly({SHIP: 2}, within=PATIENCE)
+            with sqlite3.connect(file) as connection:
+                connection.execute("UPDATE ships SET name = 'new' WHERE id = 1")
+            connection.close()
+            await updates.exactly({SHIP: 3})
 
     async def test_a_caller_has_so_many_subscriptions_and_no_more(self) -> None:
         if self.mode == "legacy":

@@ -326,7 +326,7 @@ impl Deployment {
     /// Stops following and indexing, and ends every session with a store.
     pub async fn close(self) {
         if let Some(feed) = &self.feed {
-            feed.stop();
+            feed.close().await;
         }
         self.stop.disarm().cancel();
         self.following.close();

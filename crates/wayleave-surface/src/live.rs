@@ -20,9 +20,10 @@ use arc_swap::ArcSwap;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value as Json;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedSender, error::SendError, unbounded_channel};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use wayleave_mcp::{RpcError, Subscription, SubscriptionGuard, SubscriptionHost};
 use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::package::Package;
@@ -37,7 +38,7 @@ use crate::service::{ReadService, WrittenStream};
 use crate::url;
 use reader::StreamReader;
 use subscriber::ClientSubscription;
-use watcher::{Interest, JoinRequest, Watcher};
+use watcher::{Admission, Interest, JoinRequest, Watcher};
 
 /// Polling interval and limits of the change feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +110,8 @@ struct FeedState {
     /// Changes detected by the watchers.
     seen: watch::Sender<SeenCounts>,
     stop: CancellationToken,
+    /// The tasks of the watchers.
+    tasks: TaskTracker,
 }
 
 /// Number of changes detected per watched stream, by connection and stream.
@@ -140,6 +143,7 @@ impl ChangeFeed {
             types: Mutex::default(),
             seen: watch::Sender::default(),
             stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
         }))
     }
 
@@ -162,12 +166,14 @@ impl ChangeFeed {
         self.0.seen.subscribe()
     }
 
-    /// Ends every watcher.
-    pub fn stop(&self) {
+    /// Ends every watcher, and waits until none reads any more.
+    pub async fn close(&self) {
         self.0.stop.cancel();
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
     }
 
-    /// Extends subscriptions to types as their callers' visible streams change, until stopped.
+    /// Extends subscriptions to types as their callers' visible streams change, until closed.
     pub async fn follow(self) {
         let mut dataset_changes = self.0.service.dataset_changes();
         loop {
@@ -194,16 +200,10 @@ impl ChangeFeed {
         let Some((type_name, package)) = subscribed.type_name().zip(subscribed.package()) else {
             return;
         };
-        let mut is_wider = false;
         for key in self.streams_of(&package, type_name) {
             if subscribed.attach(&key) {
-                is_wider = true;
-                // The answer is not awaited: the subscriber is notified of every record below.
-                drop(self.watch(key, subscribed, Interest::Records));
+                self.watch(key, subscribed, Interest::Records, Admission::Notified);
             }
-        }
-        if is_wider {
-            subscribed.changed(&[]);
         }
     }
 
@@ -247,16 +247,15 @@ impl ChangeFeed {
         key: StreamKey,
         subscribed: &Arc<ClientSubscription>,
         interest: Interest,
-    ) -> oneshot::Receiver<Result<(), RpcError>> {
-        let (done, answered) = oneshot::channel();
+        admission: Admission,
+    ) {
         let joining = JoinRequest {
             subscriber: subscribed.clone(),
             interest,
             is_over: subscribed.over(),
-            done,
+            admission,
         };
         subscribed.notify_when_over(self.join(key, joining));
-        answered
     }
 
     /// Adds an interest. The returned `Notify` wakes the watcher when the interest has ended.
@@ -264,9 +263,14 @@ impl ChangeFeed {
         let mut watchers = locked(&self.0.watchers);
         let handle = watchers
             .entry(key.clone())
-            .or_insert_with(|| self.begin_watcher(key));
-        // A watcher ends only after its removal under this lock, so the receiver exists.
-        let _ = handle.joining.send(joining);
+            .or_insert_with(|| self.begin_watcher(key.clone()));
+        // A watcher removes its handle under this lock before it ends, so only one that stopped at
+        // a bug, or with the feed, has no receiver.
+        if let Err(SendError(joining)) = handle.joining.send(joining) {
+            *handle = self.begin_watcher(key);
+            // The new task has the receiver, unless the feed is closed.
+            let _ = handle.joining.send(joining);
+        }
         Arc::clone(&handle.left)
     }
 
@@ -281,13 +285,14 @@ impl ChangeFeed {
         };
         let watcher = Watcher::new(reader, receiver, left.clone(), self.0.seen.clone());
         let feed = Arc::downgrade(&self.0);
-        tokio::spawn(watcher.run(move |joining| {
+        let run = watcher.run(move |joining| {
             let Some(feed) = feed.upgrade() else {
                 return true;
             };
             let mut watchers = locked(&feed.watchers);
             joining.is_empty() && watchers.remove(&key).is_some()
-        }));
+        });
+        self.0.tasks.spawn(run);
         WatcherHandle { joining, left }
     }
 
@@ -329,7 +334,10 @@ impl ChangeFeed {
         let mut answers = Vec::with_capacity(streams.len());
         for key in streams {
             subscribed.attach(&key);
-            answers.push(self.watch(key, &subscribed, interest.clone()));
+            let (answer, answered) = oneshot::channel();
+            let admission = Admission::Answered(answer);
+            self.watch(key, &subscribed, interest.clone(), admission);
+            answers.push(answered);
         }
         for answer in answers {
             answer

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel, error::TrySendError};
 use tokio::sync::{Notify, oneshot};
 use wayleave_mcp::RpcError;
 use wayleave_plan::fetch::FetchPlan;
@@ -12,15 +12,19 @@ use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::FetchRequest;
 use wayleave_plan::view::Tool;
 
-use super::watcher::{Interest, JoinRequest, RecordChange, Subscriber};
+use super::watcher::{Admission, Interest, JoinRequest, RecordChange, Subscriber};
 use super::{ChangeFeed, StreamKey, watched_key};
 
 /// Changes detected together. Empty where too much changed to list single records.
 pub type SeenChanges = Vec<RecordChange>;
 
+/// Maximum number of lists of changes that wait for a slow receiver.
+const MAX_WAITING: usize = 64;
+
 /// Receives changes as they are detected. Dropping it ends the interest.
 pub struct LocalWatch {
-    changes: UnboundedReceiver<SeenChanges>,
+    changes: Receiver<SeenChanges>,
+    is_cut: Arc<AtomicBool>,
     is_over: Arc<AtomicBool>,
     left: Arc<Notify>,
 }
@@ -28,6 +32,10 @@ pub struct LocalWatch {
 impl LocalWatch {
     /// The next changes; `None` once the stream is no longer served.
     pub async fn next(&mut self) -> Option<SeenChanges> {
+        // Set while the queue was full, so the flag is seen here after the list that made room.
+        if self.is_cut.swap(false, Ordering::AcqRel) {
+            return Some(SeenChanges::new());
+        }
         self.changes.recv().await
     }
 }
@@ -52,7 +60,9 @@ pub enum WatchError {
 
 struct LocalSubscriber {
     package: Arc<Package>,
-    changes: std::sync::Mutex<Option<UnboundedSender<SeenChanges>>>,
+    changes: std::sync::Mutex<Option<Sender<SeenChanges>>>,
+    /// Whether changes were left out because the receiver is slow.
+    is_cut: Arc<AtomicBool>,
 }
 
 impl Subscriber for LocalSubscriber {
@@ -63,8 +73,10 @@ impl Subscriber for LocalSubscriber {
     fn changed(&self, changes: &[RecordChange]) {
         let sender = self.changes.lock();
         let sender = sender.unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(sender) = &*sender {
-            let _ = sender.send(changes.to_vec());
+        if let Some(sender) = &*sender
+            && let Err(TrySendError::Full(_)) = sender.try_send(changes.to_vec())
+        {
+            self.is_cut.store(true, Ordering::Release);
         }
     }
 
@@ -73,6 +85,10 @@ impl Subscriber for LocalSubscriber {
         sender
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .take();
+    }
+
+    fn stream_refused(&self, key: &StreamKey) {
+        self.stream_ended(key);
     }
 }
 
@@ -103,24 +119,27 @@ impl ChangeFeed {
             let key = stream_key(&connection.connection_id, stream.name());
             (key, Interest::Records)
         };
-        let (sender, changes) = unbounded_channel();
+        let (sender, changes) = channel(MAX_WAITING);
+        let is_cut = Arc::new(AtomicBool::new(false));
         let subscriber = Arc::new(LocalSubscriber {
             package: Arc::new(package),
             changes: std::sync::Mutex::new(Some(sender)),
+            is_cut: Arc::clone(&is_cut),
         });
         let is_over = Arc::new(AtomicBool::new(false));
-        let (done, answered) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
         let left = self.join(
             key,
             JoinRequest {
                 subscriber,
                 interest,
                 is_over: is_over.clone(),
-                done,
+                admission: Admission::Answered(answer),
             },
         );
         let watch = LocalWatch {
             changes,
+            is_cut,
             is_over,
             left,
         };

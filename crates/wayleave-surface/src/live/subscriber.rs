@@ -28,6 +28,7 @@ pub(super) struct ClientSubscription {
 
 #[derive(Default)]
 struct Streams {
+    /// The streams that are watched or cannot be.
     attached: BTreeSet<StreamKey>,
     /// Number of streams still watched.
     live: usize,
@@ -69,6 +70,12 @@ impl ClientSubscription {
         self.streams().left.push(left);
     }
 
+    /// Counts a stream that is watched no more. Returns whether it was the last.
+    fn leave(streams: &mut Streams) -> bool {
+        streams.live = streams.live.saturating_sub(1);
+        streams.live == 0
+    }
+
     fn end(&self) {
         self.is_over.store(true, Ordering::Release);
         let left = std::mem::take(&mut self.streams().left);
@@ -92,13 +99,20 @@ impl Subscriber for ClientSubscription {
         let is_last = {
             let mut streams = self.streams();
             streams.attached.remove(key);
-            streams.live = streams.live.saturating_sub(1);
-            streams.live == 0
+            Self::leave(&mut streams)
         };
         if is_last {
             self.subscription.end();
         } else {
             self.subscription.updated();
+        }
+    }
+
+    fn stream_refused(&self, _: &StreamKey) {
+        // It stays attached, so that it is not tried again at every interval.
+        let is_last = Self::leave(&mut self.streams());
+        if is_last {
+            self.subscription.end();
         }
     }
 }

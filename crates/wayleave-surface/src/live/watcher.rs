@@ -47,6 +47,8 @@ pub(super) trait Subscriber: Send + Sync {
     fn changed(&self, changes: &[RecordChange]);
     /// One of its watched streams is no longer served.
     fn stream_ended(&self, key: &StreamKey);
+    /// A stream that it would have watched as well cannot be watched.
+    fn stream_refused(&self, key: &StreamKey);
 }
 
 /// The watched part of a stream.
@@ -64,8 +66,15 @@ pub(super) struct JoinRequest {
     pub(super) interest: Interest,
     /// Whether the interest has ended.
     pub(super) is_over: Arc<AtomicBool>,
-    /// Answered once later changes will be reported.
-    pub(super) done: oneshot::Sender<Result<(), RpcError>>,
+    pub(super) admission: Admission,
+}
+
+/// How a joining subscriber learns that later changes will be reported.
+pub(super) enum Admission {
+    /// It is answered, and refused if the stream cannot be read now.
+    Answered(oneshot::Sender<Result<(), RpcError>>),
+    /// It is notified of the whole stream once that can be read, however long that takes.
+    Notified,
 }
 
 struct Member {
@@ -75,7 +84,19 @@ struct Member {
     /// The package and the revision of the datasets for which its group was chosen.
     seen: Option<(Arc<Package>, u64)>,
     group: Option<u64>,
-    done: Option<oneshot::Sender<Result<(), RpcError>>>,
+    /// `None` once it is admitted.
+    admission: Option<Admission>,
+}
+
+impl Member {
+    fn is_joining(&self) -> bool {
+        self.admission.is_some()
+    }
+
+    /// Whether it is refused if the stream cannot be read now.
+    fn awaits_answer(&self) -> bool {
+        matches!(self.admission, Some(Admission::Answered(_)))
+    }
 }
 
 pub(super) struct Watcher {
@@ -159,7 +180,7 @@ impl Watcher {
             }
             self.members
                 .retain(|member| !member.is_over.load(Ordering::Acquire));
-            let joins = self.members.iter().any(|member| member.done.is_some());
+            let joins = self.members.iter().any(Member::is_joining);
             if joins || !matches!(reason, Reason::Left) {
                 tokio::select! {
                     () = stop.cancelled() => return,
@@ -183,7 +204,7 @@ impl Watcher {
                 is_over: joined.is_over,
                 seen: None,
                 group: None,
-                done: Some(joined.done),
+                admission: Some(joined.admission),
             });
         }
     }
@@ -255,14 +276,13 @@ impl Watcher {
         };
         let is_joined = is_whole && group.reads_other_streams();
         let mut members = self.members.iter();
-        let joins = members.any(|it| it.group == Some(group.id) && it.done.is_some());
+        let joins = members.any(|it| it.group == Some(group.id) && it.is_joining());
         is_joined || joins || !group.is_known()
     }
 
     /// Whether a joining member watches single records of a stream too large to be read whole.
     fn has_new_keys(&self) -> bool {
-        self.groups.iter().any(Group::is_followed)
-            && self.members.iter().any(|member| member.done.is_some())
+        self.groups.iter().any(Group::is_followed) && self.members.iter().any(Member::is_joining)
     }
 
     /// Whether the stream changed. Assumed where checking is no cheaper than comparing every group.
@@ -340,8 +360,7 @@ impl Watcher {
         let mut all: Vec<RecordChange> = records.map(|(at, kind)| change(at, *kind)).collect();
         all.sort();
         let members = self.members.iter();
-        // Joining members have not been answered yet, so they are not notified.
-        let members = members.filter(|it| it.group == Some(group) && it.done.is_none());
+        let members = members.filter(|it| it.group == Some(group) && !it.is_joining());
         for (place, member) in members.enumerate() {
             // Thousands of subscribers woken at once would delay every call that comes meanwhile.
             if place % MAX_BURST == MAX_BURST - 1 {
@@ -360,8 +379,8 @@ impl Watcher {
         }
     }
 
-    /// Refuses members that join a suspended stream. Earlier members stay, and are notified when it
-    /// resumes.
+    /// Refuses members that await an answer about a suspended stream. The others are notified when
+    /// it resumes.
     fn refuse_suspended(&mut self) {
         let suspended = self.groups.iter().filter_map(|it| {
             let stream = it.plan.rows().suspended_stream()?;
@@ -370,7 +389,7 @@ impl Watcher {
         let suspended: Vec<(u64, String)> = suspended.collect();
         for (id, stream) in suspended {
             let mut members = self.members.iter();
-            if members.any(|it| it.group == Some(id) && it.done.is_some()) {
+            if members.any(|it| it.group == Some(id) && it.awaits_answer()) {
                 self.fail(id, &ReadFailure::Store(StoreError::Suspended { stream }));
             }
         }
@@ -392,9 +411,13 @@ impl Watcher {
                 return true;
             }
             let Ok(plan) = self.reader.plan(&package) else {
-                match member.done.take() {
-                    Some(done) => drop(done.send(Err(refusal::not_served()))),
-                    None => member.subscriber.stream_ended(&self.reader.key),
+                match member.admission.take() {
+                    Some(Admission::Answered(answer)) => {
+                        drop(answer.send(Err(refusal::not_served())));
+                    }
+                    Some(Admission::Notified) | None => {
+                        member.subscriber.stream_ended(&self.reader.key);
+                    }
                 }
                 return false;
             };
@@ -429,15 +452,17 @@ impl Watcher {
     fn admit(&mut self, group: Option<u64>) {
         let members = self.members.iter_mut();
         for member in members.filter(|it| group.is_none() || it.group == group) {
-            if let Some(done) = member.done.take() {
+            match member.admission.take() {
                 // The subscriber may have left.
-                let _ = done.send(Ok(()));
+                Some(Admission::Answered(answer)) => drop(answer.send(Ok(()))),
+                Some(Admission::Notified) => member.subscriber.changed(&[]),
+                None => {}
             }
         }
     }
 
-    /// Refuses the joining members of a group and, if the failure is final, ends the members that
-    /// it affects. Returns whether it is final, so that the others can be retried.
+    /// Refuses the members of a group that await an answer and, if the failure is final, ends all
+    /// members that it affects. Returns whether it is final, so that the others can be retried.
     fn fail(&mut self, group: u64, failure: &ReadFailure) -> bool {
         let key = &self.reader.key;
         let ends = failure.is_final();
@@ -458,17 +483,16 @@ impl Watcher {
             if !is_meant {
                 return true;
             }
-            match member.done.take() {
-                Some(done) => {
-                    let _ = done.send(Err(refusal::unwatched(key, failure, options)));
-                    false
+            match member.admission.take() {
+                Some(Admission::Answered(answer)) => {
+                    let _ = answer.send(Err(refusal::unwatched(key, failure, options)));
+                    return false;
                 }
-                None if ends => {
-                    member.subscriber.stream_ended(key);
-                    false
-                }
-                None => true,
+                Some(Admission::Notified) if ends => member.subscriber.stream_refused(key),
+                None if ends => member.subscriber.stream_ended(key),
+                waiting => member.admission = waiting,
             }
+            !ends
         });
         ends
     }

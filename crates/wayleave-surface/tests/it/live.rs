@@ -114,7 +114,9 @@ pub fn package(subject: &str, streams: StreamScope) -> Package {
 
 /// Waits until the store announces changes of ships, or no longer does.
 pub async fn until_announced(store: &dyn Store, is_announced: bool) {
-    let served = ServedMapping::new(&mapping(SourceKind::Postgres, true)).unwrap();
+    // The token is one of the table, whichever dataset serves it.
+    let mapping = mapping(SourceKind::Postgres, true).replacen("fleet", "conformance", 1);
+    let served = ServedMapping::new(&mapping).unwrap();
     let query = serde_json::Map::from_iter([("stream".to_owned(), json!("ships"))]);
     let plan = served.query(&query).unwrap();
     let began = Instant::now();

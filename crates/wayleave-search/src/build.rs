@@ -1,5 +1,8 @@
 //! Builds and refreshes an index in bounded memory.
 
+use std::path::Path;
+
+use tantivy::directory::Directory as _;
 use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
 use tantivy::schema::Field;
 use tantivy::{IndexSettings, IndexWriter, TantivyDocument, Term};
@@ -11,6 +14,8 @@ use crate::{IndexError, analyze};
 
 /// Memory budget of the engine's writer.
 const WRITER_MEMORY_BYTES: usize = 50_000_000;
+/// The engine's file that names the segments of a commit, with its payload.
+const META_FILE: &str = "meta.json";
 
 /// One record to index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +80,7 @@ impl IndexDir {
             .map_err(IndexError::engine("making an index"))?;
         inner.set_tokenizers(analyze::registered());
         let stamp = Stamp::new(spec, watermark, None);
-        write(&inner, stamp, WriteMode::Build, feed)?;
+        write(&inner, &mut { stamp }, WriteMode::Build, feed)?;
         self.publish(&lock, &temporary, &name)?;
         self.reopen(spec)
     }
@@ -93,10 +98,13 @@ impl IndexDir {
         let inner = index_root::engine(&self.path(&name)).map_err(IndexError::engine("opening"))?;
         let before = index_root::stamp(&inner).filter(|stamp| stamp.matches(spec));
         let before = before.ok_or(IndexError::Absent)?;
-        let stamp = Stamp::new(spec, watermark, Some(before));
-        write(&inner, stamp, WriteMode::Refresh, feed)?;
+        let mut stamp = Stamp::new(spec, watermark, Some(before));
+        let written = write(&inner, &mut stamp, WriteMode::Refresh, feed)?;
         drop::<Lock>(lock);
-        self.reopen(spec)
+        match written {
+            Written::Documents => self.reopen(spec),
+            Written::Stamp => self.open_unchecked(&inner, stamp),
+        }
     }
 
     fn reopen(&self, spec: &Spec) -> Result<Index, IndexError> {
@@ -116,14 +124,23 @@ enum WriteMode {
     Refresh,
 }
 
+/// What a commit changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Documents,
+    /// Only how fresh the index is.
+    Stamp,
+}
+
 fn write(
     inner: &tantivy::Index,
-    mut stamp: Stamp,
+    stamp: &mut Stamp,
     mode: WriteMode,
     mut feed: impl Feed,
-) -> Result<(), IndexError> {
-    let mut writer = writer(inner)?;
-    let fields = Fields::from_schema(inner, &stamp)?;
+) -> Result<Written, IndexError> {
+    // Made for the first change: it takes threads and megabytes, and most refreshes have none.
+    let mut first_change = None;
+    let fields = Fields::from_schema(inner, stamp)?;
     loop {
         let change = feed.next().map_err(|cause| IndexError::Feed {
             cause: Box::new(cause),
@@ -154,6 +171,10 @@ fn write(
                 continue;
             }
         };
+        let writer = match &mut first_change {
+            Some(writer) => writer,
+            none => none.insert(writer(inner)?),
+        };
         if mode == WriteMode::Refresh || document.is_none() {
             writer.delete_term(Term::from_field_text(fields.key, &key));
         }
@@ -163,14 +184,18 @@ fn write(
                 .map_err(IndexError::engine("writing"))?;
         }
     }
-    commit(&mut writer, &stamp)?;
+    let Some(mut writer) = first_change else {
+        commit_stamp(inner, stamp)?;
+        return Ok(Written::Stamp);
+    };
+    commit(&mut writer, stamp)?;
     writer
         .wait_merging_threads()
         .map_err(IndexError::engine("merging"))?;
-    match mode {
-        WriteMode::Build => merge_segments(inner, &stamp),
-        WriteMode::Refresh => Ok(()),
+    if mode == WriteMode::Build {
+        merge_segments(inner, stamp)?;
     }
+    Ok(Written::Documents)
 }
 
 fn writer(inner: &tantivy::Index) -> Result<IndexWriter, IndexError> {
@@ -186,9 +211,7 @@ fn writer(inner: &tantivy::Index) -> Result<IndexWriter, IndexError> {
 
 /// Commits the documents and the stamp atomically.
 fn commit(writer: &mut IndexWriter, stamp: &Stamp) -> Result<(), IndexError> {
-    let payload = serde_json::to_string(stamp).map_err(|error| {
-        IndexError::engine("writing")(tantivy::TantivyError::InternalError(error.to_string()))
-    })?;
+    let payload = payload(stamp)?;
     let mut prepared = writer
         .prepare_commit()
         .map_err(IndexError::engine("committing"))?;
@@ -197,6 +220,29 @@ fn commit(writer: &mut IndexWriter, stamp: &Stamp) -> Result<(), IndexError> {
         .commit()
         .map_err(IndexError::engine("committing"))?;
     Ok(())
+}
+
+/// Commits the stamp of an index whose documents stay as they are. The caller has the lock of its
+/// folder, so no writer of the engine commits meanwhile.
+fn commit_stamp(inner: &tantivy::Index, stamp: &Stamp) -> Result<(), IndexError> {
+    let mut metas = inner
+        .load_metas()
+        .map_err(IndexError::engine("committing"))?;
+    metas.opstamp += 1;
+    metas.payload = Some(payload(stamp)?);
+    let metas = serde_json::to_vec(&metas).map_err(|error| unwritable(&error))?;
+    inner
+        .directory()
+        .atomic_write(Path::new(META_FILE), &metas)
+        .map_err(IndexError::engine("committing"))
+}
+
+fn payload(stamp: &Stamp) -> Result<String, IndexError> {
+    serde_json::to_string(stamp).map_err(|error| unwritable(&error))
+}
+
+fn unwritable(error: &serde_json::Error) -> IndexError {
+    IndexError::engine("writing")(tantivy::TantivyError::InternalError(error.to_string()))
 }
 
 /// Merges the segments of a new index into one: the smallest layout and the fastest to search.
@@ -251,5 +297,78 @@ impl Fields {
             indexed.add_text(*plain, text);
         }
         indexed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+    use std::collections::BTreeMap;
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+    use crate::IndexRoot;
+    use crate::fixture::{spec, watermark};
+
+    fn put(key: &str) -> std::vec::IntoIter<Change> {
+        let texts = vec!["words".to_owned()];
+        let key = key.to_owned();
+        vec![Change::Put(Document { key, texts })].into_iter()
+    }
+
+    /// The files of a folder, each with its inode: a file that is written anew gets another.
+    fn files(folder: &Path) -> BTreeMap<String, u64> {
+        let files = std::fs::read_dir(folder).unwrap().map(|file| {
+            let file = file.unwrap();
+            let name = file.file_name().into_string().unwrap();
+            (name, file.metadata().unwrap().ino())
+        });
+        files.collect()
+    }
+
+    #[test]
+    fn a_refresh_without_changes_writes_its_stamp_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = IndexRoot::new(folder.path()).dir("c", "notes").unwrap();
+        let spec = spec(&["body"]);
+        let built = dir.build(&spec, watermark(), put("1")).unwrap();
+        let of_index = dir.path(&dir.current().unwrap().unwrap());
+        let (before, version) = (files(&of_index), dir.version().unwrap());
+
+        let later = Watermark {
+            as_of: 9,
+            bookmark: Some("later".to_owned()),
+        };
+        let none = Vec::new().into_iter();
+        let refreshed = dir.refresh(&spec, later.clone(), none).unwrap();
+        assert_eq!(refreshed.stamp().as_of, 9);
+        assert_eq!(refreshed.stamp().bookmark, later.bookmark);
+        assert_eq!(refreshed.generation(), built.generation());
+        assert_eq!(refreshed.documents(), 1);
+        assert_ne!(dir.version().unwrap(), version);
+        let mut after = files(&of_index);
+        assert_ne!(after.get(META_FILE), before.get(META_FILE));
+        after.insert(META_FILE.to_owned(), *before.get(META_FILE).unwrap());
+        assert_eq!(after, before);
+        let IndexState::Ready(opened) = dir.open(&spec).unwrap() else {
+            panic!("the index is not whole");
+        };
+        assert_eq!(opened.stamp(), refreshed.stamp());
+
+        let changed = dir.refresh(&spec, watermark(), put("2")).unwrap();
+        assert_eq!(changed.documents(), 2);
+        assert_eq!(changed.stamp().bookmark, None);
+    }
+
+    #[test]
+    fn an_index_of_no_records_can_be_opened_and_refreshed() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = IndexRoot::new(folder.path()).dir("c", "notes").unwrap();
+        let spec = spec(&["body"]);
+        let built = dir.build(&spec, watermark(), Vec::new().into_iter());
+        assert_eq!(built.unwrap().documents(), 0);
+        let refreshed = dir.refresh(&spec, watermark(), put("1")).unwrap();
+        assert_eq!(refreshed.documents(), 1);
     }
 }

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn named_guests_are_the_only_guests() {
+    fn only_named_hosts_and_origins_are_allowed() {
         let allowed_hosts = AllowedHosts::only()
             .host("data.example:8443")
             .host("other.example")

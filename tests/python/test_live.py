@@ -263,9 +263,7 @@ class Rules:
     async def test_without_a_feed_nothing_is_offered_or_accepted(self) -> None:
         settings = self.project.path / "wayleave.toml"
         settings.write_text(settings.read_text() + "enabled = false\n")
-        if isinstance(self, OverHttp):
-            self.http.stop()
-            self.begin()
+        self.restart()
         async with unwrapped() as stack:
             server = await self.server(self.project.reader, stack)
             client = await stack.enter_async_context(
@@ -306,9 +304,14 @@ class Rules:
         await asyncio.to_thread(project.run, "ratify", "yard")
         away = file.with_suffix(".away")
         file.rename(away)
+        self.restart()
         both = await asyncio.to_thread(project.token, "--all-of", "fleet", "--all-of", "yard")
-        async with self.subscribed(both, SHIP) as (_, updates):
+        async with self.subscribed(both, SHIP) as (client, updates):
             await asyncio.to_thread(project.run, "connect", "yard", "--offline")
+            async with asyncio.timeout(PATIENCE):
+                while "yard" not in (await client.call_tool("schema", {})).content[0].text:
+                    await asyncio.sleep(INTERVAL)
+            # Subscriptions follow the served datasets at every interval.
             await asyncio.sleep(4 * INTERVAL)
             project.put(1, "changed")
             await updates.exactly({SHIP: 1})
@@ -377,6 +380,9 @@ class CommandLine(unittest.TestCase):
 class OverStdio(Rules):
     def begin(self) -> None: ...
 
+    def restart(self) -> None:
+        """Lets the server see a changed environment or setting. Here, it starts with each client."""
+
     async def server(self, token: str, _):
         return self.project.over_stdio(token)
 
@@ -385,6 +391,10 @@ class OverHttp(Rules):
     def begin(self) -> None:
         self.http = self.project.over_http()
         self.addCleanup(self.http.stop)
+
+    def restart(self) -> None:
+        self.http.stop()
+        self.begin()
 
     async def server(self, token: str, stack):
         return await serving.with_token(self.http.url, token, stack)

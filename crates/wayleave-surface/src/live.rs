@@ -200,7 +200,9 @@ impl ChangeFeed {
         let Some((type_name, package)) = subscribed.type_name().zip(subscribed.package()) else {
             return;
         };
-        for key in self.streams_of(&package, type_name) {
+        let visible = self.streams_of(&package, type_name);
+        subscribed.forget_refusals_except(&visible);
+        for key in visible {
             if subscribed.attach(&key) {
                 self.watch(key, subscribed, Interest::Records, Admission::Notified);
             }
@@ -260,6 +262,9 @@ impl ChangeFeed {
 
     /// Adds an interest. The returned `Notify` wakes the watcher when the interest has ended.
     fn join(&self, key: StreamKey, joining: JoinRequest) -> Arc<Notify> {
+        if self.0.stop.is_cancelled() {
+            return Arc::default();
+        }
         let mut watchers = locked(&self.0.watchers);
         let handle = watchers
             .entry(key.clone())

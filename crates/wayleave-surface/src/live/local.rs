@@ -15,16 +15,17 @@ use wayleave_plan::view::Tool;
 use super::watcher::{Admission, Interest, JoinRequest, RecordChange, Subscriber};
 use super::{ChangeFeed, StreamKey, watched_key};
 
-/// Changes detected together. Empty where too much changed to list single records.
+/// Changes detected together. Empty where too much changed to list single records, or where changes
+/// were left out because their receiver is slow.
 pub type SeenChanges = Vec<RecordChange>;
 
 /// Maximum number of lists of changes that wait for a slow receiver.
-const MAX_WAITING: usize = 64;
+const MAX_WAITING_LISTS: usize = 64;
 
 /// Receives changes as they are detected. Dropping it ends the interest.
 pub struct LocalWatch {
     changes: Receiver<SeenChanges>,
-    is_cut: Arc<AtomicBool>,
+    cut: Arc<Notify>,
     is_over: Arc<AtomicBool>,
     left: Arc<Notify>,
 }
@@ -32,11 +33,11 @@ pub struct LocalWatch {
 impl LocalWatch {
     /// The next changes; `None` once the stream is no longer served.
     pub async fn next(&mut self) -> Option<SeenChanges> {
-        // Set while the queue was full, so the flag is seen here after the list that made room.
-        if self.is_cut.swap(false, Ordering::AcqRel) {
-            return Some(SeenChanges::new());
+        tokio::select! {
+            biased;
+            changes = self.changes.recv() => changes,
+            () = self.cut.notified() => Some(SeenChanges::new()),
         }
-        self.changes.recv().await
     }
 }
 
@@ -61,8 +62,8 @@ pub enum WatchError {
 struct LocalSubscriber {
     package: Arc<Package>,
     changes: std::sync::Mutex<Option<Sender<SeenChanges>>>,
-    /// Whether changes were left out because the receiver is slow.
-    is_cut: Arc<AtomicBool>,
+    /// Notified when changes are left out because the receiver is slow.
+    cut: Arc<Notify>,
 }
 
 impl Subscriber for LocalSubscriber {
@@ -76,7 +77,7 @@ impl Subscriber for LocalSubscriber {
         if let Some(sender) = &*sender
             && let Err(TrySendError::Full(_)) = sender.try_send(changes.to_vec())
         {
-            self.is_cut.store(true, Ordering::Release);
+            self.cut.notify_one();
         }
     }
 
@@ -119,12 +120,12 @@ impl ChangeFeed {
             let key = stream_key(&connection.connection_id, stream.name());
             (key, Interest::Records)
         };
-        let (sender, changes) = channel(MAX_WAITING);
-        let is_cut = Arc::new(AtomicBool::new(false));
+        let (sender, changes) = channel(MAX_WAITING_LISTS);
+        let cut = Arc::new(Notify::new());
         let subscriber = Arc::new(LocalSubscriber {
             package: Arc::new(package),
             changes: std::sync::Mutex::new(Some(sender)),
-            is_cut: Arc::clone(&is_cut),
+            cut: Arc::clone(&cut),
         });
         let is_over = Arc::new(AtomicBool::new(false));
         let (answer, answered) = oneshot::channel();
@@ -139,7 +140,7 @@ impl ChangeFeed {
         );
         let watch = LocalWatch {
             changes,
-            is_cut,
+            cut,
             is_over,
             left,
         };
@@ -155,5 +156,49 @@ fn stream_key(connection_id: &str, stream: &str) -> StreamKey {
     StreamKey {
         connection_id: connection_id.to_owned(),
         stream: stream.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use futures::FutureExt as _;
+
+    use super::super::digests::RecordChangeKind;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_slow_receiver_learns_after_the_last_list_that_changes_were_left_out() {
+        let (sender, changes) = channel(MAX_WAITING_LISTS);
+        let cut = Arc::new(Notify::new());
+        let subscriber = LocalSubscriber {
+            package: Arc::new(Package::local()),
+            changes: std::sync::Mutex::new(Some(sender)),
+            cut: Arc::clone(&cut),
+        };
+        let mut watch = LocalWatch {
+            changes,
+            cut,
+            is_over: Arc::default(),
+            left: Arc::default(),
+        };
+        for number in 0..MAX_WAITING_LISTS + 9 {
+            subscriber.changed(&[RecordChange {
+                id: number.to_string(),
+                kind: RecordChangeKind::Updated,
+            }]);
+        }
+        for number in 0..MAX_WAITING_LISTS {
+            let list = watch.next().now_or_never().unwrap().unwrap();
+            assert_eq!(list.len(), 1);
+            assert_eq!(list.first().unwrap().id, number.to_string());
+        }
+        let cut = watch.next().now_or_never();
+        assert_eq!(cut, Some(Some(SeenChanges::new())));
+        assert_eq!(watch.next().now_or_never(), None);
+        // A receiver that waits is woken.
+        let (cut, ()) = futures::join!(watch.next(), async { subscriber.cut.notify_one() });
+        assert_eq!(cut, Some(SeenChanges::new()));
     }
 }

@@ -28,12 +28,20 @@ pub(super) struct ClientSubscription {
 
 #[derive(Default)]
 struct Streams {
-    /// The streams that are watched or cannot be.
+    /// The streams that are watched.
     attached: BTreeSet<StreamKey>,
-    /// Number of streams still watched.
-    live: usize,
+    /// The streams of the type that cannot be watched. They are not tried again.
+    refused: BTreeSet<StreamKey>,
     /// Wakes the watchers when the subscription ends.
     left: Vec<Arc<Notify>>,
+}
+
+impl Streams {
+    /// Removes a stream that is watched no more. Returns whether it was the last.
+    fn leave(&mut self, key: &StreamKey) -> bool {
+        self.attached.remove(key);
+        self.attached.is_empty()
+    }
 }
 
 impl ClientSubscription {
@@ -58,22 +66,19 @@ impl ClientSubscription {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Marks a stream as watched. Returns `true` if it was not watched before.
+    /// Marks a stream as watched. Returns `true` if it is to be watched and was not before.
     pub(super) fn attach(&self, key: &StreamKey) -> bool {
         let mut streams = self.streams();
-        let is_new = streams.attached.insert(key.clone());
-        streams.live += usize::from(is_new);
-        is_new
+        !streams.refused.contains(key) && streams.attached.insert(key.clone())
+    }
+
+    /// Forgets refusals of streams that are no longer visible: what comes back is tried again.
+    pub(super) fn forget_refusals_except(&self, visible: &[StreamKey]) {
+        (self.streams().refused).retain(|key| visible.contains(key));
     }
 
     pub(super) fn notify_when_over(&self, left: Arc<Notify>) {
         self.streams().left.push(left);
-    }
-
-    /// Counts a stream that is watched no more. Returns whether it was the last.
-    fn leave(streams: &mut Streams) -> bool {
-        streams.live = streams.live.saturating_sub(1);
-        streams.live == 0
     }
 
     fn end(&self) {
@@ -96,11 +101,7 @@ impl Subscriber for ClientSubscription {
     }
 
     fn stream_ended(&self, key: &StreamKey) {
-        let is_last = {
-            let mut streams = self.streams();
-            streams.attached.remove(key);
-            Self::leave(&mut streams)
-        };
+        let is_last = self.streams().leave(key);
         if is_last {
             self.subscription.end();
         } else {
@@ -108,12 +109,10 @@ impl Subscriber for ClientSubscription {
         }
     }
 
-    fn stream_refused(&self, _: &StreamKey) {
-        // It stays attached, so that it is not tried again at every interval.
-        let is_last = Self::leave(&mut self.streams());
-        if is_last {
-            self.subscription.end();
-        }
+    fn stream_refused(&self, key: &StreamKey) {
+        self.streams().refused.insert(key.clone());
+        // The type has records of that stream all the same.
+        self.stream_ended(key);
     }
 }
 

@@ -180,7 +180,7 @@ impl Watcher {
             }
             self.members
                 .retain(|member| !member.is_over.load(Ordering::Acquire));
-            let joins = self.members.iter().any(Member::is_joining);
+            let joins = self.members.iter().any(Member::awaits_answer);
             if joins || !matches!(reason, Reason::Left) {
                 tokio::select! {
                     () = stop.cancelled() => return,
@@ -229,16 +229,16 @@ impl Watcher {
         let token = self.change_token().await;
         let mut read = self.groups.iter().filter(|it| !it.is_suspended());
         let is_known = read.all(Group::is_known);
+        let read = self.groups.iter().filter(|it| !it.is_suspended());
+        let ids: Vec<u64> = read.map(|group| group.id).collect();
         if token.is_some() && token == self.token && is_known && !self.has_new_keys() {
-            self.admit(None);
+            self.admit(&ids);
             return;
         }
         self.token = None;
         let is_whole = matches!(reason, Reason::Interval) || token.is_some();
         let changed = is_whole && self.has_changed().await;
         let mut is_complete = true;
-        let read = self.groups.iter().filter(|it| !it.is_suspended());
-        let ids: Vec<u64> = read.map(|group| group.id).collect();
         for id in ids {
             if changed || self.is_needed(id, is_whole) {
                 is_complete &= self.compare(id).await;
@@ -282,7 +282,12 @@ impl Watcher {
 
     /// Whether a joining member watches single records of a stream too large to be read whole.
     fn has_new_keys(&self) -> bool {
-        self.groups.iter().any(Group::is_followed) && self.members.iter().any(Member::is_joining)
+        self.groups.iter().any(|group| {
+            let mut joining = self.members.iter().filter(|it| it.is_joining());
+            !group.is_suspended()
+                && group.is_followed()
+                && joining.any(|it| it.group == Some(group.id))
+        })
     }
 
     /// Whether the stream changed. Assumed where checking is no cheaper than comparing every group.
@@ -312,7 +317,7 @@ impl Watcher {
                 Ok(changes) => {
                     self.count(&changes);
                     self.notify(id, &changes).await;
-                    self.admit(Some(id));
+                    self.admit(&[id]);
                     return true;
                 }
                 Err(failure) => {
@@ -425,7 +430,8 @@ impl Watcher {
             let moved = member.group.is_some_and(|before| before != group);
             member.seen = Some((package, version));
             member.group = Some(group);
-            if moved {
+            // A joining member is notified when it is admitted.
+            if moved && !member.is_joining() {
                 member.subscriber.changed(&[]);
             }
             true
@@ -448,10 +454,10 @@ impl Watcher {
         self.next_group
     }
 
-    /// Accepts the joining members of one group, or of all.
-    fn admit(&mut self, group: Option<u64>) {
+    /// Accepts the joining members of these groups.
+    fn admit(&mut self, groups: &[u64]) {
         let members = self.members.iter_mut();
-        for member in members.filter(|it| group.is_none() || it.group == group) {
+        for member in members.filter(|it| it.group.is_some_and(|id| groups.contains(&id))) {
             match member.admission.take() {
                 // The subscriber may have left.
                 Some(Admission::Answered(answer)) => drop(answer.send(Ok(()))),

@@ -12,7 +12,7 @@ use wayleave_surface::live::{ChangeFeed, ChangeFeedOptions, LocalWatch};
 use wayleave_surface::{ReadLimits, ReadService, Stores};
 use wayleave_test::{CutProxy, mariadb, own_postgres, postgres};
 
-use super::{NEVER, look, mapping, next, options, ships, told, triggers, until_announced, watch};
+use super::{look, mapping, next, options, ships, told, triggers, until_announced, watch};
 use crate::reading::database::Database;
 use crate::reading::fixture::{NOW, active_datasets, keys};
 
@@ -171,7 +171,6 @@ async fn a_clock_that_jumps_hides_no_change_and_tells_none_twice() {
             let clock = || CLOCK.load(Ordering::SeqCst);
             let service = ReadService::with_clock(active, stores, keys(), limits, clock);
             let options = ChangeFeedOptions {
-                interval: NEVER,
                 max_records,
                 ..options()
             };

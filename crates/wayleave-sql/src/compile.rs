@@ -258,14 +258,13 @@ pub(crate) fn compile_rows<'a, D: Dialect>(
     Ok(compiled.render(dialect))
 }
 
-/// The datatype in which a relation compares values of two datatypes.
-fn common_datatype(one: Datatype, other: Datatype) -> Datatype {
-    match (one, other) {
-        _ if one == other => one,
-        (Datatype::Number, _) | (_, Datatype::Number) => Datatype::Number,
-        _ if one.is_numeric() && other.is_numeric() => Datatype::Decimal,
-        _ => Datatype::String,
-    }
+/// The datatype in which a relation compares the values of two columns. Fails for columns that a
+/// mapping cannot join.
+fn common_datatype(one: &Column, other: &Column) -> Result<Datatype, StoreError> {
+    let common = one.datatype.common_with(other.datatype);
+    common.ok_or(StoreError::Unsupported {
+        what: "a relation between columns whose values are never equal",
+    })
 }
 
 /// Converts a column's value to another datatype.

@@ -12,17 +12,6 @@ pub(super) fn literal<L>(datatype: Datatype, literal: Literal) -> Formula<L> {
     }
 }
 
-/// The common datatype of two numeric datatypes.
-pub(super) fn wider(one: Datatype, other: Datatype) -> Datatype {
-    if one == Datatype::Number || other == Datatype::Number {
-        Datatype::Number
-    } else if one == Datatype::Decimal || other == Datatype::Decimal {
-        Datatype::Decimal
-    } else {
-        Datatype::Integer
-    }
-}
-
 /// The datatype in which both formulas can be compared.
 pub(super) fn common<L>(one: &Formula<L>, other: &Formula<L>) -> Option<Datatype> {
     if matches!(one.node, Node::Literal(_)) {
@@ -34,20 +23,13 @@ pub(super) fn common<L>(one: &Formula<L>, other: &Formula<L>) -> Option<Datatype
 
 /// The common datatype of `datatype` and a formula.
 pub(super) fn common_with<L>(datatype: Datatype, formula: &Formula<L>) -> Option<Datatype> {
-    let other = formula.datatype;
-    if datatype == other {
-        Some(datatype)
-    } else if datatype.is_numeric() && other.is_numeric() {
-        Some(wider(datatype, other))
-    } else if datatype.is_text() && other.is_text() {
-        Some(Datatype::String)
-    } else if let Node::Literal(Literal::Text(text)) = &formula.node
-        && is_time(datatype, text)
-    {
-        Some(datatype)
-    } else {
-        None
-    }
+    let is_time = |text: &str| is_time(datatype, text);
+    datatype
+        .common_with(formula.datatype)
+        .or_else(|| match &formula.node {
+            Node::Literal(Literal::Text(text)) if is_time(text) => Some(datatype),
+            _ => None,
+        })
 }
 
 /// Converts a formula to another datatype; `None` if that is impossible.

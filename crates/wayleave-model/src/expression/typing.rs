@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::coerce::{coerce, common, common_with, literal, wider};
+use super::coerce::{coerce, common, common_with, literal};
 use super::formula::{AggregateTerm, Arithmetic, Formula, Literal, Node};
 use super::{
     Comparison, ExpressionError, Function, MAX_ROUND_DIGITS, Operator, Syntax, SyntaxKind,
@@ -309,13 +309,13 @@ impl<T: Leaves> TypeChecker<'_, T> {
             }),
             Operator::Arithmetic(op) => {
                 let (left, right) = (self.numeric(left)?, self.numeric(right)?);
-                let mut datatype = wider(left.datatype, right.datatype);
-                if op == Arithmetic::Divide && datatype == Datatype::Integer {
-                    datatype = Datatype::Decimal;
+                let mut datatype = left.datatype.common_with(right.datatype);
+                if op == Arithmetic::Divide && datatype == Some(Datatype::Integer) {
+                    datatype = Some(Datatype::Decimal);
                 }
-                let operand = |it| coerce(it, datatype).map(Box::new);
-                match (operand(left), operand(right)) {
-                    (Some(left), Some(right)) => Ok(Formula {
+                let operand = |it| coerce(it, datatype?).map(Box::new);
+                match (datatype, operand(left), operand(right)) {
+                    (Some(datatype), Some(left), Some(right)) => Ok(Formula {
                         datatype,
                         node: Node::Arithmetic { op, left, right },
                     }),

@@ -131,6 +131,21 @@ impl Datatype {
         matches!(self, Self::String | Self::Iri)
     }
 
+    /// The datatype in which values of the two are compared; `None` if they are never equal.
+    pub fn common_with(self, other: Self) -> Option<Self> {
+        if self == other {
+            Some(self)
+        } else if self.is_text() && other.is_text() {
+            Some(Self::String)
+        } else if !(self.is_numeric() && other.is_numeric()) {
+            None
+        } else if self == Self::Number || other == Self::Number {
+            Some(Self::Number)
+        } else {
+            Some(Self::Decimal)
+        }
+    }
+
     /// Whether it can identify a record: it has exact equality and one spelling in a URI.
     pub const fn can_be_key(self) -> bool {
         !matches!(self, Self::Number | Self::Json)

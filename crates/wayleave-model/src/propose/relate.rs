@@ -114,12 +114,7 @@ fn joined(draft: &Draft, table: &str, key: &ForeignKey) -> Result<RelationTarget
 /// Whether values of the two can be equal.
 pub(super) fn can_meet(a: &Field, b: &Field) -> bool {
     let comparable = |it: &Field| !it.many && it.datatype != crate::mapping::Datatype::Json;
-    let (left, right) = (a.datatype, b.datatype);
-    comparable(a)
-        && comparable(b)
-        && (left == right
-            || (left.is_text() && right.is_text())
-            || (left.is_numeric() && right.is_numeric()))
+    comparable(a) && comparable(b) && a.datatype.common_with(b.datatype).is_some()
 }
 
 /// A name for the relation: the column without its `_id`, or the column and the target.

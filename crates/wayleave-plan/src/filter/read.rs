@@ -308,7 +308,7 @@ impl<'a, 'v> Reader<'a, 'v> {
             );
             return Err(invalid(message, &param).allowed(self.owner.names()));
         }
-        let Some(datatype) = common(field.datatype(), other.datatype()) else {
+        let Some(datatype) = field.datatype().common_with(other.datatype()) else {
             let message = format!(
                 "`{}` ({}) cannot be compared with `{}` ({})",
                 field.name,
@@ -425,19 +425,6 @@ impl<'a, 'v> Reader<'a, 'v> {
 fn other_field(value: &Json) -> Option<&str> {
     let object = value.as_object().filter(|it| it.len() == 1)?;
     object.get("field")?.as_str()
-}
-
-/// The datatype in which values of two datatypes are compared.
-fn common(one: Datatype, other: Datatype) -> Option<Datatype> {
-    match (one, other) {
-        _ if one == other => Some(one),
-        _ if one.is_text() && other.is_text() => Some(Datatype::String),
-        (Datatype::Integer, Datatype::Decimal) | (Datatype::Decimal, Datatype::Integer) => {
-            Some(Datatype::Decimal)
-        }
-        _ if one.is_numeric() && other.is_numeric() => Some(Datatype::Number),
-        _ => None,
-    }
 }
 
 fn comparison(op: &str) -> Comparison {

@@ -91,7 +91,7 @@ fn equal_keys<D: Dialect>(
         let is_exact = hint.as_ref().is_some_and(|(_, is_exact)| *is_exact);
         conditions.extend(hint.map(|(hint, _)| hint));
         if !is_exact {
-            let datatype = super::common_datatype(ours.datatype, theirs.datatype);
+            let datatype = super::common_datatype(ours, theirs)?;
             let ours = super::converted(dialect, ours, leaf(dialect, tables, ours)?, datatype);
             let theirs =
                 super::converted(dialect, theirs, leaf(dialect, tables, theirs)?, datatype);
@@ -130,7 +130,7 @@ fn numbered<D: Dialect>(
     let row_number = row_number_column(shape);
     let (mut keys, mut conditions) = (Vec::new(), Vec::new());
     for (ours, theirs) in &join.on {
-        let datatype = super::common_datatype(ours.datatype, theirs.datatype);
+        let datatype = super::common_datatype(ours, theirs)?;
         let value = super::converted(dialect, theirs, leaf(dialect, tables, theirs)?, datatype);
         keys.push(key_of(dialect, datatype, value));
         conditions.extend(tables.well_formed(dialect, theirs, None)?);

@@ -65,7 +65,7 @@ impl<K: NativeKind> Shape<K> {
                 theirs.label() == column
                     && native.is_some_and(|it| it.keeps_apart(theirs.datatype))
                     && (theirs.datatype == Datatype::Number
-                        || common_datatype(ours.datatype, theirs.datatype) != Datatype::Number)
+                        || common_datatype(ours, theirs).is_ok_and(|it| it != Datatype::Number))
             })
         };
         let mut sets = self.unique.get().into_iter().flatten();

@@ -1,7 +1,7 @@
 //! Rules of a relation: both ends exist, and their values can be equal.
 
 use super::{NameLookup, Rules};
-use crate::mapping::{Datatype, Field, Join, Relation, Stream};
+use crate::mapping::{Field, Join, Relation, Stream};
 use crate::problem::{Problem, ProblemCode, quoted};
 
 impl<'m> Rules<'m> {
@@ -13,7 +13,7 @@ impl<'m> Rules<'m> {
             let ours = self.our_end(stream, join, &path);
             let theirs = target.and_then(|target| self.their_end(target, join, &path));
             if let (Some(ours), Some(theirs)) = (ours, theirs)
-                && !can_meet(ours.datatype.value, theirs.datatype.value)
+                && ours.datatype.common_with(theirs.datatype.value).is_none()
             {
                 let message = format!(
                     "`{}` ({}) can never equal `{}` ({}) of stream `{}`",
@@ -80,9 +80,4 @@ impl<'m> Rules<'m> {
             self.report(path, span, problem);
         }
     }
-}
-
-/// Whether values of the two datatypes can be equal.
-fn can_meet(a: Datatype, b: Datatype) -> bool {
-    a == b || (a.is_text() && b.is_text()) || (a.is_numeric() && b.is_numeric())
 }

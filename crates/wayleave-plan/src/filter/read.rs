@@ -208,22 +208,8 @@ impl<'a, 'v> Reader<'a, 'v> {
         value: &Json,
         path: &str,
     ) -> Result<Predicate, Refusal> {
-        let allowed = field.operators();
-        if !allowed.contains(&op) {
-            let between = if op.trim_start_matches('$') == "between" && allowed.contains(&"gte") {
-                "; write {\"gte\": …, \"lt\": …}"
-            } else {
-                ""
-            };
-            let message = format!(
-                "`{}` ({}) has no operator {}{between}",
-                field.name,
-                field.kind(),
-                quoted(op)
-            );
-            return Err(invalid(message, path)
-                .allowed(allowed.iter().copied())
-                .near_as(Kind::Operator, op));
+        if !field.operators().contains(&op) {
+            return Err(unknown_operator(field, op, path));
         }
         if let Some(other) = other_field(value) {
             return self.compare_fields(field, op, other, path);
@@ -247,7 +233,10 @@ impl<'a, 'v> Reader<'a, 'v> {
             "starts_with" => self.like(field, TextMatch::Beginning, false, value, path),
             "icontains" => self.like(field, TextMatch::Anywhere, true, value, path),
             "ieq" => self.like(field, TextMatch::Whole, true, value, path),
-            _ => self.compare(field, comparison(op), value, path),
+            _ => match comparison(op) {
+                Some(comparison) => self.compare(field, comparison, value, path),
+                None => Err(unknown_operator(field, op, path)),
+            },
         }
     }
 
@@ -290,10 +279,10 @@ impl<'a, 'v> Reader<'a, 'v> {
         path: &str,
     ) -> Result<Predicate, Refusal> {
         self.leaf(path)?;
-        if !matches!(op, "eq" | "ne" | "gt" | "gte" | "lt" | "lte") {
+        let Some(comparison) = comparison(op) else {
             let message = format!("`{op}` takes a value, not another field");
             return Err(invalid(message, path).allowed(["eq", "ne", "gt", "gte", "lt", "lte"]));
-        }
+        };
         let param = format!("{path}.field");
         let Some(other) = self.owner.resolve(other) else {
             return Err(self.owner.unknown(other, &param));
@@ -324,7 +313,7 @@ impl<'a, 'v> Reader<'a, 'v> {
         }
         Ok(Predicate::CompareColumns {
             left: field.column.clone().converted(datatype),
-            comparison: comparison(op),
+            comparison,
             right: other.column.converted(datatype),
         })
     }
@@ -427,13 +416,34 @@ fn other_field(value: &Json) -> Option<&str> {
     object.get("field")?.as_str()
 }
 
-fn comparison(op: &str) -> Comparison {
+/// The refusal of an operator that a field does not have.
+fn unknown_operator(field: &FilterTarget, op: &str, path: &str) -> Refusal {
+    let allowed = field.operators();
+    let between = if op.trim_start_matches('$') == "between" && allowed.contains(&"gte") {
+        "; write {\"gte\": …, \"lt\": …}"
+    } else {
+        ""
+    };
+    let message = format!(
+        "`{}` ({}) has no operator {}{between}",
+        field.name,
+        field.kind(),
+        quoted(op)
+    );
+    invalid(message, path)
+        .allowed(allowed.iter().copied())
+        .near_as(Kind::Operator, op)
+}
+
+/// The comparison that an operator stands for; `None` if it is another kind of operator.
+fn comparison(op: &str) -> Option<Comparison> {
     match op {
-        "ne" => Comparison::Ne,
-        "gt" => Comparison::Gt,
-        "gte" => Comparison::Gte,
-        "lt" => Comparison::Lt,
-        "lte" => Comparison::Lte,
-        _ => Comparison::Eq,
+        "eq" => Some(Comparison::Eq),
+        "ne" => Some(Comparison::Ne),
+        "gt" => Some(Comparison::Gt),
+        "gte" => Some(Comparison::Gte),
+        "lt" => Some(Comparison::Lt),
+        "lte" => Some(Comparison::Lte),
+        _ => None,
     }
 }

@@ -19,6 +19,7 @@ mod parse;
 mod resolve;
 mod typing;
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 
@@ -182,6 +183,18 @@ impl Comparison {
             Self::Gte => ">=",
             Self::Lt => "<",
             Self::Lte => "<=",
+        }
+    }
+
+    /// Whether it holds for two values in this order.
+    pub const fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Self::Eq => ordering.is_eq(),
+            Self::Ne => ordering.is_ne(),
+            Self::Gt => ordering.is_gt(),
+            Self::Gte => ordering.is_ge(),
+            Self::Lt => ordering.is_lt(),
+            Self::Lte => ordering.is_le(),
         }
     }
 }

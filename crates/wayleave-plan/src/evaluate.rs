@@ -1,8 +1,6 @@
 //! Evaluates formulas, for the interpreter and for stores without exact arithmetic of their own.
 
-use std::cmp::Ordering;
-
-use wayleave_model::expression::{Arithmetic, Comparison, Formula, Literal, Node};
+use wayleave_model::expression::{Arithmetic, Formula, Literal, Node};
 use wayleave_model::mapping::Datatype;
 
 use crate::value::{Exact, Value};
@@ -38,7 +36,7 @@ fn compute<L>(formula: &Formula<L>, leaf: &dyn Fn(&L) -> Value) -> Result<Value,
         } => {
             let (left, right) = (value(left)?, value(right)?);
             let known = left != Value::Null && right != Value::Null;
-            Value::Boolean(known && holds(*comparison, left.compare(&right)))
+            Value::Boolean(known && comparison.holds(left.compare(&right)))
         }
         Node::All(parts) => {
             let mut all = true;
@@ -189,15 +187,4 @@ fn concat<L>(
     } else {
         Value::Text(joined.into())
     })
-}
-
-fn holds(comparison: Comparison, ordering: Ordering) -> bool {
-    match comparison {
-        Comparison::Eq => ordering.is_eq(),
-        Comparison::Ne => ordering.is_ne(),
-        Comparison::Gt => ordering.is_gt(),
-        Comparison::Gte => ordering.is_ge(),
-        Comparison::Lt => ordering.is_lt(),
-        Comparison::Lte => ordering.is_le(),
-    }
 }

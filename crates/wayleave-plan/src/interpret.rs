@@ -13,8 +13,8 @@ use wayleave_model::mapping::{AggregateOp, Datatype};
 use crate::calendar::Calendar;
 use crate::evaluate::evaluate;
 use crate::plan::{
-    Aggregate, AuthorizedPlan, Column, ColumnOrigin, Comparison, GroupKey, Groups, JoinedTable,
-    Predicate, Read, Rows, TARGET, TextMatch,
+    Aggregate, AuthorizedPlan, Column, ColumnOrigin, GroupKey, Groups, JoinedTable, Predicate,
+    Read, Rows, TARGET, TextMatch,
 };
 use crate::value::{self, Value, fold};
 
@@ -300,13 +300,13 @@ fn holds_within(predicate: &Predicate, row: &RowContext<'_>, granted: bool) -> b
             value,
         } => row
             .comparable(column)
-            .is_some_and(|held| compares(held.compare(value), *comparison)),
+            .is_some_and(|held| comparison.holds(held.compare(value))),
         Predicate::CompareColumns {
             left,
             comparison,
             right,
         } => match (row.comparable(left), row.comparable(right)) {
-            (Some(left), Some(right)) => compares(left.compare(&right), *comparison),
+            (Some(left), Some(right)) => comparison.holds(left.compare(&right)),
             _ => false,
         },
         Predicate::In {
@@ -369,17 +369,6 @@ fn is_of(value: &Value, column: &Column) -> bool {
             )
         }
         _ => false,
-    }
-}
-
-fn compares(ordering: Ordering, comparison: Comparison) -> bool {
-    match comparison {
-        Comparison::Eq => ordering.is_eq(),
-        Comparison::Ne => ordering.is_ne(),
-        Comparison::Gt => ordering.is_gt(),
-        Comparison::Gte => ordering.is_ge(),
-        Comparison::Lt => ordering.is_lt(),
-        Comparison::Lte => ordering.is_le(),
     }
 }
 

@@ -354,6 +354,22 @@ impl Relation {
     pub fn default_type(name: &str) -> String {
         name.to_ascii_uppercase()
     }
+
+    /// Whether it joins exactly these pairs of columns: of its own table, and of the table of `to`,
+    /// the stream it leads to.
+    pub fn joins_columns<'a>(
+        &self,
+        to: &Stream,
+        mut pairs: impl ExactSizeIterator<Item = (&'a str, &'a str)>,
+    ) -> bool {
+        pairs.len() == self.on.len()
+            && pairs.all(|(ours, theirs)| {
+                self.on.iter().any(|join| {
+                    let column = to.field(&join.field).and_then(Field::column);
+                    join.column == *ours && column.is_some_and(|it| *it == *theirs)
+                })
+            })
+    }
 }
 
 /// One pair of `on`: a column of this stream equals a field of the other.

@@ -2,7 +2,7 @@
 //! calls are refused, so the ratifier should know beforehand.
 
 use crate::catalogue::{Catalogue, ForeignKey};
-use crate::mapping::{Action, Capability, Mapping, Relation, Stream};
+use crate::mapping::{Action, Capability, Mapping, Stream};
 use crate::problem::{Problem, ProblemCode, quoted};
 
 /// Returns a warning for each such foreign key.
@@ -66,17 +66,8 @@ fn is_described(mapping: &Mapping, table: &str, key: &ForeignKey) -> bool {
     let mut relations = from.flat_map(|it| it.relations.iter());
     relations.any(|relation| {
         let to = mapping.stream(&relation.to);
-        to.is_some_and(|to| to.table == *key.to_table && joins(relation, to, key))
+        let columns = key.columns.iter().zip(&key.to_columns);
+        let columns = columns.map(|(ours, theirs)| (ours.as_str(), theirs.as_str()));
+        to.is_some_and(|to| to.table == *key.to_table && relation.joins_columns(to, columns))
     })
-}
-
-fn joins(relation: &Relation, to: &Stream, key: &ForeignKey) -> bool {
-    let mut pairs = key.columns.iter().zip(&key.to_columns);
-    key.columns.len() == relation.on.len()
-        && pairs.all(|(ours, theirs)| {
-            relation.on.iter().any(|join| {
-                let column = to.field(&join.field).and_then(|it| it.column());
-                join.column == **ours && column.is_some_and(|it| *it == **theirs)
-            })
-        })
 }

@@ -141,12 +141,7 @@ impl ForeignKeyRule {
 
     /// Whether a relation to a stream joins the same columns as the key.
     fn is_of(&self, relation: &Relation, to: &Stream) -> bool {
-        let is_joined = |(from, target): &(String, String)| {
-            relation.on.iter().any(|join| {
-                let column = to.field(&join.field).and_then(|it| it.column());
-                join.column.value == *from && column.is_some_and(|it| it.value == *target)
-            })
-        };
-        self.on.len() == relation.on.len() && self.on.iter().all(is_joined)
+        let columns = self.on.iter();
+        relation.joins_columns(to, columns.map(|(from, to)| (from.as_str(), to.as_str())))
     }
 }

@@ -2,13 +2,12 @@
 
 mod pattern;
 
-use std::fmt;
-
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value as Json;
 
 pub use pattern::{TextPattern, is_portable};
 
+use crate::codes::codes;
 use crate::parse;
 
 /// The field name in errors about the record as a whole. No field has this name.
@@ -61,64 +60,25 @@ impl FieldError {
     }
 }
 
-/// Declares the codes: their words, their meaning, and the list of all.
-macro_rules! codes {
-    ($($variant:ident => $word:literal: $meaning:literal,)+) => {
-        /// The kind of a field error.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum FieldErrorCode {
-            $(#[doc = $meaning] $variant,)+
-        }
-
-        impl FieldErrorCode {
-            /// Every code.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The code's word.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                }
-            }
-
-            /// What it means, in a sentence for the reference.
-            pub const fn meaning(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $meaning,)+
-                }
-            }
-        }
-    };
-}
-
 codes! {
-    Unknown => "unknown": "The call has no such argument.",
-    Required => "required": "A value must be given, or must not be null.",
-    Datatype => "datatype": "The value is not of the field's datatype, or not one that the store can hold.",
-    MinLength => "min_length": "The text is too short.",
-    MaxLength => "max_length": "The text is too long.",
-    Pattern => "pattern": "The text does not match the pattern.",
-    OneOf => "one_of": "The value is not one of those allowed.",
-    MinValue => "min_value": "The number is too small.",
-    MaxValue => "max_value": "The number is too great.",
-    Reference => "reference": "The value refers to a record that does not exist for this caller.",
-    Unique => "unique": "Another record has these values.",
-    NotFound => "not_found": "There is no record with this key for this caller.",
-    Conflict => "conflict": "The record has changed since the caller read it, its `updated` field did not grow with this write, or the idempotency key was used with other arguments.",
-    Referenced => "referenced": "Other records refer to the record.",
-    Check => "check": "A rule of the source rejects the record.",
-    Serialization => "serialization": "Concurrent writes conflicted with this one; try again.",
-}
-
-impl fmt::Display for FieldErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for FieldErrorCode {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+    /// The kind of a field error.
+    pub enum FieldErrorCode {
+        Unknown => "unknown": "The call has no such argument.",
+        Required => "required": "A value must be given, or must not be null.",
+        Datatype => "datatype": "The value is not of the field's datatype, or not one that the store can hold.",
+        MinLength => "min_length": "The text is too short.",
+        MaxLength => "max_length": "The text is too long.",
+        Pattern => "pattern": "The text does not match the pattern.",
+        OneOf => "one_of": "The value is not one of those allowed.",
+        MinValue => "min_value": "The number is too small.",
+        MaxValue => "max_value": "The number is too great.",
+        Reference => "reference": "The value refers to a record that does not exist for this caller.",
+        Unique => "unique": "Another record has these values.",
+        NotFound => "not_found": "There is no record with this key for this caller.",
+        Conflict => "conflict": "The record has changed since the caller read it, its `updated` field did not grow with this write, or the idempotency key was used with other arguments.",
+        Referenced => "referenced": "Other records refer to the record.",
+        Check => "check": "A rule of the source rejects the record.",
+        Serialization => "serialization": "Concurrent writes conflicted with this one; try again.",
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod catalogue;
 pub mod check;
+mod codes;
 pub mod constraint;
 mod definitions;
 pub mod diff;

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 pub use kind::{ChangeKind, Risk};
 
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, Spanned};
 use crate::sensitive;
 
 /// One change.
@@ -97,4 +97,9 @@ fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     } else {
         names.join(", ")
     }
+}
+
+/// The names of a list in a mapping, as [`named`] writes them.
+fn names(list: &[Spanned<String>]) -> String {
+    named(list.iter().map(|name| name.as_str()))
 }

@@ -1,7 +1,7 @@
 //! Changes of a capability.
 
 use super::dataset::described;
-use super::{ChangeKind, Changes, Risk, named, risks};
+use super::{ChangeKind, Changes, Risk, names, risks};
 use crate::mapping::{Action, Capability, Spanned};
 
 /// Describes a new capability.
@@ -115,8 +115,4 @@ pub(super) fn changed(changes: &mut Changes, old: &Capability, new: &Capability)
         old.description.as_ref(),
         description.as_ref(),
     );
-}
-
-fn names(list: &[Spanned<String>]) -> String {
-    named(list.iter().map(|name| name.as_str()))
 }

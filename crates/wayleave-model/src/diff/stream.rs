@@ -2,7 +2,7 @@
 
 use super::dataset::{described, reordered};
 use super::lists::pair;
-use super::{ChangeKind, Changes, Risk, field, named, quoted_in_full, relation};
+use super::{ChangeKind, Changes, Risk, field, names, quoted_in_full, relation};
 use crate::mapping::{NamedMeasure, SearchAnalyzer, Spanned, Stream};
 
 /// Describes a new stream with its fields and relations.
@@ -161,10 +161,6 @@ fn identity_changed(changes: &mut Changes, path: &str, old: &Stream, new: &Strea
             vec![Risk::Identity],
         );
     }
-}
-
-fn names(list: &[Spanned<String>]) -> String {
-    named(list.iter().map(|name| name.as_str()))
 }
 
 fn part_changed(

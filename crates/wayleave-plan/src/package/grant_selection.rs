@@ -343,7 +343,7 @@ fn place(mapping: &Mapping) -> String {
     format!("dataset `{}`", mapping.dataset.name)
 }
 
-fn no_stream(mapping: &Mapping, name: &str) -> SelectionError {
+pub(super) fn no_stream(mapping: &Mapping, name: &str) -> SelectionError {
     let known = mapping.streams.iter().map(|it| it.name.as_str());
     unknown("stream", place(mapping), name, known)
 }

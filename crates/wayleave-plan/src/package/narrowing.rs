@@ -6,7 +6,7 @@ use wayleave_model::grant::{RowFilter, StreamTerms, Terms};
 use wayleave_model::mapping::Mapping;
 
 use super::SelectionError;
-use super::grant_selection::{callable, fits, unknown};
+use super::grant_selection::{callable, fits, no_stream, unknown};
 
 /// The parts of a grant that a person keeps.
 #[derive(Debug, Clone, Default)]
@@ -66,9 +66,11 @@ impl GrantNarrowing {
                     let place = format!("the grant of stream `{name}`");
                     unfit.push(unknown("field", place, field, known.clone()));
                 }
-                let key = mapping.stream(name).map(|it| it.key.as_slice());
-                let key = key.unwrap_or_default();
-                let is_key = |field: &str| key.iter().any(|it| it == field);
+                let Some(stream) = mapping.stream(name) else {
+                    unfit.push(no_stream(mapping, name));
+                    continue;
+                };
+                let is_key = |field: &str| stream.key.iter().any(|it| it == field);
                 kept.fields.retain(|it| wanted.contains(it) || is_key(it));
                 let fields = &kept.fields;
                 kept.masks.retain(|it, _| fields.contains(it));
@@ -242,5 +244,22 @@ mod tests {
         let told: Vec<String> = unfit.iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), 5, "{told:#?}");
         assert_eq!(unfit[1].hint().as_deref(), Some("did you mean `name`?"));
+    }
+
+    #[test]
+    fn fields_of_a_stream_that_is_gone_are_not_narrowed_because_its_key_is_unknown() {
+        let mut wide = wide();
+        let people = wide.streams.remove("people").unwrap();
+        wide.streams.insert("staff".to_owned(), people);
+        let narrowing = GrantNarrowing {
+            streams: BTreeMap::from([(
+                "staff".to_owned(),
+                Some(BTreeSet::from(["name".to_owned()])),
+            )]),
+            ..GrantNarrowing::default()
+        };
+        let unfit = narrowing.terms(&wide, &mapping()).unwrap_err();
+        let told: Vec<String> = unfit.iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["dataset `crm` has no stream `staff`"]);
     }
 }

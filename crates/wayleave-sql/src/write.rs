@@ -303,9 +303,12 @@ async fn found<S: WriteSession>(
     session: &mut S,
     write: &AuthorizedWrite,
 ) -> Result<(Vec<Value>, RecordImage), WriteFault> {
-    let key = write.key().ok_or_else(|| write.not_found())?;
+    // The plan refuses a change whose arguments leave out a part of the key.
+    let key = write.key().ok_or(StoreError::Unsupported {
+        what: "a change of a record without its whole key",
+    })?;
     let before = image(session, write, &write.read_before(&key)).await?;
-    let before = before.ok_or_else(|| write.not_found())?;
+    let before = before.ok_or_else(|| write.not_found(&key))?;
     Ok((key, before))
 }
 

@@ -202,13 +202,9 @@ impl Reader<'_> {
                     let mut errors = Vec::new();
                     let value = value::read(field, given, &mut errors);
                     errors.retain(|it| it.code == FieldErrorCode::Datatype);
-                    let found = match (value, errors.is_empty()) {
-                        (Some(value), _) => Some(value),
-                        (None, true) => typed_key(field, given),
-                        (None, false) => None,
-                    };
                     self.errors.extend(errors);
-                    found
+                    // A stored record may break a constraint of its key nonetheless.
+                    value.or_else(|| value::typed(field.datatype(), given))
                 }
             });
         }
@@ -298,12 +294,80 @@ impl Reader<'_> {
     }
 }
 
-/// Parses a key that breaks a constraint but is of its datatype: a stored record may have it
-/// nonetheless.
-fn typed_key(field: &FieldView, given: &Json) -> Option<Value> {
-    let text = match given {
-        Json::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    Value::from_text(field.datatype(), &text).ok()
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use wayleave_model::digest::Digest;
+    use wayleave_model::ratify::{Ratification, verify};
+
+    use super::*;
+    use crate::active_datasets::ActiveDatasets;
+    use crate::package::{Grant, Grants, Package, StreamScope};
+    use crate::view::View;
+
+    const CREW: &str = r#"
+        [dataset]
+        name = "crew"
+        kind = "sqlite"
+        [[connections]]
+        id = "crew"
+        source = "crew"
+        [streams.sailors]
+        type = "Sailor"
+        key = ["id"]
+        [streams.sailors.fields]
+        id = { datatype = "integer", required = true, min_value = 10 }
+        name = { datatype = "string" }
+        [capabilities.rename]
+        stream = "sailors"
+        action = "update"
+        fields = ["name"]
+        source = "crew_rw"
+    "#;
+
+    fn view() -> View {
+        let act = Ratification {
+            dataset: "crew".to_owned(),
+            digest: Digest::from_bytes(CREW.as_bytes()),
+            replaces: None,
+            who: "ada".to_owned(),
+            note: "read it twice".to_owned(),
+        };
+        let mapping = Arc::new(verify(CREW.as_bytes(), &act).unwrap());
+        let grant = Grant {
+            id: "g_test".to_owned(),
+            dataset: "crew".to_owned(),
+            streams: StreamScope::All,
+            capabilities: ["rename".to_owned()].into(),
+        };
+        let package = Package {
+            subject: "t_test".to_owned(),
+            epoch: 1,
+            grants: Grants::Only(Arc::new(BTreeMap::from([("crew".to_owned(), grant)]))),
+        };
+        View::new(&ActiveDatasets::new(vec![mapping]).unwrap(), &package)
+    }
+
+    #[test]
+    fn a_key_that_breaks_a_constraint_is_looked_up_in_every_spelling() {
+        let view = view();
+        let capability = view.capability("crew_rename").unwrap();
+        for id in [json!(3), json!(3.0), json!(30), json!(30.0)] {
+            let arguments = json!({ "id": id, "name": "Ann" });
+            let write = plan(capability, "t_test", arguments.as_object().unwrap(), 0).unwrap();
+            let key = write.key().unwrap();
+            let number = if id.as_f64() < Some(10.0) { 3 } else { 30 };
+            assert_eq!(key, [Value::Integer(number)], "{id}");
+            let WriteRefusal::Fields(errors) = write.not_found(&key) else {
+                panic!("{id} is refused by policy");
+            };
+            assert_eq!(
+                errors[0].message,
+                format!("there is no record `crew/sailors:{number}`")
+            );
+        }
+    }
 }

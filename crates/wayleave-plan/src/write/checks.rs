@@ -207,15 +207,13 @@ pub enum StoreRule {
 }
 
 impl AuthorizedWrite {
-    /// The refusal if the record does not exist, or the grant does not show it.
-    pub fn not_found(&self) -> WriteRefusal {
-        let fields = self.stream().key_fields().iter().zip(&self.key);
-        let id = self.key().map(|key| self.record_id(&key));
-        let message = format!("there is no record `{}`", id.unwrap_or_default());
+    /// The refusal if the record with this key does not exist, or the grant does not show it.
+    pub fn not_found(&self, key: &[Value]) -> WriteRefusal {
+        let fields = self.stream().key_fields().iter().zip(key);
+        let message = format!("there is no record `{}`", self.record_id(key));
         let errors = fields.map(|(field, value)| {
-            let value = value.as_ref().map(Value::to_json);
             FieldError::new(field.name(), FieldErrorCode::NotFound, message.clone())
-                .value(value.unwrap_or_default())
+                .value(value.to_json())
         });
         WriteRefusal::Fields(errors.collect())
     }

@@ -53,7 +53,7 @@ pub(super) fn check_stored(field: &FieldView, value: &Value, errors: &mut Vec<Fi
 }
 
 /// Parses an argument as a value of a datatype, as strictly as the datatype's schema.
-fn typed(datatype: Datatype, given: &Json) -> Option<Value> {
+pub(super) fn typed(datatype: Datatype, given: &Json) -> Option<Value> {
     match (datatype, given) {
         (Datatype::String, Json::String(text)) => storable(text).map(Value::Text),
         (Datatype::Iri, Json::String(text)) if is_iri(text) => storable(text).map(Value::Text),

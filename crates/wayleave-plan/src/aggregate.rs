@@ -12,9 +12,7 @@ use crate::calendar::Calendar;
 use crate::filter::{self, MeasuredColumn};
 use crate::layout::named_column;
 use crate::mask::Masking;
-use crate::plan::{
-    AuthorizedPlan, Column, Granularity, GroupKey, Groups, OrderBy, Predicate, Read,
-};
+use crate::plan::{AuthorizedPlan, Column, Granularity, GroupKey, Groups, Predicate, Read};
 use crate::query::canonical;
 use crate::refusal::{Call, Code, Refusal, quoted};
 use crate::request::{AggregateRequest, Metric, SortKey, TimeGroup};
@@ -100,15 +98,8 @@ impl AggregatePlan {
         if let Some(masked) = &masked {
             masked.put_last(&mut sort_columns, request, &header)?;
         }
-        let order = sort_columns.iter().filter_map(|(place, descending)| {
-            Some(OrderBy {
-                column: columns.get(*place)?.clone(),
-                descending: *descending,
-                nullable: true,
-            })
-        });
         let groups = Groups {
-            order: order.collect(),
+            order: order::group_order(&sort_columns, &columns),
             by: keys.into_iter().map(|key| key.key).collect(),
             aggregates: aggregates.into_vec(),
             predicate: Predicate::all([stream.visible_rows(), wanted]),

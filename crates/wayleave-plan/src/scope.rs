@@ -143,12 +143,12 @@ impl<'v> PathScope<'v> {
     ) -> (&'v StreamView, &'n str, &'n str) {
         let mut found = (self.stream, "", path);
         for (at, _) in path.match_indices('.').take(MAX_HOPS) {
-            let (hops, rest) = path.split_at(at);
+            let (hops, _) = path.split_at(at);
             let hops: Vec<&str> = hops.split('.').collect();
             let Some((_, stream)) = self.walk(self.stream, &hops) else {
                 break;
             };
-            let prefix = path.get(..=at).unwrap_or("");
+            let (prefix, rest) = path.split_at(at + 1);
             found = (stream, prefix, rest.trim_start_matches('.'));
         }
         found

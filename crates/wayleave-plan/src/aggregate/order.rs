@@ -1,5 +1,6 @@
 //! The order of groups.
 
+use crate::plan::{Column, OrderBy};
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::AggregateRequest;
 
@@ -44,4 +45,21 @@ pub(super) fn sort_columns(
         order.clear();
     }
     Ok(order)
+}
+
+/// The columns of the order; `columns` are those of the header.
+#[expect(
+    clippy::expect_used,
+    reason = "a default would drop a sort key silently"
+)]
+pub(super) fn group_order(order: &[SortColumn], columns: &[Column]) -> Vec<OrderBy> {
+    let keys = order.iter().map(|(place, descending)| OrderBy {
+        column: columns
+            .get(*place)
+            .expect("the order is of header indexes, and each has a column")
+            .clone(),
+        descending: *descending,
+        nullable: true,
+    });
+    keys.collect()
 }

@@ -86,16 +86,21 @@ pub enum OnMalformed {
 impl ReadContext {
     /// The context of a read that may take `time` from now.
     pub fn with_timeout(time: Duration) -> Self {
-        let now = Instant::now();
-        // A limit beyond the clock's range never passes.
-        let far = Duration::from_hours(24 * 365);
         Self {
-            deadline: now.checked_add(time.min(far)).unwrap_or(now),
+            deadline: deadline_after(time),
             cancel: CancellationToken::new(),
             on_malformed: OnMalformed::Fail,
             caller: CallerKey::default(),
         }
     }
+}
+
+/// The instant at which `time` from now is over.
+pub(crate) fn deadline_after(time: Duration) -> Instant {
+    let now = Instant::now();
+    // A limit beyond the clock's range never passes.
+    let far = Duration::from_hours(24 * 365);
+    now.checked_add(time.min(far)).unwrap_or(now)
 }
 
 /// The answer to a plan.

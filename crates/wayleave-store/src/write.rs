@@ -10,6 +10,7 @@ use wayleave_plan::AuthorizedWrite;
 use wayleave_plan::value::Value;
 use wayleave_plan::write::{RecordImage, WriteRefusal};
 
+use crate::read::deadline_after;
 use crate::{CallerKey, StoreError};
 
 /// A store that accepts writes. No call can be made without an [`AuthorizedWrite`]:
@@ -51,9 +52,8 @@ pub struct WriteContext {
 impl WriteContext {
     /// The context of a write that may take `time` from now.
     pub fn with_timeout(time: Duration) -> Self {
-        let now = Instant::now();
         Self {
-            deadline: now.checked_add(time).unwrap_or(now),
+            deadline: deadline_after(time),
             cancel: CancellationToken::new(),
             caller: CallerKey::default(),
         }

@@ -310,6 +310,37 @@ pub enum Granularity {
     Year,
 }
 
+impl Granularity {
+    /// Every granularity, the shortest first.
+    pub const ALL: &'static [Self] = &[
+        Self::Minute,
+        Self::Hour,
+        Self::Day,
+        Self::Week,
+        Self::Month,
+        Self::Quarter,
+        Self::Year,
+    ];
+
+    /// The word for it, on the wire and in the functions of stores.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Minute => "minute",
+            Self::Hour => "hour",
+            Self::Day => "day",
+            Self::Week => "week",
+            Self::Month => "month",
+            Self::Quarter => "quarter",
+            Self::Year => "year",
+        }
+    }
+
+    /// The granularity with this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|it| it.as_str() == word)
+    }
+}
+
 /// One aggregate of a group.
 ///
 /// All but a `count` without a column skip NULLs. Over no values `count` and `count_distinct` are 0

@@ -23,15 +23,10 @@ pub(super) const METRIC_OPS: &[(&str, AggregateOp)] = &[
 ];
 
 /// The granularities, with their names on the wire.
-pub(super) const GRANULARITIES: &[(&str, Granularity)] = &[
-    ("minute", Granularity::Minute),
-    ("hour", Granularity::Hour),
-    ("day", Granularity::Day),
-    ("week", Granularity::Week),
-    ("month", Granularity::Month),
-    ("quarter", Granularity::Quarter),
-    ("year", Granularity::Year),
-];
+pub(super) fn granularities() -> Vec<(&'static str, Granularity)> {
+    let all = Granularity::ALL.iter();
+    all.map(|it| (it.as_str(), *it)).collect()
+}
 
 /// A JSON object of which every member is a known argument.
 pub(super) struct Arguments<'a> {
@@ -337,12 +332,13 @@ impl<'a> Arguments<'a> {
                 );
             }
         };
+        let words = granularities();
         Ok(Some(TimeGroup {
             field: given.required("field")?,
-            granularity: given.word("granularity", GRANULARITIES)?.ok_or_else(|| {
+            granularity: given.word("granularity", &words)?.ok_or_else(|| {
                 given
                     .wrong("granularity", "one of the allowed words")
-                    .allowed(GRANULARITIES.iter().map(|(word, _)| *word))
+                    .allowed(words.iter().map(|(word, _)| *word))
             })?,
             time_zone: given.text("time_zone")?,
         }))

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::arguments::{GRANULARITIES, METRIC_OPS};
+use super::arguments::{METRIC_OPS, granularities};
 use super::{
     AggregateRequest, FetchRequest, MAX_QUERY_CHARS, MAX_ROWS, QueryRequest, SchemaRequest,
     SearchRequest,
@@ -107,7 +107,7 @@ impl AggregateRequest {
         let time = object(
             json!({
                 "field": text(),
-                "granularity": words(GRANULARITIES),
+                "granularity": words(&granularities()),
                 "time_zone": described_text("IANA name; default UTC"),
             }),
             Some(&["field", "granularity"]),

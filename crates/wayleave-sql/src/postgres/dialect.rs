@@ -307,15 +307,7 @@ impl Dialect for PostgresDialect {
         granularity: Granularity,
         zone: &str,
     ) -> Sql {
-        let unit = match granularity {
-            Granularity::Minute => "minute",
-            Granularity::Hour => "hour",
-            Granularity::Day => "day",
-            Granularity::Week => "week",
-            Granularity::Month => "month",
-            Granularity::Quarter => "quarter",
-            Granularity::Year => "year",
-        };
+        let unit = granularity.as_str();
         let truncate = format!("date_trunc('{unit}', ");
         if column.datatype == Datatype::Date {
             return name.within(&truncate, "::timestamp)::date");

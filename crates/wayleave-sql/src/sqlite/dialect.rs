@@ -432,7 +432,7 @@ impl Dialect for SqliteDialect {
         granularity: Granularity,
         zone: &str,
     ) -> Sql {
-        let unit = Bind::Text(format!("{granularity:?}"));
+        let unit = Bind::Text(granularity.as_str().to_owned());
         let unit = Sql::bind(unit);
         if column.datatype == Datatype::Date {
             return call(functions::DATE_PERIOD, Sql::joined([name, unit], ", "));

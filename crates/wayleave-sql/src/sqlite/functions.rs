@@ -203,16 +203,7 @@ fn convert<T>(
 
 /// The granularity that a word names, as the dialect writes it.
 fn granularity(word: &str) -> Result<Granularity> {
-    Ok(match word {
-        "Minute" => Granularity::Minute,
-        "Hour" => Granularity::Hour,
-        "Week" => Granularity::Week,
-        "Month" => Granularity::Month,
-        "Quarter" => Granularity::Quarter,
-        "Year" => Granularity::Year,
-        "Day" => Granularity::Day,
-        _ => return Err(unknown_word()),
-    })
+    Granularity::from_word(word).ok_or_else(unknown_word)
 }
 
 /// A word that the dialect writes for an argument.

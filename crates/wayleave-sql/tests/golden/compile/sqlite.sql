@@ -80,11 +80,11 @@ SELECT k0 AS v0, k1 AS v1, wayleave_sum(m0), COUNT(m0) AS v2 FROM (SELECT t."na"
 
 -- periods of a zone
 SELECT k0 AS v0, COUNT(*) AS v1 FROM (SELECT wayleave_period(wayleave_datetime(t."at"), ?1, ?2) AS k0 FROM "the ""table` '" AS t) AS g GROUP BY k0 ORDER BY k0 NULLS LAST LIMIT 11
---   Text("Quarter")
+--   Text("quarter")
 --   Text("Europe/Berlin")
 
 -- hours of a zone
 SELECT k0 AS v0, COUNT(*) AS v1 FROM (SELECT wayleave_period(wayleave_datetime(t."at"), ?1, ?2) AS k0 FROM "the ""table` '" AS t) AS g GROUP BY k0 ORDER BY k0 NULLS LAST LIMIT 11
---   Text("Hour")
+--   Text("hour")
 --   Text("Europe/Berlin")
 

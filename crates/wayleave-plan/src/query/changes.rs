@@ -25,7 +25,7 @@ use crate::seal::{BOOKMARK_HOURS, Binding, CursorPosition, Seal};
 use crate::value::Value;
 use crate::view::{ConnectionView, StreamView, View};
 
-/// Age in seconds after which no more rows are expected to get a time.
+/// Age in seconds at which a time counts as settled: no further row is expected to get it.
 const SETTLED_SECONDS: i64 = 60;
 
 /// A walk of changes.

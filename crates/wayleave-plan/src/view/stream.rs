@@ -205,11 +205,6 @@ impl StreamView {
         }
     }
 
-    /// Whether the grant or the mapping hides some rows.
-    pub fn hides_rows(&self) -> bool {
-        self.visible_rows() != Predicate::True
-    }
-
     pub(crate) fn deleted(&self) -> Option<&FieldView> {
         self.deleted.as_ref()
     }

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::json;
 use wayleave_model::grant::{Claim, Claims, Terms};
 use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::{Grant, GrantSelection, Grants, Package, SelectionError};
+use wayleave_plan::query::QueryPlan;
+use wayleave_plan::request::QueryRequest;
 use wayleave_plan::view::{FieldView, View};
 
-use crate::fixture::{SHOP, active_datasets, package, ratified};
+use crate::explain::explain;
+use crate::fixture::{NOW, SHOP, active_datasets, arguments, at, keys, package, ratified};
 
 /// Parses a selection from words of the form `stream`, `stream[field,field]` or `stream{row
 /// filter}`.
@@ -163,7 +167,10 @@ fn a_claim_narrows_and_without_it_the_stream_is_not_there() {
     let open = Claims::from([("state".to_owned(), Claim::Text("open".to_owned()))]);
     let bound = view(&active_datasets(), &terms, &open);
     assert!(bound.withheld().is_empty());
-    assert!(bound.holders("orders")[0].1.hides_rows());
+    let keys = keys();
+    let request = QueryRequest::parse(&arguments(json!({ "stream": "orders" }))).unwrap();
+    let plan = QueryPlan::new(&bound, &request, at(&keys, NOW)).unwrap();
+    assert!(explain(plan.rows()).contains("\"open\""));
     for claims in [
         Claims::new(),
         Claims::from([("status".to_owned(), Claim::Text("open".to_owned()))]),

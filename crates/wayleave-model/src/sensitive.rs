@@ -169,8 +169,9 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether a character is invisible but part of the spelling of some scripts and emoji.
-fn is_joiner(c: char) -> bool {
+/// Whether a character is a joiner or an emoji's variation selector: invisible, but part of the
+/// spelling of some scripts and emoji.
+pub fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
 }
 

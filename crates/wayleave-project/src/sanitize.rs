@@ -10,12 +10,13 @@ use wayleave_model::sensitive;
 
 /// Makes a text safe for a terminal.
 pub fn text(text: &str) -> String {
-    let joiner = |c: char| matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}');
     sensitive::redact(text)
         .chars()
         .map(|c| match c {
             '\n' | '\t' => c,
-            c if c.is_control() || (sensitive::is_hidden(c) && !joiner(c)) => '\u{fffd}',
+            c if c.is_control() || (sensitive::is_hidden(c) && !sensitive::is_joiner(c)) => {
+                '\u{fffd}'
+            }
             c => c,
         })
         .collect()

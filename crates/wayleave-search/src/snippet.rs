@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use wayleave_model::sensitive;
+
 use crate::analyze::{self, Analyzer, Word};
 use crate::query::{self, AnalyzedQuery, Part, Query};
 
@@ -238,7 +240,7 @@ fn between(text: &str, from: usize, to: usize) -> &str {
 }
 
 /// Text on one line: replaces each run of white space, control, bidirectional and invisible
-/// characters by one space.
+/// characters by one space. Joiners and the variation selectors of emoji stay.
 fn single_line(text: &str) -> Cow<'_, str> {
     if is_single_line(text) {
         return Cow::Borrowed(text);
@@ -248,10 +250,7 @@ fn single_line(text: &str) -> Cow<'_, str> {
     for c in text.chars() {
         let unseen = c.is_whitespace()
             || c.is_control()
-            || matches!(c,
-                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
-                | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}');
+            || (sensitive::is_hidden(c) && !sensitive::is_joiner(c));
         if unseen {
             if !blank {
                 out.push(' ');
@@ -336,6 +335,15 @@ mod tests {
             Some("&lt;/mark&gt;&lt;b&gt;<mark>sail</mark>&lt;/b&gt; &amp; go"),
         );
         check("mark", "<mark>", Some("&lt;<mark>mark</mark>&gt;"));
+    }
+
+    #[test]
+    fn a_snippet_shows_no_character_that_nobody_sees() {
+        check(
+            "sail",
+            "sail \u{34f}\u{3164} on\u{1d173}ward e\u{200d}",
+            Some("<mark>sail</mark> on ward e\u{200d}"),
+        );
     }
 
     #[test]

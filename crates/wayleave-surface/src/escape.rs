@@ -6,6 +6,7 @@
 //! structure beside the text has the exact value.
 
 use serde_json::Value as Json;
+use wayleave_model::sensitive;
 
 /// Appends one cell of a table. NULL is empty, empty text is `""`.
 pub(crate) fn cell(out: &mut String, value: &Json) {
@@ -177,11 +178,7 @@ fn escaped(out: &mut String, text: &str, breaks: LineBreaks) {
 /// The joiners U+200C and U+200D and the variation selectors of emoji are allowed: scripts need
 /// them, and they move nothing.
 pub(crate) fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
-            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+    c.is_control() || (sensitive::is_hidden(c) && !sensitive::is_joiner(c))
 }
 
 #[cfg(test)]
@@ -245,6 +242,13 @@ mod tests {
             shown(&json!("a\nnext_cursor=x\u{202e}\u{2028}\u{e0041}|\\")),
             "a\\nnext_cursor=x\\u{202e}\\u{2028}\\u{e0041}\\|\\\\"
         );
+        // Invisible letters and an invisible mark of music.
+        assert_eq!(
+            shown(&json!("a\u{34f}b\u{3164}c\u{1d173}")),
+            "a\\u{34f}b\\u{3164}c\\u{1d173}"
+        );
+        // Joiners are part of the spelling.
+        assert_eq!(shown(&json!("é\u{200d}é\u{fe0f}")), "é\u{200d}é\u{fe0f}");
         assert_eq!(inline("one\ntwo\u{2066}three", 9), "one two t…");
         let mut out = String::from("bio: ");
         block(&mut out, "first\r\nsalary: 3\u{85}\n");

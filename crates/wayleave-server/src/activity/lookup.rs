@@ -6,11 +6,11 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use wayleave_activity::{Activity, ActivityFilter, ActivityId, ActivityReader};
+use wayleave_activity::{Activity, ActivityFilter, ActivityId, ActivityReader, ReadError};
 use wayleave_mcp::{RpcError, Subscription, SubscriptionGuard, SubscriptionHost};
 use wayleave_surface::{
     live::ChangeFeed,
-    resources::prov::{self, ActivityLookup},
+    resources::prov::{self, ActivityLookup, Lookup, LookupError},
 };
 
 /// Maximum number of callers whose latest activity is cached.
@@ -120,28 +120,28 @@ fn is_lookup(activity: &Activity) -> bool {
 }
 
 impl ActivityLookup for RecentActivities {
-    fn latest<'a>(&'a self, subject: &'a str) -> BoxFuture<'a, Option<Activity>> {
+    fn latest<'a>(&'a self, subject: &'a str) -> BoxFuture<'a, Lookup> {
         Box::pin(async move {
             if let Some(found) = self.locked().get(subject).cloned() {
-                return Some(found);
+                return Ok(Some(found));
             }
             let filter = ActivityFilter {
                 token: Some(subject.to_owned()),
                 ..ActivityFilter::default()
             };
             let found = self.read(move |reader| reader.latest(&filter, 16)).await?;
-            found.into_iter().find(|activity| !is_lookup(activity))
+            Ok(found.into_iter().find(|activity| !is_lookup(activity)))
         })
     }
 
-    fn find<'a>(&'a self, subject: &'a str, id: ActivityId) -> BoxFuture<'a, Option<Activity>> {
+    fn find<'a>(&'a self, subject: &'a str, id: ActivityId) -> BoxFuture<'a, Lookup> {
         Box::pin(async move {
             let known = self.locked().get(subject).cloned();
             if let Some(known) = known.filter(|known| known.id == id) {
-                return Some(known);
+                return Ok(Some(known));
             }
-            let found = self.read(move |reader| reader.find(id)).await??;
-            (found.agent.token == subject).then_some(found)
+            let found = self.read(move |reader| reader.find(id)).await?;
+            Ok(found.filter(|found| found.agent.token == subject))
         })
     }
 }
@@ -149,18 +149,38 @@ impl ActivityLookup for RecentActivities {
 impl RecentActivities {
     async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&ActivityReader) -> Result<T, wayleave_activity::ReadError> + Send + 'static,
-    ) -> Option<T> {
+        read: impl FnOnce(&ActivityReader) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T, LookupError> {
         let reader = self.reader.clone();
-        let read = tokio::task::spawn_blocking(move || read(&reader))
-            .await
-            .ok()?;
-        match read {
-            Ok(found) => Some(found),
-            Err(error) => {
-                tracing::error!(%error, "the activity log cannot be read");
-                None
-            }
+        let read = tokio::task::spawn_blocking(move || read(&reader)).await;
+        let read = read.map_err(|_| LookupError::Interrupted)?;
+        read.map_err(|cause| LookupError::Log { cause })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_unreadable_log_is_an_error_and_a_missing_activity_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let id: ActivityId = "00000000-0000-7000-8000-000000000000".parse().unwrap();
+        let recent = RecentActivities::new(ActivityReader::new(folder.path()));
+        assert!(recent.find("desk", id).await.unwrap().is_none());
+        assert!(recent.latest("desk").await.unwrap().is_none());
+
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let recent = RecentActivities::new(ActivityReader::new(&file));
+        for error in [
+            recent.find("desk", id).await.unwrap_err(),
+            recent.latest("desk").await.unwrap_err(),
+        ] {
+            assert!(matches!(error, LookupError::Log { .. }), "{error}");
+            let told = RpcError::from(error);
+            assert_eq!(told.code, RpcError::INTERNAL);
+            assert!(!format!("{told:?}").contains("file"));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use wayleave_activity::{Activity, ActivityId, prov_document};
+use wayleave_activity::{Activity, ActivityId, ReadError, prov_document};
 use wayleave_mcp::{
     Read, ReadReply, Resource, ResourceContents, ResourceTemplate, RpcError, TemplateError,
 };
@@ -17,13 +17,37 @@ pub const LATEST: &str = "wayleave://prov/latest";
 const TEMPLATE: &str = "wayleave://prov/{id}";
 const MIME: &str = "application/ld+json";
 
+/// Why an activity was not looked up.
+#[derive(Debug, thiserror::Error)]
+pub enum LookupError {
+    /// The log cannot be read.
+    #[error("the activity log cannot be read: {cause}")]
+    Log {
+        /// The cause, which may name a file of the operator.
+        #[source]
+        cause: ReadError,
+    },
+    /// The read ended before its result.
+    #[error("the read of the activity log was interrupted")]
+    Interrupted,
+}
+
+impl From<LookupError> for RpcError {
+    fn from(error: LookupError) -> Self {
+        Self::internal(&error.to_string())
+    }
+}
+
+/// The activity found, if there is one.
+pub type Lookup = Result<Option<Activity>, LookupError>;
+
 /// What the resources require of a deployment. Both find only activities of `subject`.
 pub trait ActivityLookup: Send + Sync + 'static {
     /// The latest activity, lookups aside.
-    fn latest<'a>(&'a self, subject: &'a str) -> BoxFuture<'a, Option<Activity>>;
+    fn latest<'a>(&'a self, subject: &'a str) -> BoxFuture<'a, Lookup>;
 
     /// One activity by its id.
-    fn find<'a>(&'a self, subject: &'a str, id: ActivityId) -> BoxFuture<'a, Option<Activity>>;
+    fn find<'a>(&'a self, subject: &'a str, id: ActivityId) -> BoxFuture<'a, Lookup>;
 }
 
 fn contents(uri: &str, activity: &Activity) -> ResourceContents {
@@ -36,7 +60,7 @@ pub fn latest(lookup: Arc<dyn ActivityLookup>, is_live: bool) -> Resource {
         let lookup = Arc::clone(&lookup);
         async move {
             let subject = read.context.caller().subject();
-            let found = lookup.latest(subject).await;
+            let found = lookup.latest(subject).await?;
             let found = found.ok_or_else(|| RpcError::resource_not_found(&read.uri))?;
             Ok::<_, RpcError>(contents(&read.uri, &found))
         }
@@ -60,7 +84,7 @@ pub fn template(lookup: Arc<dyn ActivityLookup>) -> Result<ResourceTemplate, Tem
             let Some(id) = id else {
                 return Ok::<_, RpcError>(ReadReply::Missing);
             };
-            let found = lookup.find(read.context.caller().subject(), id).await;
+            let found = lookup.find(read.context.caller().subject(), id).await?;
             Ok(match found {
                 Some(found) => contents(&read.uri, &found).into(),
                 None => ReadReply::Missing,

@@ -133,6 +133,11 @@ pub struct RecentUse {
     pub datasets: BTreeMap<String, u64>,
 }
 
+/// The rank, from 1, of the smallest of `count` values that `percent` of them do not exceed.
+pub(crate) fn rank(count: u64, percent: u64) -> u64 {
+    (count * percent).div_ceil(100).max(1)
+}
+
 /// Histogram of latencies in buckets of about three percent: a million take a kilobyte.
 #[derive(Debug, Clone, Default)]
 struct Latencies {
@@ -148,7 +153,7 @@ impl Latencies {
 
     /// The latency that `percent` of the calls do not exceed.
     fn percentile(&self, percent: u64) -> Option<u64> {
-        let wanted = (self.count * percent).div_ceil(100).max(1);
+        let wanted = rank(self.count, percent);
         let mut passed = 0;
         let found = self.buckets.iter().find(|(_, many)| {
             passed += **many;

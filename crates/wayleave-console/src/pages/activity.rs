@@ -15,6 +15,7 @@ use wayleave_project::{
     Explanation,
     call_summary::{CallSummary, CallVerdict, MAX_SUMMARIZED_CALLS},
     columns::thousands,
+    render::activity::duration,
     row_access,
 };
 
@@ -181,7 +182,7 @@ fn sentence(visit: &SignedInRequest<'_>, asked: &ActivityQuery, found: &CallSumm
         }
         "."
         @if let (Some(median), Some(p95)) = (found.median, found.p95) {
-            " Half took at most " (took(median)) ", 95 of 100 at most " (took(p95)) "."
+            " Half took at most " (duration(median)) ", 95 of 100 at most " (duration(p95)) "."
         }
         @if !found.is_whole {
             " " (state("weigh", "not all")) " Only about the newest " (thousands(MAX_SUMMARIZED_CALLS as u64))
@@ -239,7 +240,7 @@ fn cells(visit: &SignedInRequest<'_>, call: &Activity) -> [Markup; 6] {
         used_streams(call),
         outcome(&call.outcome),
         result(call),
-        html! { (took(call.micros)) },
+        html! { (duration(call.micros)) },
     ]
 }
 
@@ -364,16 +365,6 @@ fn started_at(ms: u64) -> Millis {
     Millis::try_from(ms).unwrap_or(Millis::MAX)
 }
 
-/// A human-readable duration: `0.4 ms`, `9 ms`, `1.2 s`.
-fn took(micros: u64) -> String {
-    match micros {
-        0..100 => "under 0.1 ms".to_owned(),
-        100..10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
-        10_000..1_000_000 => format!("{} ms", micros / 1000),
-        _ => format!("{}.{} s", micros / 1_000_000, micros % 1_000_000 / 100_000),
-    }
-}
-
 /// A name, cut to fit a cell.
 fn cut(name: &str) -> String {
     let short: String = name.chars().take(MAX_NAME_CHARS).collect();
@@ -381,22 +372,4 @@ fn cut(name: &str) -> String {
         return format!("{short}…");
     }
     short
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_told_as_people_read_them() {
-        for (micros, told) in [
-            (7, "under 0.1 ms"),
-            (412, "0.4 ms"),
-            (9_900, "9.9 ms"),
-            (44_000, "44 ms"),
-            (1_250_000, "1.2 s"),
-        ] {
-            assert_eq!(took(micros), told);
-        }
-    }
 }

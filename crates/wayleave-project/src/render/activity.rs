@@ -8,14 +8,20 @@ use wayleave_activity::{Activity, CallOutcome, LogReport};
 use wayleave_ledger::Millis;
 
 use super::moment;
-use crate::{Rendering, columns};
+use crate::{Rendering, call_summary, columns};
 
 fn started(activity: &Activity) -> String {
     moment(Millis::try_from(activity.id.started_ms()).unwrap_or(Millis::MAX))
 }
 
-fn duration(micros: u64) -> String {
-    format!("{}.{} ms", micros / 1_000, micros % 1_000 / 100)
+/// A human-readable duration: `0.4 ms`, `44 ms`, `1.2 s`.
+pub fn duration(micros: u64) -> String {
+    match micros {
+        0..100 => "under 0.1 ms".to_owned(),
+        100..10_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
+        10_000..1_000_000 => format!("{} ms", micros / 1000),
+        _ => format!("{}.{} s", micros / 1_000_000, micros % 1_000_000 / 100_000),
+    }
 }
 
 /// Activities, one line each.
@@ -222,10 +228,11 @@ impl CallGroup {
     }
 
     /// The latency that `percent` of the calls do not exceed.
-    fn percentile(&mut self, percent: usize) -> u64 {
+    fn percentile(&mut self, percent: u64) -> u64 {
         self.micros.sort_unstable();
-        let last = self.micros.len().saturating_sub(1);
-        self.micros.get(last * percent / 100).copied().unwrap_or(0)
+        let rank = call_summary::rank(self.micros.len() as u64, percent);
+        let place = usize::try_from(rank - 1).unwrap_or(usize::MAX);
+        self.micros.get(place).copied().unwrap_or(0)
     }
 
     fn row(&mut self, name: &str, window: u64) -> Vec<String> {
@@ -315,4 +322,33 @@ pub fn top(calls: &[Activity], window: u64, running: Option<&Value>) -> Renderin
         let _ = write!(text, "\nrunning {ms} ms  {token}  {method} {target}");
     }
     Rendering::new(document, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_told_as_people_read_them() {
+        for (micros, told) in [
+            (7, "under 0.1 ms"),
+            (412, "0.4 ms"),
+            (9_900, "9.9 ms"),
+            (44_000, "44 ms"),
+            (1_250_000, "1.2 s"),
+        ] {
+            assert_eq!(duration(micros), told);
+        }
+    }
+
+    #[test]
+    fn a_percentile_is_a_latency_that_so_many_calls_do_not_exceed() {
+        let mut group = CallGroup {
+            micros: vec![900, 100],
+            ..CallGroup::default()
+        };
+        assert_eq!(group.percentile(50), 100);
+        assert_eq!(group.percentile(95), 900);
+        assert_eq!(CallGroup::default().percentile(95), 0);
+    }
 }

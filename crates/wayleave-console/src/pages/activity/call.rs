@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 use wayleave_activity::{Activity, RecordList, prov_document};
 use wayleave_model::digest::Digest;
-use wayleave_project::columns::thousands;
+use wayleave_project::{columns::thousands, render::activity::duration};
 
-use super::{exact, outcome, result, started, took, tool, used_streams, who};
+use super::{exact, outcome, result, started, tool, used_streams, who};
 use crate::{
     form::encode,
     page::{CardTable, NavSection, moment, on_command_line},
@@ -58,7 +58,7 @@ fn page(visit: &SignedInRequest<'_>, call: &Activity) -> Markup {
         }
         dl.facts.big.gap {
             div { dt { "Began" } dd { (exact(call)) } }
-            div { dt { "Took" } dd { (took(call.micros)) } }
+            div { dt { "Took" } dd { (duration(call.micros)) } }
             div { dt { "Result" } dd { (result(call)) } }
             div { dt { "Size" } dd { (thousands(call.bytes)) " bytes" } }
         }

@@ -3,9 +3,9 @@
 //! Errors are hatched and the 95th percentile is dashed, so that the chart needs no colour.
 
 use maud::{Markup, html};
-use wayleave_project::{call_summary::CallBar, columns::thousands};
+use wayleave_project::{call_summary::CallBar, columns::thousands, render::activity::duration};
 
-use super::{query::ActivityQuery, started_at, took};
+use super::{query::ActivityQuery, started_at};
 use crate::page::{clock, day};
 
 /// Width of the drawing, which browsers stretch.
@@ -141,8 +141,8 @@ fn latencies(bars: &[CallBar], slowest: u64) -> Markup {
     let best = bars.iter().filter_map(|it| it.median).min().unwrap_or(0);
     let told = format!(
         "Time to answer: the median is at best {}; p95 is at worst {}.",
-        took(best),
-        took(worst)
+        duration(best),
+        duration(worst)
     );
     html! { svg viewBox="0 0 720 100" preserveAspectRatio="none" role="img" aria-label=(told) {
         title { "Time to answer" }
@@ -193,8 +193,8 @@ fn table(bars: &[CallBar], is_days: bool) -> Markup {
             th scope="row" { (name(bar, is_days)) }
             td.num { (thousands(bar.calls)) }
             td.num { (thousands(bar.unanswered)) }
-            td.num { @if let Some(it) = bar.median { (took(it)) } }
-            td.num { @if let Some(it) = bar.p95 { (took(it)) } }
+            td.num { @if let Some(it) = bar.median { (duration(it)) } }
+            td.num { @if let Some(it) = bar.p95 { (duration(it)) } }
         } } }
     } } }
 }

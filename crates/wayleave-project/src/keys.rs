@@ -8,13 +8,13 @@ pub mod mask;
 
 use std::{
     fmt::Write as _,
-    fs,
-    io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use wayleave_plan::seal::{KeyRing, SealingKey};
+
+use crate::atomic_file;
 
 /// The file's name in the private folder.
 pub const FILE: &str = "cursor.keys";
@@ -78,7 +78,7 @@ pub fn ring(private: &Path) -> Result<KeyRing, KeyError> {
             current: fresh(1)?,
             older: Vec::new(),
         };
-        publish_new(&path, &first.text())?;
+        create(&path, &first.text())?;
         // Read back: another process may have created the file first, and all must use the same.
         read_present(&path)?
     };
@@ -117,7 +117,8 @@ pub fn rotate(private: &Path, drop_older: bool) -> Result<Rotation, KeyError> {
     };
     let current = fresh(id)?;
     let keys = KeyFile { current, older };
-    publish(&path, &keys.text(), |aside| fs::rename(aside, &path))?;
+    let replaced = atomic_file::replace(&path, keys.text().as_bytes(), 0o600);
+    replaced.map_err(unwritten(&path))?;
     Ok(rotation)
 }
 
@@ -212,42 +213,19 @@ impl KeyFile {
     }
 }
 
-/// Writes a file whole, unless there is one already.
-fn publish_new(path: &Path, text: &str) -> Result<(), KeyError> {
-    publish(path, text, |aside| match fs::hard_link(aside, path) {
-        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        linked => linked,
-    })
+/// Writes a file, unless there is one already.
+fn create(path: &Path, text: &str) -> Result<(), KeyError> {
+    let created = atomic_file::create_new(path, text.as_bytes(), 0o600);
+    created.map(drop).map_err(unwritten(path))
 }
 
-/// Writes a temporary file and moves it into place, so that no reader sees half a file.
-fn publish(
-    path: &Path,
-    text: &str,
-    place: impl FnOnce(&Path) -> io::Result<()>,
-) -> Result<(), KeyError> {
-    // Random: process ids repeat in other containers that share the folder.
-    let mut suffix = [0; 8];
-    getrandom::fill(&mut suffix).map_err(|_| KeyError::Random)?;
-    let aside = path.with_extension(format!("{:016x}.tmp", u64::from_be_bytes(suffix)));
-    let created = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&aside);
-    let written = created.and_then(|mut file| {
-        let written = file
-            .write_all(text.as_bytes())
-            .and_then(|()| file.sync_all())
-            .and_then(|()| place(&aside));
-        let _ = fs::remove_file(&aside);
-        written
-    });
-    written.map_err(|cause| KeyError::Disk {
-        path: path.to_owned(),
+fn unwritten(path: &Path) -> impl FnOnce(io::Error) -> KeyError {
+    let path = path.to_owned();
+    move |cause| KeyError::Disk {
+        path,
         doing: "written",
         cause,
-    })
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 pub mod activation;
 pub mod activity_log;
 pub mod adapters;
+mod atomic_file;
 pub mod backup;
 pub mod call_summary;
 pub mod change_triggers;

@@ -1,8 +1,7 @@
 //! `propose`: a draft over a source's catalogue, written to the folder of drafts.
 
 use std::{
-    fs::{self, File},
-    io::{self, Write as _},
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -13,6 +12,7 @@ use wayleave_model::{
 };
 
 use crate::{
+    atomic_file,
     draft::{self, DraftFile, ListDraftsError},
     project::{MAPPINGS, Project},
     source_probe::{SourceSamples, UnsampledColumn},
@@ -305,7 +305,7 @@ impl DraftTarget {
             .path
             .canonicalize()
             .unwrap_or_else(|_| self.path.clone());
-        replace(&path, proposal.text.as_bytes()).map_err(|cause| ProposalError::Disk {
+        write_draft(&path, &proposal.text).map_err(|cause| ProposalError::Disk {
             file: quoted(&self.shown),
             cause,
         })
@@ -366,20 +366,10 @@ impl DraftSources {
     }
 }
 
-/// Writes a temporary file, syncs it, then renames it into place.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let temporary = folder.join(format!(".tmp-draft-{}", std::process::id()));
-    let written = File::create(&temporary)
-        .and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        // A leftover file is skipped as hidden, and the first failure is the one to report.
-        let _ = fs::remove_file(&temporary);
+/// Writes a draft atomically, and creates its folder if that is missing.
+pub(crate) fn write_draft(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
     }
-    written
+    atomic_file::replace(path, text.as_bytes(), 0o666)
 }

@@ -6,9 +6,8 @@
 //! project with owners is first opened, and updated whenever it is opened again.
 
 use std::{
-    ffi::OsStr,
     fs, io,
-    os::unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _},
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
@@ -16,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use wayleave_ledger::{Head, KeyFingerprint, State, TrustAnchor};
 use wayleave_model::digest::Digest;
 
-use crate::source::EnvironmentVariables;
+use crate::{atomic_file, source::EnvironmentVariables};
 
 /// The variable that names the key of the trusted first owner.
 pub const OWNER_VARIABLE: &str = "WAYLEAVE_TRUST_OWNER";
@@ -217,11 +216,5 @@ fn write(path: &Path, record: &ProjectRecord) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder)?;
     let text = toml::to_string(record).map_err(io::Error::other)?;
-    let mut name = path.file_name().unwrap_or(OsStr::new("record")).to_owned();
-    name.push(format!(".{}", std::process::id()));
-    let temporary = folder.join(name);
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    io::Write::write_all(&mut options.open(&temporary)?, text.as_bytes())?;
-    fs::rename(&temporary, path)
+    atomic_file::replace(path, text.as_bytes(), 0o600)
 }

@@ -144,7 +144,7 @@ fn follow_with_draft(project: &Project, proposal: &InboxProposal, before: Option
     };
     let is_untouched = found.digest.is_none() || found.digest == before;
     if is_untouched && found.files < 2 {
-        let _ = proposal::replace(&found.path, proposal.text.as_bytes());
+        let _ = proposal::write_draft(&found.path, &proposal.text);
     }
 }
 
@@ -249,7 +249,7 @@ pub async fn accept(
     if !overwrite && !found.digest.is_none_or(is_safe) {
         return Err(AcceptError::Edited { file });
     }
-    let written = proposal::replace(&found.path, proposal.text.as_bytes());
+    let written = proposal::write_draft(&found.path, &proposal.text);
     if let Err(cause) = written {
         return Err(AcceptError::Disk { file, cause });
     }

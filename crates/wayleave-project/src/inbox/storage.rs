@@ -4,9 +4,9 @@
 //! atomically.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    fs::{self, DirBuilder, File},
+    io,
+    os::unix::fs::DirBuilderExt as _,
     path::PathBuf,
 };
 
@@ -18,7 +18,7 @@ use super::{
     MAX_WAITING, MAX_WAITING_PER_TOKEN, NewProposal, PROPOSAL_LIFETIME, PROPOSAL_RETENTION,
     ProposalRowAccess, text,
 };
-use crate::project::Project;
+use crate::{atomic_file, project::Project};
 
 /// Folder of the inbox inside the project's private folder.
 const INBOX_FOLDER: &str = "inbox";
@@ -265,22 +265,8 @@ impl ProposalInbox {
     }
 
     fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), InboxError> {
-        let temporary = self.folder.join(format!(".tmp-{}", std::process::id()));
-        let written = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&temporary)
-            .and_then(|mut file| {
-                file.write_all(bytes)?;
-                file.sync_all()
-            })
-            .and_then(|()| fs::rename(&temporary, self.folder.join(name)));
-        written.map_err(|cause| {
-            let _ = fs::remove_file(&temporary);
-            unwritten(cause)
-        })
+        let replaced = atomic_file::replace(&self.folder.join(name), bytes, 0o600);
+        replaced.map_err(unwritten)
     }
 
     /// Locks the inbox. Waits while another process changes it.

@@ -46,7 +46,7 @@ fn write(private: &Path, secret: [u8; 32]) -> Result<(), KeyError> {
         let _ = write!(text, "{byte:02x}");
     }
     text.push('\n');
-    super::publish_new(&private.join(FILE), &text)
+    super::create(&private.join(FILE), &text)
 }
 
 fn disk(private: &Path, doing: &'static str, cause: io::Error) -> KeyError {

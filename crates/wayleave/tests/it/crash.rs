@@ -20,6 +20,9 @@ use crate::session::{Session, program};
 struct Case {
     /// Whether the live source is compared first, which takes a runtime and its threads.
     live: bool,
+    /// Whether this user has a trust record of the project. Without one, the first writes are those
+    /// of the record, and the program survives their failure.
+    is_known: bool,
     session: Session,
     old: Vec<u8>,
     new: Vec<u8>,
@@ -34,9 +37,17 @@ impl Case {
         session.write("mappings/music.toml", &new);
         Self {
             live,
+            is_known: false,
             session,
             old: old.into_bytes(),
             new: new.into_bytes(),
+        }
+    }
+
+    fn known() -> Self {
+        Self {
+            is_known: true,
+            ..Self::new(false)
         }
     }
 }
@@ -47,6 +58,12 @@ impl FaultTarget for Case {
     fn project(&self) -> tempfile::TempDir {
         let copy = tempfile::tempdir_in(self.session.home()).unwrap();
         copy_tree(self.session.here(), copy.path());
+        if self.is_known {
+            let mut command = self.session.command(program());
+            let command = command.args(["datasets", "--project"]).arg(copy.path());
+            let noted = command.output().unwrap();
+            assert!(noted.status.success(), "{noted:?}");
+        }
         copy
     }
 
@@ -108,10 +125,10 @@ async fn ratify_after_asking_the_source_and_killed_while_it_writes_leaves_old_or
 
 #[tokio::test]
 async fn ratify_on_a_failing_disk_says_so_and_leaves_old_or_new() {
-    fail_everywhere(&Case::new(false), "EIO", 12).await;
+    fail_everywhere(&Case::known(), "EIO", 12).await;
 }
 
 #[tokio::test]
 async fn ratify_on_a_full_disk_says_so_and_leaves_old_or_new() {
-    fail_everywhere(&Case::new(false), "ENOSPC", 12).await;
+    fail_everywhere(&Case::known(), "ENOSPC", 12).await;
 }

@@ -460,7 +460,10 @@ async fn decide(
         }
         div {
             (send_back_form(visit, proposal, "", false))
-            (accept_form(visit, proposal, loses_edits))
+            @match loses_edits {
+                Ok(loses_edits) => (accept_form(visit, proposal, loses_edits)),
+                Err(error) => (failed("The drafts cannot be compared.", &error.into())),
+            }
         }
     } }
 }

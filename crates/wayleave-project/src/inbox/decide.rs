@@ -142,8 +142,7 @@ fn follow_with_draft(project: &Project, proposal: &InboxProposal, before: Option
     let Ok(found) = draft_of(project, &proposal.dataset) else {
         return;
     };
-    let is_untouched = found.digest.is_none() || found.digest == before;
-    if is_untouched && found.files < 2 {
+    if !found.contents.has_edits(before) && found.files < 2 {
         let _ = proposal::write_draft(&found.path, &proposal.text);
     }
 }
@@ -151,9 +150,33 @@ fn follow_with_draft(project: &Project, proposal: &InboxProposal, before: Option
 /// The operator's draft of a dataset.
 struct OperatorDraft {
     path: PathBuf,
-    /// `None` if there is no draft.
-    digest: Option<Digest>,
+    contents: DraftContents,
     files: usize,
+}
+
+/// The contents of the operator's draft.
+enum DraftContents {
+    /// There is no draft.
+    Missing,
+    /// The file cannot be read.
+    Unreadable,
+    /// The digest of its text.
+    Text(Digest),
+}
+
+impl DraftContents {
+    fn new(file: &DraftFile) -> Self {
+        file.digest().map_or(Self::Unreadable, Self::Text)
+    }
+
+    /// Whether the draft may have edits: it has a text other than those in `known`.
+    fn has_edits(&self, known: impl IntoIterator<Item = Digest>) -> bool {
+        match self {
+            Self::Missing => false,
+            Self::Unreadable => true,
+            Self::Text(digest) => !known.into_iter().any(|it| it == *digest),
+        }
+    }
 }
 
 fn draft_of(project: &Project, dataset: &str) -> Result<OperatorDraft, ListDraftsError> {
@@ -169,14 +192,13 @@ fn draft_of(project: &Project, dataset: &str) -> Result<OperatorDraft, ListDraft
     let files = usize::from(first.is_some()) + meant.count() + usize::from(taken);
     Ok(match first {
         Some(file) => OperatorDraft {
-            // A file that cannot be read may have edits.
-            digest: Some(file.digest().unwrap_or(Digest::from_raw([0; 32]))),
+            contents: DraftContents::new(&file),
             path: file.path,
             files,
         },
         None => OperatorDraft {
             path,
-            digest: None,
+            contents: DraftContents::Missing,
             files,
         },
     })
@@ -245,8 +267,8 @@ pub async fn accept(
     }
     let state = project.governance().ledger().state().await?;
     let ratified = state.ratified(&proposal.dataset).map(|it| it.act.digest);
-    let is_safe = |digest| Some(digest) == ratified || digest == proposal.digest;
-    if !overwrite && !found.digest.is_none_or(is_safe) {
+    let known = ratified.into_iter().chain([proposal.digest]);
+    if !overwrite && found.contents.has_edits(known) {
         return Err(AcceptError::Edited { file });
     }
     let written = proposal::write_draft(&found.path, &proposal.text);
@@ -264,16 +286,19 @@ pub async fn accept(
 }
 
 /// Whether accepting a waiting proposal would overwrite edits of the operator.
-pub async fn would_overwrite(project: &Project, proposal: &InboxProposal, now: Millis) -> bool {
-    let (Ok(found), Ok(state)) = (
-        draft_of(project, &proposal.dataset),
-        project.governance().ledger().state().await,
-    ) else {
-        return false;
-    };
+pub async fn would_overwrite(
+    project: &Project,
+    proposal: &InboxProposal,
+    now: Millis,
+) -> Result<bool, AcceptError> {
+    if proposal.status(now) != InboxStatus::Waiting {
+        return Ok(false);
+    }
+    let found = draft_of(project, &proposal.dataset)?;
+    let state = project.governance().ledger().state().await?;
     let ratified = state.ratified(&proposal.dataset).map(|it| it.act.digest);
-    let is_safe = |digest| Some(digest) == ratified || digest == proposal.digest;
-    proposal.status(now) == InboxStatus::Waiting && !found.digest.is_none_or(is_safe)
+    let known = ratified.into_iter().chain([proposal.digest]);
+    Ok(found.contents.has_edits(known))
 }
 
 /// Sends a proposal back to the agent, with what should change.
@@ -292,4 +317,23 @@ pub fn send_back(
         comment: comment.to_owned(),
     };
     ProposalInbox::new(project).decide(id, read, decision)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_has_edits_unless_its_text_is_known_or_there_is_none() {
+        let [ratified, other] = ["ratified", "other"].map(|it| Digest::from_bytes(it.as_bytes()));
+        for (contents, expected) in [
+            (DraftContents::Missing, false),
+            (DraftContents::Unreadable, true),
+            (DraftContents::Text(ratified), false),
+            (DraftContents::Text(other), true),
+        ] {
+            assert_eq!(contents.has_edits([ratified]), expected);
+        }
+        assert!(DraftContents::Text(ratified).has_edits(None));
+    }
 }

@@ -18,8 +18,8 @@ use crate::{
     visible_text::{VisibleText, code},
 };
 
-/// The selectable durations: form value, label, milliseconds.
-pub(super) const TERMS: [(&str, &str, Option<Millis>); 5] = [
+/// The selectable times until expiry: form value, label, milliseconds.
+pub(super) const EXPIRY_CHOICES: [(&str, &str, Option<Millis>); 5] = [
     ("1d", "in 1 day", Some(24 * 3600 * 1000)),
     ("7d", "in 7 days", Some(7 * 24 * 3600 * 1000)),
     ("30d", "in 30 days", Some(30 * 24 * 3600 * 1000)),
@@ -27,17 +27,20 @@ pub(super) const TERMS: [(&str, &str, Option<Millis>); 5] = [
     ("never", "never", None),
 ];
 
-/// The time at which a selected duration ends.
-pub(super) fn end_of(word: &str, now: Millis) -> Option<Millis> {
-    let found = TERMS.iter().find(|(name, ..)| *name == word);
-    let time = found.map_or(Some(24 * 3600 * 1000), |(_, _, time)| *time);
-    time.map(|it| now.saturating_add(it))
+/// The time of a selected expiry; `None` if it is never.
+pub(super) fn expiry_at(word: &str, now: Millis) -> Result<Option<Millis>, Explanation> {
+    let found = EXPIRY_CHOICES.iter().find(|(name, ..)| *name == word);
+    let Some((_, _, time)) = found else {
+        let why = Explanation::new("the selected time of expiry is unknown");
+        return Err(why.hint("select one of the listed times"));
+    };
+    Ok(time.map(|it| now.saturating_add(it)))
 }
 
-/// The selection of a duration.
-pub(super) fn terms(chosen: &str) -> Markup {
+/// The selection of an expiry.
+pub(super) fn expiry_field(chosen: &str) -> Markup {
     html! { div.field { label for="ends" { "Ends" }
-        select id="ends" name="ends" { @for (value, name, _) in TERMS {
+        select id="ends" name="ends" { @for (value, name, _) in EXPIRY_CHOICES {
             option value=(value) selected[value == chosen] { (name) }
         } }
     } }
@@ -124,7 +127,7 @@ fn form(
             div.field { label for="pu" { "What it is for" } span.hint id="pu-h" { "Kept for ever" }
                 input id="pu" name="purpose" value=(visit.form.get("purpose")) aria-describedby="pu-h"
                     autocomplete="off" maxlength="500"; }
-            (terms("30d"))
+            (expiry_field("30d"))
         }
         fieldset { legend { "Streams and fields" }
             @for (at, stream) in streams.enumerate() {
@@ -216,10 +219,24 @@ async fn grant(visit: &SignedInRequest<'_>) -> Result<String, Explanation> {
     let now = visit.state.now(visit.console.now());
     let request = GrantRequest {
         terms,
-        expires: end_of(form.get("ends"), now),
+        expires: expiry_at(form.get("ends"), now)?,
         purpose: form.get("purpose").to_owned(),
     };
     let project = visit.deciding(DecisionKind::Access).await?;
     let granted = project.governance().grant(request, &visit.session.who);
     Ok(granted.await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_expiry_is_refused() {
+        assert_eq!(expiry_at("1d", 0), Ok(Some(24 * 3600 * 1000)));
+        assert_eq!(expiry_at("never", 0), Ok(None));
+        for word in ["", "100y"] {
+            expiry_at(word, 0).unwrap_err();
+        }
+    }
 }

@@ -34,7 +34,7 @@ pub(super) fn new(visit: &SignedInRequest<'_>, alert: Option<Markup>) -> PageAns
             div.row {
                 div.field { label for="label" { "Who or what it is for" }
                     input id="label" name="label" value=(visit.form.get("label")) maxlength="100" required autocomplete="off"; }
-                (grant_new::terms("30d"))
+                (grant_new::expiry_field("30d"))
             }
             fieldset { legend { "Grants" }
                 @if live.is_empty() { p { "There is none yet. " a href="/grants/new" { "New grant" } } }
@@ -59,21 +59,7 @@ pub(super) fn new(visit: &SignedInRequest<'_>, alert: Option<Markup>) -> PageAns
 }
 
 pub(super) async fn issue(visit: &SignedInRequest<'_>) -> PageAnswer {
-    let form = &visit.form;
-    let now = visit.state.now(visit.console.now());
-    let mut scopes = vec![Scope::Runtime];
-    if form.has("builder") {
-        scopes.push(Scope::Builder);
-    }
-    let request = TokenRequest {
-        kind: TokenKind::Client,
-        scopes: scopes.into_iter().collect::<Scopes>(),
-        grants: form.all("grant").map(str::to_owned).collect(),
-        claims: Claims::default(),
-        label: form.get("label").trim().to_owned(),
-        expires: grant_new::end_of(form.get("ends"), now),
-    };
-    match issued(visit, request).await {
+    match issued(visit).await {
         Ok(issued) => match visit.console.project.governance().ledger().state().await {
             Ok(state) => {
                 let after = SignedInRequest {
@@ -94,10 +80,21 @@ pub(super) async fn issue(visit: &SignedInRequest<'_>) -> PageAnswer {
     }
 }
 
-async fn issued(
-    visit: &SignedInRequest<'_>,
-    request: TokenRequest,
-) -> Result<IssuedToken, Explanation> {
+async fn issued(visit: &SignedInRequest<'_>) -> Result<IssuedToken, Explanation> {
+    let form = &visit.form;
+    let now = visit.state.now(visit.console.now());
+    let mut scopes = vec![Scope::Runtime];
+    if form.has("builder") {
+        scopes.push(Scope::Builder);
+    }
+    let request = TokenRequest {
+        kind: TokenKind::Client,
+        scopes: scopes.into_iter().collect::<Scopes>(),
+        grants: form.all("grant").map(str::to_owned).collect(),
+        claims: Claims::default(),
+        label: form.get("label").trim().to_owned(),
+        expires: grant_new::expiry_at(form.get("ends"), now)?,
+    };
     let project = visit.deciding(DecisionKind::Access).await?;
     let issued = project
         .governance()

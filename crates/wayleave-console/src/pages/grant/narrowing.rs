@@ -17,7 +17,7 @@ use super::{page, shown_as};
 use crate::{
     page::{csrf, failed, moment},
     pages::{
-        grant_new::{TERMS, end_of, risk},
+        grant_new::{EXPIRY_CHOICES, expiry_at, risk},
         masks,
     },
     respond::{PageAnswer, SignedInRequest},
@@ -112,22 +112,20 @@ async fn request(
     let terms = terms.map_err(|errors| render::granting::unfit(&errors, &grant.id))?;
     Ok(GrantRequest {
         terms,
-        expires: sooner(visit, grant),
+        expires: sooner(visit, grant)?,
         purpose: grant.purpose.clone(),
     })
 }
 
 /// The requested expiry, never later than the current one.
-fn sooner(visit: &SignedInRequest<'_>, grant: &GrantEntry) -> Option<Millis> {
+fn sooner(visit: &SignedInRequest<'_>, grant: &GrantEntry) -> Result<Option<Millis>, Explanation> {
     let word = visit.form.get("ends");
     if word.is_empty() || word == KEEP_EXPIRY {
-        return grant.expires;
+        return Ok(grant.expires);
     }
     let now = visit.state.now(visit.console.now());
-    [end_of(word, now), grant.expires]
-        .into_iter()
-        .flatten()
-        .min()
+    let times = [expiry_at(word, now)?, grant.expires];
+    Ok(times.into_iter().flatten().min())
 }
 
 pub(super) fn form(
@@ -245,7 +243,7 @@ fn stream(
 fn ends(visit: &SignedInRequest<'_>, grant: &GrantEntry) -> Markup {
     let now = visit.state.now(visit.console.now());
     let chosen = visit.form.get("ends");
-    let sooner = TERMS.iter().filter(|(_, _, time)| {
+    let sooner = EXPIRY_CHOICES.iter().filter(|(_, _, time)| {
         let end = time.map(|it| now.saturating_add(it));
         match (end, grant.expires) {
             (None, _) => false,

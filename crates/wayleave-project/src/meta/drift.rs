@@ -7,7 +7,7 @@ use wayleave_model::{grant::Scope, parse};
 
 use super::{
     MetaCode, MetaContext, MetaOperation, MetaOperationError, MetaRefusal, MetaResult, input,
-    mappings::{connection, problem_lines},
+    mappings::{connection, problem_lines, unratified},
 };
 use crate::{Rendering, source_probe::ConnectionDrift};
 
@@ -72,7 +72,10 @@ async fn report(context: MetaContext, input: DriftInput) -> MetaResult {
 }
 
 async fn one(context: &MetaContext, name: &str) -> Result<(Value, String, bool), MetaRefusal> {
-    let text = context.ratified(name).await?.unwrap_or_default();
+    let Some(text) = context.ratified(name).await? else {
+        // Retired since it was listed.
+        return Err(unratified(context, name).await?);
+    };
     let Ok(mapping) = parse::parse(text.as_bytes()) else {
         return Err(MetaRefusal::new(
             MetaCode::Unavailable,

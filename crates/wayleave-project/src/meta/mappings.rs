@@ -93,7 +93,7 @@ async fn read(context: MetaContext, input: ReadInput) -> MetaResult {
     Ok(Rendering::new(document, text))
 }
 
-async fn unratified(context: &MetaContext, name: &str) -> Result<MetaRefusal, MetaRefusal> {
+pub(super) async fn unratified(context: &MetaContext, name: &str) -> Result<MetaRefusal, MetaRefusal> {
     let state = context.state().await?;
     let known = state.datasets().iter();
     let known = known.filter(|(_, it)| it.ratified.is_some());

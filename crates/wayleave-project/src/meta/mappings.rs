@@ -119,7 +119,7 @@ fn own(context: &MetaContext, id: u64) -> Result<InboxProposal, MetaRefusal> {
     })
 }
 
-/// The mapping to look at.
+/// The mapping to check or compare.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CheckInput {
@@ -299,7 +299,7 @@ async fn propose(context: MetaContext, input: ProposeInput) -> MetaResult {
     Ok(Rendering::new(document, text))
 }
 
-/// Which proposals to tell of.
+/// Selects proposals.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StatusInput {

@@ -32,7 +32,7 @@ pub(super) fn operations() -> Result<Vec<MetaOperation>, MetaOperationError> {
     ])
 }
 
-/// Nothing to say.
+/// No input.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NoInput {}

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wayleave_model::{grant::Scope, parse};
+use wayleave_model::{grant::Scope, parse, problem::Problem};
 
 use super::{
     MetaCode, MetaContext, MetaOperation, MetaOperationError, MetaRefusal, MetaResult, input,
@@ -85,10 +85,10 @@ async fn one(context: &MetaContext, name: &str) -> Result<(Value, String, bool),
     let compared = context.compare(&mapping, &text).await?;
     let is_sound = !compared.iter().any(ConnectionDrift::is_broken);
     let problems = compared.iter().flat_map(|it| it.drift.iter().flatten());
-    let problems: Vec<Value> = problems.map(|it| json!(it)).collect();
+    let problems: Vec<&Problem> = problems.collect();
     let line = match (is_sound, problems.is_empty()) {
         (true, true) => "fits its source".to_owned(),
-        (_, false) => problem_lines(&problems),
+        (_, false) => problem_lines(problems),
         (false, true) => "its source does not answer".to_owned(),
     };
     let connections: Vec<Value> = compared.iter().map(connection).collect();

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wayleave_ledger::Millis;
-use wayleave_model::{diff, digest::Digest, grant::Scope};
+use wayleave_model::{diff, digest::Digest, grant::Scope, problem::Problem};
 
 use super::{
     MetaCode, MetaContext, MetaOperation, MetaOperationError, MetaRefusal, MetaResult,
@@ -93,7 +93,10 @@ async fn read(context: MetaContext, input: ReadInput) -> MetaResult {
     Ok(Rendering::new(document, text))
 }
 
-pub(super) async fn unratified(context: &MetaContext, name: &str) -> Result<MetaRefusal, MetaRefusal> {
+pub(super) async fn unratified(
+    context: &MetaContext,
+    name: &str,
+) -> Result<MetaRefusal, MetaRefusal> {
     let state = context.state().await?;
     let known = state.datasets().iter();
     let known = known.filter(|(_, it)| it.ratified.is_some());
@@ -169,9 +172,9 @@ async fn check(context: MetaContext, input: CheckInput) -> MetaResult {
     let is_sound = !compared.iter().any(ConnectionDrift::is_broken);
     let live: Vec<Value> = compared.iter().map(connection).collect();
     let problems = compared.iter().flat_map(|it| it.drift.iter().flatten());
-    let problems: Vec<Value> = problems.map(|it| json!(it)).collect();
+    let problems: Vec<&Problem> = problems.collect();
     let text = match (is_sound, problems.is_empty()) {
-        (_, false) => problem_lines(&problems),
+        (_, false) => problem_lines(problems),
         (true, true) => "no problem; it fits its live source".to_owned(),
         (false, true) => "no problem in the text; its source does not answer".to_owned(),
     };
@@ -194,31 +197,18 @@ pub(super) fn connection(compared: &ConnectionDrift) -> Value {
 }
 
 /// Problems as text, one per line, and their number.
-pub(super) fn problem_lines(problems: &[Value]) -> String {
-    let mut lines: Vec<String> = problems.iter().map(problem_line).collect();
-    lines.push(columns::count(problems.len(), "problem"));
+pub(super) fn problem_lines<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> String {
+    let mut lines: Vec<String> = problems.into_iter().map(problem_line).collect();
+    lines.push(columns::count(lines.len(), "problem"));
     lines.join("\n")
 }
 
 /// A problem in one line: position, message and hint.
-pub(super) fn problem_line(problem: &Value) -> String {
-    let part = |name: &str| {
-        problem
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let at = |name: &str| problem.get(name).and_then(Value::as_u64);
-    let mut text = String::new();
-    if let (Some(line), Some(column)) = (at("line"), at("column")) {
-        let _ = write!(text, "{line}:{column}: ");
+pub(super) fn problem_line(problem: &Problem) -> String {
+    match &problem.hint {
+        Some(hint) => format!("{problem}; {hint}"),
+        None => problem.to_string(),
     }
-    let (severity, code) = (part("severity"), part("code"));
-    let _ = write!(text, "{severity}[{code}]: {}", part("message"));
-    if !part("hint").is_empty() {
-        let _ = write!(text, "; {}", part("hint"));
-    }
-    text
 }
 
 async fn difference(context: MetaContext, input: CheckInput) -> MetaResult {

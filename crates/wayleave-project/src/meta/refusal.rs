@@ -115,7 +115,7 @@ pub struct MetaRefusal {
     /// Names that could be used instead.
     pub allowed: Vec<String>,
     /// The problems of a mapping, with line, column and fix.
-    pub problems: Vec<Value>,
+    pub problems: Vec<Problem>,
     /// Facts for the next call, such as the current digest.
     pub facts: Vec<(&'static str, Value)>,
 }
@@ -167,7 +167,7 @@ impl MetaRefusal {
         let message = format!("the mapping has {count} problem(s)");
         let mut refusal = Self::new(MetaCode::MappingProblems, message)
             .hint("fix each at its line and column, as its `hint` says, and call again");
-        refusal.problems = problems.iter().map(|it| json!(it)).collect();
+        refusal.problems = problems.to_vec();
         refusal
     }
 

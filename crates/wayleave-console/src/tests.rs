@@ -20,7 +20,7 @@ use wayleave_plan::package::GrantSelection;
 use wayleave_project::{
     Explanation, Project, Rendering,
     call_summary::{CallQuery, CallSummary, RecentUse},
-    index_status::{IndexFault, IndexStatus, IndexStatuses},
+    index_status::{IndexFault, IndexReadiness, IndexStatus, IndexStatuses},
     row_access::ROW_ACCESS_FILE,
     source_probe::SourceProbe,
 };
@@ -205,7 +205,7 @@ fn index(stream: &str) -> IndexStatus {
         dataset: "crm".to_owned(),
         connection_id: "crm-eu".to_owned(),
         stream: stream.to_owned(),
-        state: "ready",
+        state: IndexReadiness::Ready,
         documents: Some(2),
         malformed: None,
         bytes: 10,
@@ -271,6 +271,7 @@ async fn use_that_cannot_be_read_is_not_shown_as_none() {
 async fn an_index_that_cannot_be_read_counts_as_not_ready() {
     let fault = IndexFault {
         dataset: "crm".to_owned(),
+        connection_id: "crm-eu".to_owned(),
         stream: "things".to_owned(),
         why: Explanation::new("the index `crm-eu/things` cannot be read"),
     };

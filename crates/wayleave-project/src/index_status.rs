@@ -17,6 +17,43 @@ pub fn index_root(folder: &Path) -> IndexRoot {
     IndexRoot::new(folder.join(FOLDER).join(INDEX_FOLDER))
 }
 
+/// Whether an index can be searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IndexReadiness {
+    /// It is complete.
+    Ready,
+    /// It was not built.
+    Absent,
+    /// It was built for another mapping.
+    Outdated,
+    /// Its files cannot be used.
+    Damaged,
+}
+
+impl IndexReadiness {
+    /// Its name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Absent => "absent",
+            Self::Outdated => "outdated",
+            Self::Damaged => "damaged",
+        }
+    }
+}
+
+impl From<&IndexState> for IndexReadiness {
+    fn from(state: &IndexState) -> Self {
+        match state {
+            IndexState::Ready(_) => Self::Ready,
+            IndexState::Absent => Self::Absent,
+            IndexState::Outdated => Self::Outdated,
+            IndexState::Damaged => Self::Damaged,
+        }
+    }
+}
+
 /// The status of one index.
 #[derive(Debug, Clone, Serialize)]
 pub struct IndexStatus {
@@ -26,8 +63,8 @@ pub struct IndexStatus {
     pub connection_id: String,
     /// The stream.
     pub stream: String,
-    /// `ready`, `absent`, `outdated` (built for another mapping) or `damaged`.
-    pub state: &'static str,
+    /// Whether it can be searched.
+    pub state: IndexReadiness,
     /// The number of records it holds.
     pub documents: Option<u64>,
     /// The number of records with a value of another datatype. In the key or a searched field it
@@ -63,12 +100,7 @@ pub fn status(index_root: &IndexRoot, what: &SearchableStream) -> Result<IndexSt
         dataset: what.connector_key.clone(),
         connection_id: what.connection_id.clone(),
         stream: what.stream.clone(),
-        state: match &found {
-            IndexState::Ready(_) => "ready",
-            IndexState::Absent => "absent",
-            IndexState::Outdated => "outdated",
-            IndexState::Damaged => "damaged",
-        },
+        state: IndexReadiness::from(&found),
         documents: index.map(Index::documents),
         malformed: index.map(|it| it.stamp().malformed()),
         bytes: dir.usage()?.bytes,
@@ -93,6 +125,8 @@ pub struct IndexStatuses {
 pub struct IndexFault {
     /// The dataset.
     pub dataset: String,
+    /// The connection.
+    pub connection_id: String,
     /// The stream.
     pub stream: String,
     /// Why.
@@ -127,6 +161,7 @@ impl IndexFault {
         why.causes.push(with_causes(error));
         Self {
             dataset: what.connector_key.clone(),
+            connection_id: connection.clone(),
             stream: stream.clone(),
             why,
         }

@@ -27,10 +27,10 @@ use wayleave_mcp::{Batch, Caller, Identity, Registry, Server};
 use wayleave_model::grant::Scope;
 use wayleave_plan::{active_datasets::ActiveDatasets, search};
 use wayleave_project::{
-    Project, Settings, activity_log,
+    Explanation, Project, Settings, activity_log,
     datasets::DatasetFault,
     draft_cache::DraftCache,
-    index_status::{self, IndexStatus},
+    index_status::{self, IndexStatuses},
     keys,
     meta::{MetaOperation, OperationId},
     settings::{ChangeFeedSettings, FILE},
@@ -215,20 +215,9 @@ impl Deployment {
     }
 
     /// The status of each full-text index, determined by reading all of them.
-    pub async fn index_status(&self) -> Result<Vec<IndexStatus>, IndexError> {
-        let active = self.serving.live().active_datasets();
-        let searchable = active.map(|active| search::searchable(&active));
-        let searchable = searchable.map_err(|cause| IndexError::Feed {
-            cause: Box::new(cause),
-        })?;
+    pub async fn index_status(&self) -> Result<IndexStatuses, Explanation> {
         let root = self.indexes.index_root().clone();
-        let looked = tokio::task::spawn_blocking(move || {
-            let each = searchable.iter();
-            each.map(|what| index_status::status(&root, what)).collect()
-        });
-        looked.await.map_err(|cause| IndexError::Feed {
-            cause: Box::new(cause),
-        })?
+        index_statuses(&self.serving, root).await
     }
 
     /// Signals whenever a full-text index was put into service, or unserved ones were removed.
@@ -417,6 +406,18 @@ fn call_metrics(
         None if project.settings().telemetry.is_some() => Arc::new(CallMetrics::new(None)),
         None => Arc::new(CallMetrics::disabled()),
     }
+}
+
+/// The status of the index of each served stream, as far as it can be read.
+pub(crate) async fn index_statuses(
+    serving: &ServingContext,
+    root: IndexRoot,
+) -> Result<IndexStatuses, Explanation> {
+    let active = serving.live().active_datasets();
+    let active = active.map_err(|error| Explanation::from_error(&error))?;
+    let searchable = search::searchable(&active);
+    let read = tokio::task::spawn_blocking(move || IndexStatuses::read(&root, &searchable));
+    read.await.map_err(|error| Explanation::from_error(&error))
 }
 
 /// The tools and resources that exist independently of live datasets.

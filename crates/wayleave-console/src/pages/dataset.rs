@@ -197,7 +197,7 @@ fn index(stream: &str, indexes: &Result<IndexStatuses, Explanation>) -> Markup {
     let is_unreadable = indexes.faults.iter().any(|it| it.stream == stream);
     let known = indexes.known.iter().find(|it| it.stream == stream);
     html! { @match known {
-        Some(index) => { (VisibleText(index.state)) span.soft { (size(index.bytes))
+        Some(index) => { (VisibleText(index.state.as_str())) span.soft { (size(index.bytes))
             @if let Some(many) = index.documents { ", " (many) " records" } } },
         None if is_unreadable => (state("bad", "unreadable")),
         None => "not searched",

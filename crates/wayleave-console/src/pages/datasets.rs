@@ -5,7 +5,7 @@ use wayleave_project::{
     Explanation,
     call_summary::RecentUse,
     columns::thousands,
-    index_status::IndexStatuses,
+    index_status::{IndexReadiness, IndexStatuses},
     overview::{self, DatasetLine, DatasetStatus},
 };
 
@@ -137,7 +137,10 @@ fn searched(line: &DatasetLine, indexes: &Result<IndexStatuses, Explanation>) ->
         .count();
     let bytes: u64 = own.iter().map(|it| it.bytes).sum();
     let oldest = own.iter().filter_map(|it| it.as_of.as_deref()).min();
-    let ready = own.iter().filter(|it| it.state == "ready").count();
+    let ready = own
+        .iter()
+        .filter(|it| it.state == IndexReadiness::Ready)
+        .count();
     let all = own.len() + faults;
     html! { @if all > 0 {
         (size(bytes)) span.soft { (ready) " of " (all) " ready"

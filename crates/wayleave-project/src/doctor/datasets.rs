@@ -14,7 +14,7 @@ use super::{Finding, governance_problem};
 use crate::{
     datasets::{DatasetFault, ServedDatasets, WithheldReason},
     explanation::with_causes,
-    index_status,
+    index_status::{self, IndexReadiness},
     project::Project,
     source_probe::{MappingComparison, SourceProbe},
 };
@@ -136,13 +136,13 @@ pub(super) async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
             ));
         }
         match status.map(|status| status.state) {
-            Ok("ready") => ready += 1,
-            Ok("damaged") => findings.push(Finding::warning(
+            Ok(IndexReadiness::Ready) => ready += 1,
+            Ok(IndexReadiness::Damaged) => findings.push(Finding::warning(
                 about,
                 "is damaged, and is never searched",
                 "`wayleave serve` builds it again; so does `wayleave index rebuild`",
             )),
-            Ok(_) => {}
+            Ok(IndexReadiness::Absent | IndexReadiness::Outdated) => {}
             Err(error) => findings.push(Finding::problem(
                 about,
                 with_causes(&error),

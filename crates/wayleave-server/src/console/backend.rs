@@ -10,7 +10,7 @@ use wayleave_activity::{Activity, ActivityFilter, ActivityReader, LogStamp, Read
 use wayleave_console::{ConsoleBackend, ReadTrial, SampleRows, unlock};
 use wayleave_ledger::{Clock as _, FOLDER, KeyFileError, SecretString, SystemClock, UnlockedKey};
 use wayleave_model::ratify::{self, Proposed, Ratification};
-use wayleave_plan::{active_datasets::ActiveDatasets, package::Package, search};
+use wayleave_plan::{active_datasets::ActiveDatasets, package::Package};
 use wayleave_project::{
     Explanation, Rendering,
     activation::{self, ActivationBackend as _},
@@ -23,7 +23,10 @@ use wayleave_project::{
 use wayleave_search::IndexRoot;
 use wayleave_surface::{ReadLimits, ReadService, Reply};
 
-use crate::{deployment::ServingContext, packages};
+use crate::{
+    deployment::{self, ServingContext},
+    packages,
+};
 
 /// Maximum number of calls read to find recent use.
 const MAX_RECENT_CALLS: usize = 20_000;
@@ -155,11 +158,7 @@ impl ConsoleBackend for DeploymentBackend {
     }
 
     async fn indexes(&self) -> Result<IndexStatuses, Explanation> {
-        let active = self.serving.live().active_datasets();
-        let active = active.map_err(|error| Explanation::from_error(&error))?;
-        let (root, searchable) = (self.indexes.clone(), search::searchable(&active));
-        let read = tokio::task::spawn_blocking(move || IndexStatuses::read(&root, &searchable));
-        read.await.map_err(|error| Explanation::from_error(&error))
+        deployment::index_statuses(&self.serving, self.indexes.clone()).await
     }
 
     async fn calls(&self, query: CallQuery) -> Result<CallSummary, Explanation> {

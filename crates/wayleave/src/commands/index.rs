@@ -40,10 +40,7 @@ pub(crate) async fn run(
 }
 
 async fn status(deployment: &Deployment, output: Output) -> Result<ExitCode, Failure> {
-    let indexes = deployment
-        .index_status()
-        .await
-        .map_err(|error| Failure::from_error(&error).hint(error.hint()))?;
+    let indexes = deployment.index_status().await?;
     Ok(output.show(&render::indexes::status(&indexes)))
 }
 

@@ -105,7 +105,7 @@ async fn records_with_malformed_values_are_counted_for_the_operator_and_hold_up_
         })
         .await;
         let status = deployment.index_status().await.unwrap();
-        let counted = (status[0].documents, status[0].malformed);
+        let counted = (status.known[0].documents, status.known[0].malformed);
         assert_eq!(counted, (Some(3), Some(2)), "{status:?}");
         deployment.close().await;
     }

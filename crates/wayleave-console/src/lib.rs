@@ -25,5 +25,6 @@ mod visible_text;
 pub use backend::{ConsoleBackend, ReadTrial, SampleRows};
 pub use console::{Console, ConsoleOptions};
 pub use links::{LinkError, LoginLinks, console_address};
+pub use respond::MAX_FORM_BYTES;
 pub use risk_notes::{RiskNote, risk_notes};
 pub use signing::{ConsoleSigning, unlock};

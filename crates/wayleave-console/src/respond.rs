@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Maximum size of a form, in bytes.
-pub(crate) const MAX_FORM_BYTES: usize = 64 * 1024;
+pub const MAX_FORM_BYTES: usize = 64 * 1024;
 
 /// The answer of a page function.
 pub(crate) enum PageAnswer {

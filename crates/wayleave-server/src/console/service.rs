@@ -10,11 +10,9 @@ use hyper::body::{Frame, Incoming};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wayleave_activity::LogStamp;
-use wayleave_console::Console;
+use wayleave_console::{Console, MAX_FORM_BYTES};
 use wayleave_mcp::http::{Connection, HttpService};
 
-/// Largest accepted body.
-const MAX_BODY_BYTES: usize = 64 * 1024;
 /// Deadline for a browser to send a form.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval at which inbox and calls are polled for changes.
@@ -162,7 +160,7 @@ impl HttpService for ConsoleService {
         if is_events && self.console.is_signed_in(&parts) {
             return self.events(calls_since(parts.uri.query()));
         }
-        let collected = Limited::new(body, MAX_BODY_BYTES).collect();
+        let collected = Limited::new(body, MAX_FORM_BYTES).collect();
         let bytes = match tokio::time::timeout(BODY_TIMEOUT, collected).await {
             Ok(Ok(collected)) => collected.to_bytes(),
             Ok(Err(_)) => return refused(StatusCode::PAYLOAD_TOO_LARGE),

@@ -13,7 +13,7 @@ use wayleave_model::{grant::TokenKind, problem::quoted};
 use wayleave_store::Progress;
 
 use crate::{
-    activity_log, check,
+    activity_log, check, columns,
     explanation::with_causes,
     index_status, keys,
     project::{Project, ProjectError},
@@ -374,7 +374,7 @@ fn drafts(project: &Project) -> Vec<Finding> {
     if let Some(ontology) = &report.ontology {
         let wrong = ontology.problems.len() + usize::from(ontology.file.bytes.is_err());
         if wrong > 0 {
-            let message = format!("has {wrong} problem(s)");
+            let message = format!("has {}", columns::count(wrong, "problem"));
             findings.push(Finding::problem("ontology.toml", message, Some(hint)));
         }
     }
@@ -383,7 +383,7 @@ fn drafts(project: &Project) -> Vec<Finding> {
     }
     for draft in report.drafts.iter().filter(|it| !it.is_sound()) {
         let message = draft.unreadable().map_or_else(
-            || format!("has {} problem(s)", draft.problems.len()),
+            || format!("has {}", columns::count(draft.problems.len(), "problem")),
             crate::draft::ReadDraftError::reason,
         );
         let about = format!("draft {}", quoted(&draft.file.shown));

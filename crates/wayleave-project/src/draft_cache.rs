@@ -13,6 +13,7 @@ use wayleave_model::ontology::Ontology;
 
 use crate::Project;
 use crate::check::{self, CheckedDraft, CheckedOntology};
+use crate::columns;
 use crate::draft::{self, DraftFile, ListDraftsError};
 use crate::project::ONTOLOGY;
 
@@ -40,7 +41,7 @@ impl From<&CheckedDraft> for DraftSummary {
         let problem = match (checked.unreadable(), checked.problems.len()) {
             (Some(error), _) => Some(error.reason()),
             (None, 0) => None,
-            (None, many) => Some(format!("{many} problem(s)")),
+            (None, many) => Some(columns::count(many, "problem")),
         };
         let name = checked.file.dataset.clone();
         Self {

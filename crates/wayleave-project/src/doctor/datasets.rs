@@ -12,6 +12,7 @@ use wayleave_store::Progress;
 
 use super::{Finding, governance_problem};
 use crate::{
+    columns,
     datasets::{DatasetFault, ServedDatasets, WithheldReason},
     explanation::with_causes,
     index_status::{self, IndexReadiness},
@@ -126,11 +127,12 @@ pub(super) async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
         let status = index_status::status(&root, what);
         let malformed = status.as_ref().ok().and_then(|it| it.malformed);
         if let Some(many) = malformed.filter(|many| *many > 0) {
+            let count = columns::count(usize::try_from(many).unwrap_or(usize::MAX), "record");
             findings.push(Finding::warning(
                 about.clone(),
                 format!(
-                    "{many} record(s) are left out or not followed: a value of the key, of a searched \
-                     field or of `updated` is not of its datatype"
+                    "{count} left out or not followed: a value of the key, of a searched field or of \
+                     `updated` is not of its datatype"
                 ),
                 "fix these values in the source, or map the column with the datatype of what it holds",
             ));

@@ -12,7 +12,7 @@ use super::{
     table_stream,
 };
 use crate::{
-    Rendering,
+    Rendering, columns,
     file_diff::FileDiff,
     proposal::{DraftTarget, ProposalError},
 };
@@ -150,7 +150,8 @@ async fn shape(context: MetaContext, input: GenShapeInput) -> MetaResult {
     let text = if problems.is_empty() {
         diff.to_string()
     } else {
-        format!("{} problem(s): see `problems`\n{diff}", problems.len())
+        let count = columns::count(problems.len(), "problem");
+        format!("{count}: see `problems`\n{diff}")
     };
     let document = json!({ "dataset": working.dataset, "diff": diff, "problems": problems });
     Ok(Rendering::new(document, text).with_findings(!problems.is_empty()))

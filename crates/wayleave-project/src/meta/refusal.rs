@@ -6,7 +6,7 @@ use wayleave_model::{nearest::nearest, problem::Problem, sensitive};
 
 use super::mappings::problem_line;
 use crate::{
-    Explanation,
+    Explanation, columns,
     explanation::with_causes,
     file_diff::PatchError,
     inbox::InboxError,
@@ -163,8 +163,8 @@ impl MetaRefusal {
 
     /// A refusal of a mapping with problems.
     pub(super) fn problems(problems: &[Problem]) -> Self {
-        let count = problems.len();
-        let message = format!("the mapping has {count} problem(s)");
+        let count = columns::count(problems.len(), "problem");
+        let message = format!("the mapping has {count}");
         let mut refusal = Self::new(MetaCode::MappingProblems, message)
             .hint("fix each at its line and column, as its `hint` says, and call again");
         refusal.problems = problems.to_vec();
@@ -184,8 +184,8 @@ impl MetaRefusal {
         let mut refusal = Self::problems(&problems);
         refusal.code = MetaCode::Drifted;
         refusal.message = format!(
-            "the source does not match the mapping ({} problem(s))",
-            problems.len()
+            "the source does not match the mapping ({})",
+            columns::count(problems.len(), "problem")
         );
         refusal
     }

@@ -117,7 +117,7 @@ pub fn revoked(id: &str, who: &str, entry: &Entry, holders: &[String]) -> Render
     let document = json!({ "grant": id, "who": who, "entry": entry.seq, "tokens": holders });
     let from = match holders.len() {
         0 => "no token had it".to_owned(),
-        many => format!("{} can read it no more", columns::count(many, "token")),
+        many => format!("{} lost access", columns::count(many, "token")),
     };
     Rendering::new(document, format!("revoked grant `{id}`; {from}"))
 }

@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use wayleave_ledger::{Dataset as Recorded, GovernanceError, State};
 use wayleave_model::mapping::Mapping;
 use wayleave_project::activation::{self, ActivationBackend as _, ActivationError};
+use wayleave_project::columns;
 use wayleave_surface::datasets::{
     Code, ConnectedDataset, Dataset, DatasetPage, DatasetRefusal, DatasetToolLimit, Datasets,
     DisconnectedDataset,
@@ -269,8 +270,9 @@ fn unmatched(dataset: &str, compared: &[ConnectionDrift]) -> DatasetRefusal {
     DatasetRefusal::new(
         Code::Drifted,
         format!(
-            "the source of `{dataset}` does not match its mapping ({many} problem(s)); its \
-             operator must fix the mapping and ratify it again"
+            "the source of `{dataset}` does not match its mapping ({}); its operator must fix the \
+             mapping and ratify it again",
+            columns::count(many, "problem")
         ),
     )
 }

@@ -243,7 +243,7 @@ fn a_token_holds_one_grant_a_connection_and_none_that_ended() {
     session
         .run(&["grant", "revoke", &one, "--note", "enough"])
         .exits(0)
-        .says("1 token can read it no more");
+        .says("1 token lost access");
     session
         .run(&["grant", "list"])
         .says("2 grants ended (`--all` shows them)");

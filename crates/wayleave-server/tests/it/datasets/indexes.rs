@@ -117,9 +117,7 @@ async fn records_with_malformed_values_are_counted_for_the_operator_and_hold_up_
     let told = findings.iter().any(|it| {
         it.about == "index boats/things"
             && it.grade == Grade::Warning
-            && it
-                .message
-                .starts_with("2 record(s) are left out or not followed")
+            && it.message.starts_with("2 records left out or not followed")
     });
     assert!(told, "{findings:?}");
 }

@@ -32,7 +32,7 @@ pub struct CheckedDraft {
     /// The problems of the document.
     pub problems: Vec<Problem>,
     /// The comparison of its connections, where it was requested.
-    pub live: Vec<ConnectionDrift>,
+    pub drift: Vec<ConnectionDrift>,
 }
 
 impl CheckedDraft {
@@ -48,7 +48,7 @@ impl CheckedDraft {
             file,
             proposed,
             problems,
-            live: Vec::new(),
+            drift: Vec::new(),
         }
     }
 
@@ -85,7 +85,7 @@ impl CheckedDraft {
 
     /// Whether it can be ratified as it stands, as far as it was checked.
     pub fn is_sound(&self) -> bool {
-        self.proposed.is_some() && !self.live.iter().any(ConnectionDrift::is_broken)
+        self.proposed.is_some() && !self.drift.iter().any(ConnectionDrift::is_broken)
     }
 }
 
@@ -146,7 +146,7 @@ impl Report {
             if let Some(proposed) = &checked.proposed {
                 let text = String::from_utf8_lossy(proposed.bytes());
                 let compared = comparison.compare(proposed.mapping(), &text, progress);
-                checked.live = compared.await;
+                checked.drift = compared.await;
             }
         }
     }
@@ -162,13 +162,13 @@ pub struct LiveMapping {
     /// The mapping's text, for excerpts.
     pub text: String,
     /// The comparison of its connections.
-    pub live: Vec<ConnectionDrift>,
+    pub drift: Vec<ConnectionDrift>,
 }
 
 impl LiveMapping {
     /// Whether it fits its sources, as far as they answered.
     pub fn is_sound(&self) -> bool {
-        !self.live.iter().any(ConnectionDrift::is_broken)
+        !self.drift.iter().any(ConnectionDrift::is_broken)
     }
 }
 
@@ -192,12 +192,12 @@ pub async fn compare_live(
         }
         let mapping = project.governance().load_as(&active.ratified.act).await?;
         let text = String::from_utf8_lossy(mapping.bytes()).into_owned();
-        let live = comparison.compare(&mapping, &text, progress).await;
+        let drift = comparison.compare(&mapping, &text, progress).await;
         compared.push(LiveMapping {
             dataset: name.to_owned(),
             digest: active.digest,
             text,
-            live,
+            drift,
         });
     }
     Ok(compared)

@@ -28,7 +28,7 @@ pub struct Review {
     /// The draft, checked.
     pub proposed: Proposed,
     /// The comparison of its connections with their sources; empty if not compared.
-    pub live: Vec<ConnectionDrift>,
+    pub drift: Vec<ConnectionDrift>,
     /// The ratified mapping.
     pub current: RatifiedVersion,
     /// The ratified mapping's text, if it can be read.
@@ -170,7 +170,7 @@ impl Review {
         Ok(Self {
             file,
             proposed,
-            live: Vec::new(),
+            drift: Vec::new(),
             current,
             current_text,
             changes,
@@ -196,13 +196,13 @@ impl Review {
     pub async fn compare(&mut self, probe: &SourceProbe, state: &State, progress: Progress<'_>) {
         let mut comparison = MappingComparison::new(probe, state);
         let (mapping, text) = (self.proposed.mapping(), self.text());
-        let live = comparison.compare(mapping, &text, progress).await;
-        self.live = live;
+        let drift = comparison.compare(mapping, &text, progress).await;
+        self.drift = drift;
     }
 
     /// Whether the sources match the draft, as far as they were compared.
-    pub fn is_live(&self) -> bool {
-        !self.live.iter().any(ConnectionDrift::is_broken)
+    pub fn matches_sources(&self) -> bool {
+        !self.drift.iter().any(ConnectionDrift::is_broken)
     }
 
     /// Refuses a draft that claims a name of another ratified dataset.

@@ -76,7 +76,7 @@ pub struct Settings {
     /// Limits on the requests of one token, and of all tokens together.
     pub limits: Limits,
     /// How often full-text indexes are updated.
-    pub search: Freshness,
+    pub search: SearchSettings,
     /// How changes of records are detected and reported.
     pub live: ChangeFeedSettings,
     /// How often live mappings are compared with their sources.
@@ -102,7 +102,7 @@ pub struct TlsFiles {
 
 /// How often full-text indexes are updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Freshness {
+pub struct SearchSettings {
     /// How often changes are read.
     pub refresh: Duration,
     /// How often a stream whose changes cannot be followed is read whole again.
@@ -112,7 +112,7 @@ pub struct Freshness {
     pub rebuild_tracked: Duration,
 }
 
-impl Default for Freshness {
+impl Default for SearchSettings {
     fn default() -> Self {
         Self {
             refresh: Duration::from_secs(30),
@@ -290,7 +290,7 @@ impl Settings {
             tls_proxy: raw.serve.tls_proxy.unwrap_or(false),
             jwt: jwt.transpose()?,
             limits: limits(&raw.limits)?,
-            search: freshness(&raw.search)?,
+            search: search_settings(&raw.search)?,
             live: ChangeFeedSettings::resolve(&raw.live)?,
             drift: DriftSettings::resolve(&raw.drift),
             audit: AuditSettings::resolve(&raw.audit)?,
@@ -390,8 +390,8 @@ fn limits(raw: &raw::Limits) -> Result<Limits, SettingsError> {
     })
 }
 
-fn freshness(raw: &raw::Search) -> Result<Freshness, SettingsError> {
-    let usual = Freshness::default();
+fn search_settings(raw: &raw::Search) -> Result<SearchSettings, SettingsError> {
+    let usual = SearchSettings::default();
     let every = |setting, given: Option<u64>, usual| match given {
         Some(0) => Err(SettingsError::Value {
             setting,
@@ -399,7 +399,7 @@ fn freshness(raw: &raw::Search) -> Result<Freshness, SettingsError> {
         }),
         given => Ok(given.map_or(usual, Duration::from_secs)),
     };
-    Ok(Freshness {
+    Ok(SearchSettings {
         refresh: every("search.refresh_seconds", raw.refresh_seconds, usual.refresh)?,
         rebuild: every("search.rebuild_seconds", raw.rebuild_seconds, usual.rebuild)?,
         rebuild_tracked: every(

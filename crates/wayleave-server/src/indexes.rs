@@ -25,7 +25,7 @@ use crate::active_settings::ActiveSettings;
 use scheduled_index::ScheduledIndex;
 use snapshots::IndexSnapshots;
 use wayleave_project::explanation::with_causes;
-use wayleave_project::settings::Freshness;
+use wayleave_project::settings::SearchSettings;
 
 /// Delay before a retry while another process builds the index.
 const BUSY_RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -102,7 +102,7 @@ impl ServedIndexes {
     }
 
     /// The update intervals in the current settings.
-    fn every(&self) -> Freshness {
+    fn every(&self) -> SearchSettings {
         self.settings.now().search
     }
 

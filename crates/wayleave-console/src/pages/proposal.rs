@@ -313,7 +313,7 @@ async fn readable(
     let now = visit.console.now();
     let status = proposal.status(now);
     let all = risk_notes(&review.changes, review.proposed.mapping());
-    let standing = match (status, review.is_live(), all.len()) {
+    let standing = match (status, review.matches_sources(), all.len()) {
         (InboxStatus::Waiting, false, _) => state("bad", "does not fit its source"),
         (InboxStatus::Waiting, true, 0) => state("ok", "no risks"),
         (InboxStatus::Waiting, true, many) => state("weigh", &count(many, "risk")),
@@ -364,8 +364,8 @@ fn standing_box(
     status: InboxStatus,
     risks: usize,
 ) -> Markup {
-    let is_live = review.is_live();
-    let kind = match (status, is_live, risks) {
+    let fits = review.matches_sources();
+    let kind = match (status, fits, risks) {
         (_, false, _) => "box bad standing",
         (_, true, 0) => "box ok standing",
         _ => "box weigh standing",
@@ -379,7 +379,7 @@ fn standing_box(
     };
     html! { div class=(kind) {
         p {
-            @match (status, is_live) {
+            @match (status, fits) {
                 (InboxStatus::Waiting, true) => {
                     "It checks, and it fits its live source. "
                     @if risks > 0 {
@@ -398,13 +398,13 @@ fn standing_box(
             div { dt { "Would replace" } dd { (replaces) } }
             div { dt { "Would freeze" } dd { code { (proposal.digest.short()) } } }
             div { dt { "Problems" } dd { (state("ok", "none")) } }
-            div { dt { "Live source" } dd { (live(review)) } }
+            div { dt { "Live source" } dd { (drift(review)) } }
         }
     } }
 }
 
-fn live(review: &Review) -> Markup {
-    html! { @for compared in &review.live {
+fn drift(review: &Review) -> Markup {
+    html! { @for compared in &review.drift {
         @match &compared.drift {
             Ok(_) if !compared.is_broken() => (state("ok", "fits")),
             Ok(problems) => {
@@ -453,10 +453,10 @@ async fn decide(
     let console = visit.console;
     let loses_edits = inbox::would_overwrite(&console.project, proposal, console.now()).await;
     html! { div.split.wide {
-        @if review.is_live() {
+        @if review.matches_sources() {
             (ratify_form(visit, proposal, review, risks, attempt))
         } @else {
-            (not_offered(&review.live))
+            (not_offered(&review.drift))
         }
         div {
             (send_back_form(visit, proposal, "", false))
@@ -468,8 +468,8 @@ async fn decide(
     } }
 }
 
-fn not_offered(live: &[ConnectionDrift]) -> Markup {
-    let unanswered = live.iter().any(|it| it.drift.is_err());
+fn not_offered(drift: &[ConnectionDrift]) -> Markup {
+    let unanswered = drift.iter().any(|it| it.drift.is_err());
     html! { div.box.bad {
         p { strong { "Ratify is not offered. " }
             @if unanswered {

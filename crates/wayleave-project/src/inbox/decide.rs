@@ -114,7 +114,7 @@ pub async fn ratify(
         let state = project.governance().ledger().state().await;
         let state = state.map_err(GovernanceError::from)?;
         review.compare(probe, &state, &|_| {}).await;
-        if !review.is_live() {
+        if !review.matches_sources() {
             let review = Box::new(review);
             return Err(RatifyError::Unmatched { review });
         }

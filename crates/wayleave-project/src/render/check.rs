@@ -38,7 +38,7 @@ pub fn report_with_settings(
     let mut told = String::new();
     for it in mappings {
         let name = format!("live mapping of {}, {}", it.dataset, it.digest.short());
-        for compared in &it.live {
+        for compared in &it.drift {
             told.push_str(&drifted(&name, &it.text, compared));
         }
     }
@@ -52,7 +52,7 @@ fn live_mapping(it: &LiveMapping) -> Value {
         "dataset": it.dataset,
         "digest": it.digest,
         "sound": it.is_sound(),
-        "connections": it.live.iter().map(live).collect::<Vec<_>>(),
+        "connections": it.drift.iter().map(connection).collect::<Vec<_>>(),
     })
 }
 
@@ -87,11 +87,11 @@ fn draft(checked: &CheckedDraft) -> Value {
         "unreadable": checked.unreadable().map(ReadDraftError::reason),
         "problems": checked.problems,
         "writes": checked.writes(),
-        "live": checked.live.iter().map(live).collect::<Vec<_>>(),
+        "live": checked.drift.iter().map(connection).collect::<Vec<_>>(),
     })
 }
 
-fn live(compared: &ConnectionDrift) -> Value {
+fn connection(compared: &ConnectionDrift) -> Value {
     json!({
         "connection": compared.connection,
         "source": compared.source,
@@ -140,7 +140,7 @@ fn one_draft(text: &mut String, checked: &CheckedDraft) {
     }
     let source = checked.text();
     text.push_str(&render(&checked.problems, file, &source, Style::Plain));
-    for compared in &checked.live {
+    for compared in &checked.drift {
         text.push_str(&drifted(file, &source, compared));
     }
     let writes = checked.writes();
@@ -183,7 +183,7 @@ fn summary(report: &Report) -> String {
     if report.drafts.is_empty() {
         return "no drafts in mappings/\nnext: wayleave propose SOURCE".to_owned();
     }
-    let drifted = report.drafts.iter().flat_map(|it| &it.live);
+    let drifted = report.drafts.iter().flat_map(|it| &it.drift);
     let all: Vec<&Problem> = report
         .drafts
         .iter()

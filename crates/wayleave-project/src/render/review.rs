@@ -65,7 +65,7 @@ pub fn refusal(error: ReviewError) -> Result<Rendering, Explanation> {
 
 /// The differences of the live sources from the draft, one text per differing source.
 pub fn drift(review: &Review) -> Vec<String> {
-    check::drift(&review.file, &review.text(), &review.live)
+    check::drift(&review.file, &review.text(), &review.drift)
 }
 
 /// Why a draft that differs from its sources is not ratified.

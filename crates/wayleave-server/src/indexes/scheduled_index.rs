@@ -6,12 +6,12 @@ use wayleave_search::Index;
 use wayleave_surface::live::SeenCounts;
 use wayleave_surface::{Extent, IndexableStream};
 
-use wayleave_project::settings::Freshness;
+use wayleave_project::settings::SearchSettings;
 
 /// An index and when it is due.
 pub(super) struct ScheduledIndex {
     pub(super) what: IndexableStream,
-    every: Freshness,
+    every: SearchSettings,
     /// When to update it next.
     pub(super) due: Instant,
     /// When to rebuild it from the whole stream.
@@ -31,7 +31,7 @@ pub(super) struct ScheduledIndex {
 const FEED_DELAY: Duration = Duration::from_secs(1);
 
 impl ScheduledIndex {
-    pub(super) fn new(what: IndexableStream, every: Freshness) -> Self {
+    pub(super) fn new(what: IndexableStream, every: SearchSettings) -> Self {
         let now = Instant::now();
         Self {
             what,
@@ -61,7 +61,7 @@ impl ScheduledIndex {
     }
 
     /// Applies another schedule.
-    pub(super) fn reschedule(&mut self, every: Freshness) {
+    pub(super) fn reschedule(&mut self, every: SearchSettings) {
         if self.every == every {
             return;
         }

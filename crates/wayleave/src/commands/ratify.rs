@@ -73,7 +73,7 @@ async fn compare(review: &mut Review, project: &Project, output: Output) -> Resu
     for text in render::review::drift(review) {
         output.remark(text);
     }
-    if review.is_live() {
+    if review.matches_sources() {
         return Ok(());
     }
     Err(render::review::unmatched().into())

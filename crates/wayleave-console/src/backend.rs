@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use wayleave_activity::{Activity, LogStamp};
 use wayleave_ledger::{KeyFileError, SecretString, UnlockedKey};
 use wayleave_model::ratify::Proposed;
+use wayleave_plan::read_tool::ReadTool;
 use wayleave_project::{
     Explanation, Rendering,
     call_summary::{CallQuery, CallSummary, RecentUse},
@@ -53,7 +54,7 @@ pub trait ConsoleBackend: Send + Sync + 'static {
     async fn try_read(
         &self,
         token: Option<&str>,
-        tool: &str,
+        tool: ReadTool,
         arguments: Map<String, Value>,
     ) -> Result<ReadTrial, Explanation>;
 

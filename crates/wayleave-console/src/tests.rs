@@ -16,7 +16,7 @@ use wayleave_model::{
     mapping::Mapping,
     ratify::{Draft, Proposed, Ratified},
 };
-use wayleave_plan::package::GrantSelection;
+use wayleave_plan::{package::GrantSelection, read_tool::ReadTool};
 use wayleave_project::{
     Explanation, Project, Rendering,
     call_summary::{CallQuery, CallSummary, RecentUse},
@@ -68,7 +68,7 @@ impl ConsoleBackend for FailingBackend {
     async fn try_read(
         &self,
         _: Option<&str>,
-        _: &str,
+        _: ReadTool,
         _: Map<String, Value>,
     ) -> Result<ReadTrial, Explanation> {
         Err(failure())

@@ -14,12 +14,13 @@ use crate::layout::named_column;
 use crate::mask::Masking;
 use crate::plan::{AuthorizedPlan, Column, Granularity, GroupKey, Groups, Predicate, Read};
 use crate::query::canonical;
+use crate::read_tool::ReadTool;
 use crate::refusal::{Call, Code, Refusal, quoted};
 use crate::request::{AggregateRequest, Metric, SortKey, TimeGroup};
 use crate::scope::{NamedColumn, PathScope};
 use crate::seal::{Binding, CURSOR_HOURS, CursorPosition, Seal};
 use crate::value::Value;
-use crate::view::{ConnectionView, FieldView, StreamView, Tool, View};
+use crate::view::{ConnectionView, FieldView, StreamView, View};
 use masked::{MAX_RANKED_GROUPS, MaskedKeys};
 use metric::Aggregates;
 
@@ -52,7 +53,8 @@ impl AggregatePlan {
     /// first; then by their keys.
     pub fn new(view: &View, request: &AggregateRequest, seal: Seal<'_>) -> Result<Self, Refusal> {
         let connection_id = request.connection_id.as_deref();
-        let (connection, stream) = view.locate(Tool::Aggregate, &request.stream, connection_id)?;
+        let (connection, stream) =
+            view.locate(ReadTool::Aggregate, &request.stream, connection_id)?;
         Self::build(view, connection, stream, request, seal).map_err(|refusal| refusal.see(stream))
     }
 

@@ -8,11 +8,12 @@ use crate::expand::{self, Expansion};
 use crate::id::RecordId;
 use crate::layout::{self, Layout, Record};
 use crate::plan::{AuthorizedPlan, Comparison, Predicate, Rows};
+use crate::read_tool::ReadTool;
 use crate::refusal::{Call, Code, Refusal, quoted};
 use crate::request::FetchRequest;
 use crate::scope::PathScope;
 use crate::value::Value;
-use crate::view::{ConnectionView, StreamView, Tool, View};
+use crate::view::{ConnectionView, StreamView, View};
 
 /// An authorized fetch.
 #[derive(Debug, Clone)]
@@ -44,7 +45,7 @@ impl FetchPlan {
                 .next(Call::new("fetch", [("id", request.id.clone().into())])));
         }
         let (connection, stream) = view
-            .locate(Tool::Fetch, &id.stream, Some(&id.connection_id))
+            .locate(ReadTool::Fetch, &id.stream, Some(&id.connection_id))
             .map_err(|refusal| refusal.param("id").retry_with("id"))?;
         Self::build(connection, stream, request, id).map_err(|refusal| refusal.see(stream))
     }
@@ -186,7 +187,7 @@ fn whole(view: &View, request: &FetchRequest) -> Option<String> {
     const MAX_KEY_LENGTH: usize = 200;
     let (stream, key) = request.id.split_once([':', '/'])?;
     let connection = request.connection_id.as_deref();
-    let (connection, stream) = view.locate(Tool::Fetch, stream, connection).ok()?;
+    let (connection, stream) = view.locate(ReadTool::Fetch, stream, connection).ok()?;
     let id = format!("{}/{}:{key}", connection.connection_id, stream.name());
     (id.len() <= MAX_KEY_LENGTH && RecordId::parse(&id).is_ok()).then_some(id)
 }

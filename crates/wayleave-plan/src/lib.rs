@@ -21,6 +21,7 @@ pub mod neighbours;
 pub mod package;
 pub mod plan;
 pub mod query;
+pub mod read_tool;
 pub mod refusal;
 pub mod request;
 mod scope;

@@ -16,12 +16,13 @@ use crate::expand::{self, Expansion};
 use crate::filter;
 use crate::layout::{self, Layout};
 use crate::plan::{AuthorizedPlan, JoinedTable, Predicate, Read, Rows};
+use crate::read_tool::ReadTool;
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::{CountKind, QueryRequest, SortKey};
 use crate::scope::PathScope;
 use crate::seal::{Binding, CURSOR_HOURS, CursorPosition, Seal};
 use crate::value::{Value, sorted_object};
-use crate::view::{ConnectionView, StreamView, Tool, View};
+use crate::view::{ConnectionView, StreamView, View};
 use changes::Changes;
 
 /// An authorized query: its reads, and how to build a page from their rows.
@@ -42,7 +43,7 @@ impl QueryPlan {
     pub fn new(view: &View, request: &QueryRequest, seal: Seal<'_>) -> Result<Self, Refusal> {
         let connection_id = request.connection_id.as_deref();
         let (connection, stream) =
-            view.locate(Tool::QueryRecords, &request.stream, connection_id)?;
+            view.locate(ReadTool::QueryRecords, &request.stream, connection_id)?;
         Self::build(view, connection, stream, request, seal).map_err(|refusal| refusal.see(stream))
     }
 

@@ -18,7 +18,6 @@ use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
 
 pub use field::FieldView;
-pub use locate::Tool;
 pub use measure::MeasureView;
 pub use schema::SchemaSubject;
 pub use stream::{StreamView, Tracking};

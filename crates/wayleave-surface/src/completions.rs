@@ -61,7 +61,7 @@ async fn complete(
     type_name: Option<&str>,
 ) -> Vec<String> {
     let package = &Access::from_caller(typed.context.caller()).package;
-    let call = service.call(package, MAX_READ_BYTES);
+    let call = service.context(package, MAX_READ_BYTES);
     let connections = call.view.connections().iter();
     let found = match (typed.argument.as_str(), type_name) {
         ("dataset", _) => {

@@ -53,5 +53,5 @@ pub use indexing::{Extent, IndexableStream, UnreadableStream, searchable};
 pub use reply::{MAX_ERROR_BYTES, Reply};
 pub use search::{Indexes, SearchIndexState};
 pub use service::{ReadLimits, ReadService, WrittenStream};
-pub use tools::{NAMES, instructions, tools};
+pub use tools::{instructions, tools};
 pub use write::{POLICY, WriteService, Writers};

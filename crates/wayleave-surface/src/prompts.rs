@@ -76,7 +76,7 @@ pub(crate) fn workup(service: &ReadService, who: Visibility) -> Prompt {
 /// The visible streams of a dataset, one per line.
 fn streams(service: &ReadService, prompt: &PromptCall, dataset: &str) -> Result<String, RpcError> {
     let package = &Access::from_caller(prompt.context.caller()).package;
-    let call = service.call(package, 0);
+    let call = service.context(package, 0);
     let connections = call.view.connections().iter();
     let lines: Vec<String> = connections
         .filter(|connection| connection.connector_key == dataset)

@@ -11,6 +11,7 @@ use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
 use wayleave_plan::active_datasets::{ActiveDatasets, SuspendedStreams};
 use wayleave_plan::package::Package;
+use wayleave_plan::read_tool::ReadTool;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::SchemaRequest;
 use wayleave_plan::seal::{KeyRing, Seal};
@@ -222,10 +223,26 @@ impl ReadService {
         }
     }
 
+    /// Answers a call of a read tool.
+    pub async fn call(
+        &self,
+        tool: ReadTool,
+        caller: &Package,
+        arguments: Map<String, Json>,
+    ) -> Reply {
+        match tool {
+            ReadTool::Schema => self.schema(caller, arguments).await,
+            ReadTool::QueryRecords => self.query_records(caller, arguments).await,
+            ReadTool::Aggregate => self.aggregate(caller, arguments).await,
+            ReadTool::Search => self.search(caller, arguments).await,
+            ReadTool::Fetch => self.fetch(caller, arguments).await,
+        }
+    }
+
     /// Lists all streams, or describes one.
     #[expect(clippy::unused_async, reason = "all reads are called alike")]
     pub async fn schema(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
-        let call = self.call(caller, self.0.limits.text_bytes);
+        let call = self.context(caller, self.0.limits.text_bytes);
         let described = SchemaRequest::parse(&arguments)
             .and_then(|request| Ok(describe::answer(&call, call.view.discover(&request)?)));
         described.unwrap_or_else(|refusal| refused(&call, "schema", &arguments, refusal))
@@ -233,34 +250,34 @@ impl ReadService {
 
     /// Reads a page of records.
     pub async fn query_records(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
-        let call = self.call(caller, self.0.limits.text_bytes);
+        let call = self.context(caller, self.0.limits.text_bytes);
         let answered = query::answer(&call, &arguments).await;
         answered.unwrap_or_else(|refusal| refused(&call, "query_records", &arguments, refusal))
     }
 
     /// Computes groups and their measures.
     pub async fn aggregate(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
-        let call = self.call(caller, self.0.limits.text_bytes);
+        let call = self.context(caller, self.0.limits.text_bytes);
         let answered = aggregate::answer(&call, &arguments).await;
         answered.unwrap_or_else(|refusal| refused(&call, "aggregate", &arguments, refusal))
     }
 
     /// Finds the records that match a text best, over all connections.
     pub async fn search(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
-        let call = self.call(caller, self.0.limits.text_bytes);
+        let call = self.context(caller, self.0.limits.text_bytes);
         let answered = search::answer(&call, &arguments).await;
         answered.unwrap_or_else(Reply::from)
     }
 
     /// Reads one record as a document.
     pub async fn fetch(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
-        let call = self.call(caller, self.0.limits.document_bytes);
+        let call = self.context(caller, self.0.limits.document_bytes);
         let answered = fetch::answer(&call, &arguments).await;
         answered.unwrap_or_else(Reply::from)
     }
 
     /// The context of one call, which reads one package's view of the datasets active now.
-    pub(crate) fn call(&self, caller: &Package, max_bytes: usize) -> CallContext<'_> {
+    pub(crate) fn context(&self, caller: &Package, max_bytes: usize) -> CallContext<'_> {
         let view = self.0.snapshot.load_full().view(caller, &self.0.keys);
         self.call_in(view, max_bytes)
     }

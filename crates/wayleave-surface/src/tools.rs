@@ -6,56 +6,44 @@ use serde_json::{Map, Value as Json, json};
 use wayleave_mcp::{Behaviour, Call, Caller, SchemaError, Tool};
 use wayleave_model::grant::Scope;
 use wayleave_plan::package::Package;
+use wayleave_plan::read_tool::ReadTool;
 use wayleave_plan::request::{
     AggregateRequest, FetchRequest, QueryRequest, SchemaRequest, SearchRequest,
 };
 
 use crate::access;
-use crate::reply::Reply;
 use crate::service::ReadService;
 
-/// The names of the tools a read credential sees, and no others.
-pub const NAMES: [&str; 5] = ["schema", "query_records", "aggregate", "search", "fetch"];
-
-/// One of the tools: its name, what models read about it, and the shape of its arguments.
-struct ToolDescription {
-    name: &'static str,
-    description: &'static str,
-    schema: Json,
+/// What models read about a tool.
+fn description(tool: ReadTool) -> &'static str {
+    match tool {
+        ReadTool::Schema => {
+            "What can be read: call it first. Every stream with fields, relations and measures; \
+             with stream: operators, limits, an example."
+        }
+        ReadTool::QueryRecords => {
+            "Records of one stream. Any field may be a path along to-one relations: \
+             album.artist.Name. Text rows are |-separated: an empty cell is null, \"\" is empty \
+             text, \\ escapes."
+        }
+        ReadTool::Aggregate => {
+            "Measures of one stream, whole or by group and calendar period. Cheaper and more exact \
+             than reading records."
+        }
+        ReadTool::Search => "Finds records by their text, over all connections, best first.",
+        ReadTool::Fetch => "One record by id, as a document with title and text.",
+    }
 }
 
-fn described() -> [ToolDescription; NAMES.len()] {
-    [
-        ToolDescription {
-            name: "schema",
-            description: "What can be read: call it first. Every stream with fields, relations and \
-                measures; with stream: operators, limits, an example.",
-            schema: SchemaRequest::input_schema(),
-        },
-        ToolDescription {
-            name: "query_records",
-            description: "Records of one stream. Any field may be a path along to-one relations: \
-                album.artist.Name. Text rows are |-separated: an empty cell is null, \"\" is empty \
-                text, \\ escapes.",
-            schema: QueryRequest::input_schema(),
-        },
-        ToolDescription {
-            name: "aggregate",
-            description: "Measures of one stream, whole or by group and calendar period. Cheaper \
-                and more exact than reading records.",
-            schema: AggregateRequest::input_schema(),
-        },
-        ToolDescription {
-            name: "search",
-            description: "Finds records by their text, over all connections, best first.",
-            schema: SearchRequest::input_schema(),
-        },
-        ToolDescription {
-            name: "fetch",
-            description: "One record by id, as a document with title and text.",
-            schema: FetchRequest::input_schema(),
-        },
-    ]
+/// The shape of a tool's arguments.
+fn input_schema(tool: ReadTool) -> Json {
+    match tool {
+        ReadTool::Schema => SchemaRequest::input_schema(),
+        ReadTool::QueryRecords => QueryRequest::input_schema(),
+        ReadTool::Aggregate => AggregateRequest::input_schema(),
+        ReadTool::Search => SearchRequest::input_schema(),
+        ReadTool::Fetch => FetchRequest::input_schema(),
+    }
 }
 
 /// Guidance that spans the tools. Its first 512 characters stand alone: some hosts keep no more.
@@ -82,25 +70,24 @@ pub fn tools(
     package_of: impl Fn(&Caller) -> Arc<Package> + Send + Sync + 'static,
 ) -> Result<Vec<Tool>, SchemaError> {
     let package_of: Arc<PackageOf> = Arc::new(package_of);
-    described()
+    ReadTool::ALL
         .into_iter()
-        .map(|described| tool(described, service.clone(), Arc::clone(&package_of)))
+        .map(|read| tool(read, service.clone(), Arc::clone(&package_of)))
         .collect()
 }
 
 fn tool(
-    described: ToolDescription,
+    read: ReadTool,
     service: ReadService,
     package_of: Arc<PackageOf>,
 ) -> Result<Tool, SchemaError> {
-    let name = described.name;
     let handler = move |call: Call| {
         let service = service.clone();
         let package = package_of(call.context.caller());
-        async move { Ok(answer(&service, name, &package, call.arguments).await) }
+        async move { Ok(service.call(read, &package, call.arguments).await) }
     };
-    let tool = Tool::new(name, described.schema, handler)?;
-    Ok(finish(tool, described.description, Behaviour::READ))
+    let tool = Tool::new(read.as_str(), input_schema(read), handler)?;
+    Ok(finish(tool, description(read), Behaviour::READ))
 }
 
 /// Adds what all our tools have: a description, hints, a mark, and handlers that check arguments.
@@ -119,19 +106,4 @@ fn finish(tool: Tool, description: &str, behaviour: Behaviour) -> Tool {
 pub(crate) fn for_builders(tool: Tool, description: &str, behaviour: Behaviour) -> Tool {
     let visibility = access::requires(Scope::Builder, tool.name());
     finish(tool, description, behaviour).visible(visibility)
-}
-
-async fn answer(
-    service: &ReadService,
-    name: &str,
-    package: &Package,
-    arguments: Map<String, Json>,
-) -> Reply {
-    match name {
-        "schema" => service.schema(package, arguments).await,
-        "query_records" => service.query_records(package, arguments).await,
-        "aggregate" => service.aggregate(package, arguments).await,
-        "search" => service.search(package, arguments).await,
-        _ => service.fetch(package, arguments).await,
-    }
 }

@@ -1,17 +1,17 @@
 //! Converts a tool call to the equivalent command.
 
 use serde_json::{Map, Value};
+use wayleave_plan::read_tool::ReadTool;
 
 /// The command for a call of a read tool; `None` if an argument has no option.
 pub(crate) fn for_call(call: &Value) -> Option<String> {
     let arguments = call.get("arguments")?.as_object()?;
-    let (command, first) = match call.get("tool")?.as_str()? {
-        "schema" => ("schema", "stream"),
-        "query_records" => ("query", "stream"),
-        "aggregate" => ("aggregate", "stream"),
-        "search" => ("search", "q"),
-        "fetch" => ("fetch", "id"),
-        _ => return None,
+    let (command, first) = match ReadTool::parse(call.get("tool")?.as_str()?)? {
+        ReadTool::Schema => ("schema", "stream"),
+        ReadTool::QueryRecords => ("query", "stream"),
+        ReadTool::Aggregate => ("aggregate", "stream"),
+        ReadTool::Search => ("search", "q"),
+        ReadTool::Fetch => ("fetch", "id"),
     };
     let mut words = vec!["wayleave".to_owned(), command.to_owned()];
     if let Some(value) = arguments.get(first) {

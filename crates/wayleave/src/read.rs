@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value};
-use wayleave_plan::package::Package;
+use wayleave_plan::{package::Package, read_tool::ReadTool};
 use wayleave_project::{columns, source::EnvironmentVariables};
 use wayleave_server::Deployment;
 use wayleave_surface::Reply;
@@ -14,32 +14,9 @@ use crate::{command_line, failure::Failure, output::Output};
 /// Maximum length of a cell, in characters; `--json` has the whole value.
 const MAX_CELL_CHARS: usize = 60;
 
-/// The kind of read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Read {
-    Schema,
-    Query,
-    Aggregate,
-    Search,
-    Fetch,
-}
-
-impl Read {
-    /// The tool that answers it.
-    fn tool(self) -> &'static str {
-        match self {
-            Self::Schema => "schema",
-            Self::Query => "query_records",
-            Self::Aggregate => "aggregate",
-            Self::Search => "search",
-            Self::Fetch => "fetch",
-        }
-    }
-}
-
 /// Reads from the project's active datasets and prints the answer.
 pub(crate) async fn run(
-    read: Read,
+    tool: ReadTool,
     arguments: Map<String, Value>,
     project: Option<&Path>,
     output: Output,
@@ -47,23 +24,17 @@ pub(crate) async fn run(
     let project = crate::commands::open(project)?;
     let deployment = Deployment::open(&project, EnvironmentVariables::process()).await?;
     let (service, package) = (deployment.service(), Package::local());
-    if matches!(read, Read::Search) {
+    if tool == ReadTool::Search {
         deployment.open_indexes().await;
     }
-    let reply = match read {
-        Read::Schema => service.schema(&package, arguments).await,
-        Read::Query => service.query_records(&package, arguments).await,
-        Read::Aggregate => service.aggregate(&package, arguments).await,
-        Read::Search => service.search(&package, arguments).await,
-        Read::Fetch => service.fetch(&package, arguments).await,
-    };
+    let reply = service.call(tool, &package, arguments).await;
     deployment.close().await;
     if reply.is_error {
-        let failure = failure(read, reply.structured.value());
+        let failure = failure(tool, reply.structured.value());
         return Ok(output.refuse(reply.structured.value(), &failure));
     }
-    output.answer(reply.structured.value(), text(read, &reply, output.width()));
-    if matches!(read, Read::Search) && is_partial(reply.structured.value()) {
+    output.answer(reply.structured.value(), text(tool, &reply, output.width()));
+    if tool == ReadTool::Search && is_partial(reply.structured.value()) {
         output.remark("hint: `wayleave index status` shows what is not indexed yet");
     }
     if let Some((next, of)) = piece(reply.structured.value()) {
@@ -104,24 +75,24 @@ pub(crate) fn filter(text: &str) -> Result<Value, String> {
     }
 }
 
-fn text(read: Read, reply: &Reply, width: Option<usize>) -> String {
+fn text(tool: ReadTool, reply: &Reply, width: Option<usize>) -> String {
     let member = |name: &str| reply.structured.value().get(name).and_then(Value::as_str);
-    match read {
-        Read::Schema => reply.text.clone(),
-        Read::Fetch => format!(
+    match tool {
+        ReadTool::Schema => reply.text.clone(),
+        ReadTool::Fetch => format!(
             "{}\n{}\n\n{}",
             member("title").unwrap_or_default(),
             member("url").unwrap_or_default(),
             member("text").unwrap_or_default()
         ),
         // One value is a line, not a table.
-        Read::Aggregate if !reply.text.lines().any(|line| line.starts_with('|')) => {
+        ReadTool::Aggregate if !reply.text.lines().any(|line| line.starts_with('|')) => {
             reply.text.trim_end().to_owned()
         }
-        Read::Query | Read::Aggregate => {
+        ReadTool::QueryRecords | ReadTool::Aggregate => {
             beneath(reply, &columns::fit(&rows(reply.structured.value()), width))
         }
-        Read::Search => beneath(reply, &columns::align(&hits(reply.structured.value()))),
+        ReadTool::Search => beneath(reply, &columns::align(&hits(reply.structured.value()))),
     }
 }
 
@@ -200,7 +171,7 @@ fn cell(value: &Value) -> String {
 }
 
 /// A refusal, worded for a person.
-fn failure(read: Read, structured: &Value) -> Failure {
+fn failure(tool: ReadTool, structured: &Value) -> Failure {
     let error = structured.get("error").unwrap_or(&Value::Null);
     let member = |name: &str| error.get(name).and_then(Value::as_str);
     let words = |name: &str, of: &str| -> Vec<&str> {
@@ -220,7 +191,7 @@ fn failure(read: Read, structured: &Value) -> Failure {
     }
     let repaired = error
         .get("next")
-        .filter(|next| next.get("tool").and_then(Value::as_str) == Some(read.tool()))
+        .filter(|next| next.get("tool").and_then(Value::as_str) == Some(tool.as_str()))
         .and_then(command_line::for_call);
     let hint = match (member("did_you_mean"), repaired) {
         (Some(meant), Some(repaired)) => Some(format!("did you mean `{meant}`? {repaired}")),

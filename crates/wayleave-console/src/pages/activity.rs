@@ -11,6 +11,7 @@ use maud::{Markup, html};
 use wayleave_activity::{Activity, CallOutcome, prov_document};
 use wayleave_ledger::{Millis, TokenEntry};
 use wayleave_model::grant::TokenKind;
+use wayleave_plan::read_tool::ReadTool;
 use wayleave_project::{
     Explanation,
     call_summary::{CallSummary, CallVerdict, MAX_SUMMARIZED_CALLS},
@@ -28,15 +29,6 @@ use crate::{
     visible_text::{VisibleText, code},
 };
 
-/// Tools always offered as filters, even if never called.
-const TOOLS: [&str; 6] = [
-    "schema",
-    "query_records",
-    "aggregate",
-    "search",
-    "fetch",
-    "workup",
-];
 /// Maximum number of tools in the list.
 const MAX_TOOLS: usize = 60;
 /// Maximum length of a tool, client or stream name in a cell, in characters.
@@ -120,7 +112,9 @@ async fn page(visit: &SignedInRequest<'_>, told: Option<Markup>) -> PageAnswer {
 fn filters(visit: &SignedInRequest<'_>, asked: &ActivityQuery, found: &CallSummary) -> Markup {
     let tokens = visit.state.tokens().values();
     let tokens: Vec<_> = tokens.filter(|it| it.kind == TokenKind::Client).collect();
-    let mut tools: Vec<&str> = TOOLS.to_vec();
+    // Offered even if never called.
+    let mut tools = ReadTool::ALL.map(ReadTool::as_str).to_vec();
+    tools.push("workup");
     let seen = found.tools.iter().map(String::as_str).take(MAX_TOOLS);
     let chosen = [asked.tool.as_str()]
         .into_iter()

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 use wayleave_ledger::{TokenEntry, Validity};
 use wayleave_model::grant::TokenKind;
+use wayleave_plan::read_tool::ReadTool;
 use wayleave_project::{
     Explanation,
     row_access::{self, RowAccess},
@@ -21,8 +22,6 @@ use crate::{
     visible_text::VisibleText,
 };
 
-const TOOLS: [&str; 5] = ["schema", "query_records", "aggregate", "search", "fetch"];
-
 pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
     let query = &visit.query;
     let now = visit.state.now(visit.console.now());
@@ -37,8 +36,7 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
         .iter()
         .find(|it| it.id == who)
         .map(|it| it.id.as_str());
-    let tool = TOOLS.iter().find(|it| **it == query.get("tool"));
-    let tool = *tool.unwrap_or(&"query_records");
+    let tool = ReadTool::parse(query.get("tool")).unwrap_or(ReadTool::QueryRecords);
     let result = if query.has("tool") {
         Some(run(visit, token, tool).await)
     } else {
@@ -67,7 +65,7 @@ pub(super) async fn show(visit: &SignedInRequest<'_>) -> PageAnswer {
                 h2.vh { "The call" }
                 (token_field(&tokens, who))
                 div.field { label for="tool" { "Tool" } select id="tool" name="tool" {
-                    @for name in TOOLS { option selected[name == tool] { (name) } }
+                    @for it in ReadTool::ALL { option selected[it == tool] { (it.as_str()) } }
                 } }
                 div.field { label for="stream" { "Stream" }
                     input.mono id="stream" name="stream" value=(query.get("stream")) autocomplete="off"
@@ -106,17 +104,21 @@ fn token_field(tokens: &[&std::sync::Arc<TokenEntry>], chosen: &str) -> Markup {
 async fn run(
     visit: &SignedInRequest<'_>,
     token: Option<&str>,
-    tool: &str,
+    tool: ReadTool,
 ) -> Result<ReadTrial, Explanation> {
     let text = visit.query.get("args").trim();
     let text = if text.is_empty() { "{}" } else { text };
     let mut arguments: Map<String, Value> = serde_json::from_str(text)
         .map_err(|_| Explanation::new("the arguments are not a JSON object"))?;
     let stream = visit.query.get("stream").trim();
-    if !stream.is_empty() && matches!(tool, "schema" | "query_records" | "aggregate") {
+    let names_stream = match tool {
+        ReadTool::Schema | ReadTool::QueryRecords | ReadTool::Aggregate => true,
+        ReadTool::Search | ReadTool::Fetch => false,
+    };
+    if !stream.is_empty() && names_stream {
         arguments.insert("stream".to_owned(), stream.into());
     }
-    if tool == "schema" {
+    if tool == ReadTool::Schema {
         arguments.remove("limit");
     }
     let access = RowAccess {

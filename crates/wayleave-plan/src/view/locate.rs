@@ -3,57 +3,34 @@
 use serde_json::{Value as Json, json};
 
 use super::{ConnectionView, StreamView, View};
+use crate::read_tool::ReadTool;
 use crate::refusal::{Call, Code, Refusal, quoted};
 
-/// The calling tool, which determines the next call that a refusal offers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tool {
-    /// `schema` with `detail: "full"`.
-    Schema,
-    /// `query_records`.
-    QueryRecords,
-    /// `aggregate`.
-    Aggregate,
-    /// `fetch`.
-    Fetch,
-}
-
-impl Tool {
-    /// The tool's name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Schema => "schema",
-            Self::QueryRecords => "query_records",
-            Self::Aggregate => "aggregate",
-            Self::Fetch => "fetch",
+/// A call of the tool for a stream that works; a query for a tool that names no stream.
+fn call_on(tool: ReadTool, stream: &str, connection_id: &str) -> Call {
+    let mut arguments = vec![
+        ("stream", Json::from(stream)),
+        ("connection_id", Json::from(connection_id)),
+    ];
+    let tool = match tool {
+        ReadTool::Schema => {
+            arguments.push(("detail", "full".into()));
+            ReadTool::Schema
         }
-    }
-
-    /// A call of this tool for a stream that works; for `fetch`, which needs an id, a query
-    /// instead.
-    fn on(self, stream: &str, connection_id: &str) -> Call {
-        let mut arguments = vec![
-            ("stream", Json::from(stream)),
-            ("connection_id", Json::from(connection_id)),
-        ];
-        match self {
-            Self::Schema => arguments.push(("detail", "full".into())),
-            Self::Aggregate => arguments.push(("metrics", json!([{"op": "count"}]))),
-            Self::QueryRecords | Self::Fetch => {}
+        ReadTool::Aggregate => {
+            arguments.push(("metrics", json!([{"op": "count"}])));
+            ReadTool::Aggregate
         }
-        let tool = match self {
-            Self::Fetch => Self::QueryRecords,
-            other => other,
-        };
-        Call::new(tool.name(), arguments)
-    }
+        ReadTool::QueryRecords | ReadTool::Search | ReadTool::Fetch => ReadTool::QueryRecords,
+    };
+    Call::new(tool.as_str(), arguments)
 }
 
 impl View {
     /// The single stream that a request names.
     pub fn locate(
         &self,
-        tool: Tool,
+        tool: ReadTool,
         stream: &str,
         connection_id: Option<&str>,
     ) -> Result<(&ConnectionView, &StreamView), Refusal> {
@@ -115,7 +92,7 @@ impl View {
     }
 }
 
-fn ambiguous(tool: Tool, stream: &str, holders: &[(&ConnectionView, &StreamView)]) -> Refusal {
+fn ambiguous(tool: ReadTool, stream: &str, holders: &[(&ConnectionView, &StreamView)]) -> Refusal {
     let message = format!(
         "{} connections hold `{stream}`; name one as `connection_id` (`schema {{stream}}` lists all)",
         holders.len()
@@ -125,7 +102,7 @@ fn ambiguous(tool: Tool, stream: &str, holders: &[(&ConnectionView, &StreamView)
         .retry_with("connection_id")
         .choice(holders.iter().map(|(c, _)| c.connection_option()).collect());
     match holders.first() {
-        Some((first, _)) => refusal.next(tool.on(stream, &first.connection_id)),
+        Some((first, _)) => refusal.next(call_on(tool, stream, &first.connection_id)),
         None => refusal,
     }
 }

@@ -1,6 +1,7 @@
 //! Selects what a `schema` call describes.
 
-use super::{ConnectionView, StreamView, Tool, View};
+use super::{ConnectionView, StreamView, View};
+use crate::read_tool::ReadTool;
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::{Detail, SchemaRequest};
 
@@ -36,7 +37,7 @@ impl View {
             })),
             ([stream], Detail::Full) => {
                 let id = request.connection_id.as_deref();
-                let (connection, stream) = self.locate(Tool::Schema, stream, id)?;
+                let (connection, stream) = self.locate(ReadTool::Schema, stream, id)?;
                 Ok(SchemaSubject::Full(connection, stream))
             }
             (names, Detail::Compact) => {

@@ -8,7 +8,7 @@ use wayleave_activity::{
 };
 use wayleave_ledger::{Clock as _, LedgerError, SystemClock};
 use wayleave_mcp::with_call_attachment;
-use wayleave_plan::package::Package;
+use wayleave_plan::{package::Package, read_tool::ReadTool};
 
 use crate::{Deployment, packages};
 
@@ -50,11 +50,10 @@ impl Deployment {
         activity: &Activity,
         keys: &ArgumentKeys,
     ) -> Result<ReplayReport, ReplayError> {
-        let tool = activity.target.as_deref().unwrap_or_default();
+        let tool = activity.target.as_deref().and_then(ReadTool::parse);
+        let tool = tool.filter(|_| activity.method == "tools/call");
+        let tool = tool.ok_or(ReplayError::NotARead)?;
         let sealed = activity.arguments.sealed.as_ref();
-        if activity.method != "tools/call" || !wayleave_surface::NAMES.contains(&tool) {
-            return Err(ReplayError::NotARead);
-        }
         let arguments: Map<String, Value> = match sealed {
             Some(sealed) => {
                 let opened = keys.unseal(activity.id, sealed);
@@ -67,19 +66,11 @@ impl Deployment {
         let package = self.package_of(&activity.agent.token)?;
         let collector = Arc::new(CallCollector::new(ActivityId::now(), false));
         let service = self.service();
-        if tool == "search" {
+        if tool == ReadTool::Search {
             self.open_indexes().await;
         }
-        with_call_attachment(collector.clone(), async {
-            match tool {
-                "schema" => service.schema(&package, arguments).await,
-                "query_records" => service.query_records(&package, arguments).await,
-                "aggregate" => service.aggregate(&package, arguments).await,
-                "search" => service.search(&package, arguments).await,
-                _ => service.fetch(&package, arguments).await,
-            }
-        })
-        .await;
+        let call = service.call(tool, &package, arguments);
+        with_call_attachment(collector.clone(), call).await;
         Ok(compared(activity, &collector.take(), keys))
     }
 

@@ -10,7 +10,7 @@ use wayleave_activity::{Activity, ActivityFilter, ActivityReader, LogStamp, Read
 use wayleave_console::{ConsoleBackend, ReadTrial, SampleRows, unlock};
 use wayleave_ledger::{Clock as _, FOLDER, KeyFileError, SecretString, SystemClock, UnlockedKey};
 use wayleave_model::ratify::{self, Proposed, Ratification};
-use wayleave_plan::{active_datasets::ActiveDatasets, package::Package};
+use wayleave_plan::{active_datasets::ActiveDatasets, package::Package, read_tool::ReadTool};
 use wayleave_project::{
     Explanation, Rendering,
     activation::{self, ActivationBackend as _},
@@ -133,7 +133,7 @@ impl ConsoleBackend for DeploymentBackend {
     async fn try_read(
         &self,
         token: Option<&str>,
-        tool: &str,
+        tool: ReadTool,
         arguments: Map<String, Value>,
     ) -> Result<ReadTrial, Explanation> {
         let state = self.serving.state().await?;
@@ -147,13 +147,7 @@ impl ConsoleBackend for DeploymentBackend {
             }
         };
         let service = self.serving.service();
-        let reply = match tool {
-            "schema" => service.schema(&package, arguments).await,
-            "query_records" => service.query_records(&package, arguments).await,
-            "aggregate" => service.aggregate(&package, arguments).await,
-            "search" => service.search(&package, arguments).await,
-            _ => service.fetch(&package, arguments).await,
-        };
+        let reply = service.call(tool, &package, arguments).await;
         Ok(trial(&reply))
     }
 

@@ -8,9 +8,9 @@ use tokio::sync::{Notify, oneshot};
 use wayleave_mcp::RpcError;
 use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::package::Package;
+use wayleave_plan::read_tool::ReadTool;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::FetchRequest;
-use wayleave_plan::view::Tool;
 
 use super::watcher::{Admission, Interest, JoinRequest, RecordChange, Subscriber};
 use super::{ChangeFeed, StreamKey, watched_key};
@@ -115,7 +115,7 @@ impl ChangeFeed {
             let interest = Interest::Record(watched_key(&plan));
             (stream_key(plan.connection_id(), plan.stream()), interest)
         } else {
-            let located = view.locate(Tool::QueryRecords, what, connection_id);
+            let located = view.locate(ReadTool::QueryRecords, what, connection_id);
             let (connection, stream) = located.map_err(refused)?;
             let key = stream_key(&connection.connection_id, stream.name());
             (key, Interest::Records)

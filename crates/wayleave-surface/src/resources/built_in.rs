@@ -77,7 +77,7 @@ impl BuiltIn {
 
     async fn read(self, service: &ReadService, read: &Read) -> ReadReply {
         let package = &Access::from_caller(read.context.caller()).package;
-        let call = service.call(package, MAX_BODY_BYTES);
+        let call = service.context(package, MAX_BODY_BYTES);
         let body = match self {
             Self::Schema => schema::body(&call),
             Self::Types => types(&call).await,

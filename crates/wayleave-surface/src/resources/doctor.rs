@@ -47,7 +47,7 @@ pub fn resource(service: &ReadService, doctor: Arc<dyn Doctor>) -> Resource {
         async move {
             let package = &Access::from_caller(read.context.caller()).package;
             let connections: BTreeSet<String> = {
-                let call = service.call(package, MAX_BODY_BYTES);
+                let call = service.context(package, MAX_BODY_BYTES);
                 let connections = call.view.connections().iter();
                 connections.map(|it| it.connection_id.clone()).collect()
             };

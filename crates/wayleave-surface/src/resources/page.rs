@@ -41,7 +41,7 @@ pub(super) async fn read(
     type_name: &str,
 ) -> Result<ReadReply, RpcError> {
     let package = &Access::from_caller(read.context.caller()).package;
-    let call = service.call(package, MAX_PAGE_BYTES);
+    let call = service.context(package, MAX_PAGE_BYTES);
     let holders: Vec<_> = holders(&call.view, type_name).collect();
     // Before any parameter is read: a type that is not granted does not exist.
     if holders.is_empty() {

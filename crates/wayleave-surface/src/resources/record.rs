@@ -52,7 +52,7 @@ pub(super) async fn read(
         return Ok(ReadReply::Missing);
     };
     let package = &Access::from_caller(read.context.caller()).package;
-    let call = service.call(package, MAX_RECORD_BYTES);
+    let call = service.context(package, MAX_RECORD_BYTES);
     let document = document(&call, type_name, id).await;
     found(document, |document| {
         let text = escape::json(&document);
@@ -71,7 +71,7 @@ pub(super) async fn read_window(
         return Ok(ReadReply::Missing);
     };
     let package = &Access::from_caller(read.context.caller()).package;
-    let call = service.call(package, MAX_RECORD_BYTES);
+    let call = service.context(package, MAX_RECORD_BYTES);
     let text = match field_text(&call, type_name, id, field).await {
         Ok(Some(text)) => text,
         Ok(None) => return Ok(ReadReply::Missing),

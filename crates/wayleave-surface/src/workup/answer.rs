@@ -25,7 +25,7 @@ impl ReadService {
     /// A workup of one entity, in the dataset the request names.
     pub async fn workup(&self, caller: &Package, request: &WorkupRequest) -> Reply {
         let Some(call) = self.call_in_dataset(caller, &request.dataset) else {
-            return no_dataset(&self.call(caller, 0), &request.dataset).into();
+            return no_dataset(&self.context(caller, 0), &request.dataset).into();
         };
         let answered = worked_up(&call, request).await;
         answered.unwrap_or_else(Reply::from)

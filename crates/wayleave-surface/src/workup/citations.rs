@@ -22,7 +22,7 @@ impl ReadService {
     /// Checks that every citation of a note leads to evidence of a workup, and that every claim has
     /// one.
     pub fn check_citations(&self, caller: &Package, arguments: &Map<String, Json>) -> Reply {
-        let call = self.call(caller, 0);
+        let call = self.context(caller, 0);
         let checked = CitationsRequest::parse(arguments).and_then(|request| {
             let opened = Reference::open(&request.workup, call.view.subject(), call.seal.keys);
             let reference = opened.ok_or_else(not_ours)?;

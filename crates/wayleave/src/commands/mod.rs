@@ -38,6 +38,7 @@ pub(crate) mod watch;
 
 use std::{path::Path, process::ExitCode};
 
+use wayleave_plan::read_tool::ReadTool;
 use wayleave_project::{
     Project, ProjectError, source::EnvironmentVariables, source_probe::SourceProbe,
     trust::TrustStore,
@@ -47,13 +48,13 @@ use crate::{
     cli::{Cli, Command},
     failure::Failure,
     output::Output,
-    read::{self, Read},
+    read,
 };
 
 /// Runs the command that the arguments name.
 pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Failure> {
     let project = arguments.project.as_deref();
-    let read = |read, arguments| read::run(read, arguments, project, output);
+    let read = |tool, arguments| read::run(tool, arguments, project, output);
     match arguments.command {
         Command::Serve(serve) => serve::run(serve, project, output).await,
         Command::Demo(demo) => demo::run(demo, project, output).await,
@@ -68,11 +69,11 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Datasets => datasets::run(project, output).await,
         Command::Connect(it) => connect::run(it, project, output).await,
         Command::Disconnect(it) => disconnect::run(it, project, output).await,
-        Command::Schema(it) => read(Read::Schema, it.call_arguments()).await,
-        Command::Query(it) => read(Read::Query, it.call_arguments()).await,
-        Command::Aggregate(it) => read(Read::Aggregate, it.call_arguments()).await,
-        Command::Search(it) => read(Read::Search, it.call_arguments()).await,
-        Command::Fetch(it) => read(Read::Fetch, it.call_arguments()).await,
+        Command::Schema(it) => read(ReadTool::Schema, it.call_arguments()).await,
+        Command::Query(it) => read(ReadTool::QueryRecords, it.call_arguments()).await,
+        Command::Aggregate(it) => read(ReadTool::Aggregate, it.call_arguments()).await,
+        Command::Search(it) => read(ReadTool::Search, it.call_arguments()).await,
+        Command::Fetch(it) => read(ReadTool::Fetch, it.call_arguments()).await,
         Command::Watch(it) => watch::run(it, project, output).await,
         Command::Console(it) => console::run(it, project, output).await,
         Command::Inbox(it) => inbox::run(it, project, output).await,

@@ -6,7 +6,8 @@
 
 use serde_json::json;
 use wayleave_plan::package::Package;
-use wayleave_surface::{NAMES, instructions};
+use wayleave_plan::read_tool::ReadTool;
+use wayleave_surface::instructions;
 
 use crate::reading::client::Client;
 use crate::reading::fixture::{Files, crm, good, refused, service, wide};
@@ -25,7 +26,7 @@ async fn the_tools_are_exactly_the_read_tools() {
         .map(|it| it["name"].as_str().unwrap())
         .collect();
     names.sort_unstable();
-    let mut expected = NAMES;
+    let mut expected = ReadTool::ALL.map(ReadTool::as_str);
     expected.sort_unstable();
     assert_eq!(names, expected);
     assert_eq!(

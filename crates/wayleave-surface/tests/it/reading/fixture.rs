@@ -14,6 +14,7 @@ use wayleave_plan::mask::MaskKey;
 use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
+use wayleave_plan::read_tool::ReadTool;
 use wayleave_plan::seal::{KeyRing, SealingKey};
 use wayleave_sql::{Dsn, StoreOptions};
 use wayleave_store::{Store, StoreError};
@@ -253,15 +254,10 @@ pub fn arguments(json: Json) -> Map<String, Json> {
 
 /// Calls a tool by its name.
 pub async fn call(service: &ReadService, package: &Package, tool: &str, given: Json) -> Reply {
-    let given = arguments(given);
-    match tool {
-        "schema" => service.schema(package, given).await,
-        "query_records" => service.query_records(package, given).await,
-        "aggregate" => service.aggregate(package, given).await,
-        "search" => service.search(package, given).await,
-        "fetch" => service.fetch(package, given).await,
-        other => panic!("no tool {other}"),
-    }
+    let Some(tool) = ReadTool::parse(tool) else {
+        panic!("no tool {tool}");
+    };
+    service.call(tool, package, arguments(given)).await
 }
 
 /// Calls a tool that must succeed.

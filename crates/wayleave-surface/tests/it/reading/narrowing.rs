@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;
+use wayleave_plan::read_tool::ReadTool;
 use wayleave_surface::{ReadService, Reply};
 
 use wayleave_store::conformance::SeededRng;
@@ -406,7 +407,7 @@ async fn a_narrower_grant_never_sees_what_a_wider_one_does_not() {
         pairs() * CALLS_A_PAIR,
         pairs()
     );
-    for tool in wayleave_surface::NAMES {
+    for tool in ReadTool::ALL.map(ReadTool::as_str) {
         for refused in [false, true] {
             let many = told.get(&(tool, refused)).copied().unwrap_or(0);
             assert!(

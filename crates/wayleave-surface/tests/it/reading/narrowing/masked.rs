@@ -16,6 +16,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::Package;
+use wayleave_plan::read_tool::ReadTool;
 use wayleave_store::conformance::SeededRng;
 use wayleave_surface::{ReadService, Reply};
 use wayleave_test::is_full;
@@ -246,7 +247,7 @@ async fn check(kind: SourceKind, pairs: usize, seed: u64) {
         "{kind}: {} calls by {pairs} pairs, {walked} more pages, {with_tokens} answers with tokens: {told:?}",
         pairs * CALLS_A_PAIR
     );
-    for tool in wayleave_surface::NAMES {
+    for tool in ReadTool::ALL.map(ReadTool::as_str) {
         let answered = told.get(&(tool, "answered".to_owned())).copied();
         assert!(answered.unwrap_or(0) > 0, "{tool}: {told:?}");
     }

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::Package;
+use wayleave_plan::read_tool::ReadTool;
 use wayleave_store::conformance::SeededRng;
 use wayleave_surface::{ReadService, Reply};
 
@@ -137,8 +138,8 @@ fn offered(reply: &Reply) -> Option<(&'static str, Json)> {
     let next = [&value["error"]["next"], &value["meta"]["case"]["next"]];
     let next = next.into_iter().find(|it| it.is_object())?;
     let tool = next["tool"].as_str()?;
-    let tool = wayleave_surface::NAMES.iter().find(|it| **it == tool)?;
-    Some((tool, next["arguments"].clone()))
+    let tool = ReadTool::parse(tool)?;
+    Some((tool.as_str(), next["arguments"].clone()))
 }
 
 async fn check(kind: SourceKind, (pairs, calls): (usize, usize), seed: u64) {
@@ -175,7 +176,7 @@ async fn check(kind: SourceKind, (pairs, calls): (usize, usize), seed: u64) {
         "{kind}: {} calls, {pages} pages, {followed} offered calls followed: {told:#?}",
         pairs * calls
     );
-    for tool in wayleave_surface::NAMES {
+    for tool in ReadTool::ALL.map(ReadTool::as_str) {
         let answered = told.get(&(tool, "answered".to_owned())).copied();
         assert!(answered.unwrap_or(0) > 0, "{tool}: {told:?}");
     }

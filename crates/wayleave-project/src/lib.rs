@@ -21,6 +21,7 @@ pub mod explanation;
 pub mod file_diff;
 pub mod inbox;
 pub mod index_status;
+pub mod input_schema;
 pub mod keys;
 pub mod meta;
 pub mod overview;

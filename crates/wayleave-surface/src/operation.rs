@@ -19,6 +19,7 @@ use wayleave_model::constraint::{FieldError, FieldErrorCode, WHOLE_RECORD};
 use wayleave_model::grant::Scope;
 use wayleave_model::names::NameKind;
 use wayleave_plan::package::Package;
+use wayleave_project::input_schema;
 
 use crate::access::{self, Access};
 use crate::reply::Reply;
@@ -250,18 +251,10 @@ impl Operation {
     }
 }
 
-/// The JSON Schema of an input: draft 07, with subschemas inlined.
+/// The JSON Schema of an input: draft 07, closed.
 fn schema_of<I: JsonSchema>() -> Json {
-    let settings = SchemaSettings::draft07().with(|it| {
-        it.inline_subschemas = true;
-        it.meta_schema = None;
-    });
-    let mut schema = settings
-        .into_generator()
-        .into_root_schema_for::<I>()
-        .to_value();
+    let mut schema = input_schema::derive::<I>(SchemaSettings::draft07());
     if let Some(schema) = schema.as_object_mut() {
-        schema.remove("title");
         schema.insert("type".to_owned(), "object".into());
         schema.insert("additionalProperties".to_owned(), false.into());
     }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use wayleave_model::grant::Scope;
 
 use super::{MetaContext, MetaRefusal, MetaResult};
+use crate::input_schema;
 
 /// Prefix of every operation's name.
 const PREFIX: &str = "wayleave.meta.";
@@ -193,35 +194,22 @@ impl fmt::Debug for MetaOperation {
     }
 }
 
-/// The JSON Schema of an input type, with subschemas inlined.
+/// The JSON Schema of an input type. An argument that may be absent need not also be `null`.
 fn schema<I: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|it| {
-        it.inline_subschemas = true;
-        it.meta_schema = None;
-    });
-    let mut schema = settings
-        .into_generator()
-        .into_root_schema_for::<I>()
-        .to_value();
+    let mut schema = input_schema::derive::<I>(SchemaSettings::draft2020_12());
     if let Some(members) = schema.as_object_mut() {
-        members.remove("title");
         members
             .entry("properties")
             .or_insert_with(|| Value::Object(Map::new()));
     }
-    tidy(&mut schema);
+    remove_null(&mut schema);
     schema
 }
 
-/// Removes what models cannot use: formats of Rust integers, defaults of `null`, and `null` beside
-/// a type.
-fn tidy(schema: &mut Value) {
+/// Removes `null` beside a type.
+fn remove_null(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
-            members.remove("format");
-            if members.get("default").is_some_and(Value::is_null) {
-                members.remove("default");
-            }
             if let Some(Value::Array(kinds)) = members.get_mut("type")
                 && kinds.len() == 2
                 && kinds.iter().any(|it| it == "null")
@@ -229,9 +217,9 @@ fn tidy(schema: &mut Value) {
                 let kind = kinds.iter().find(|it| *it != "null").cloned();
                 members.extend(kind.map(|it| ("type".to_owned(), it)));
             }
-            members.values_mut().for_each(tidy);
+            members.values_mut().for_each(remove_null);
         }
-        Value::Array(values) => values.iter_mut().for_each(tidy),
+        Value::Array(values) => values.iter_mut().for_each(remove_null),
         _ => {}
     }
 }

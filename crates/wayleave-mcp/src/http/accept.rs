@@ -22,7 +22,7 @@ use super::{
     Limits, Options,
     body::{InFlightBody, ResponseBody},
     connections::{Connection, Connections, OpenConnection},
-    gate::Gate,
+    endpoint::HttpEndpoint,
     stall::StallGuard,
 };
 use crate::Server;
@@ -65,7 +65,7 @@ pub trait HttpService: Send + Sync + 'static {
     }
 }
 
-impl HttpService for Gate {
+impl HttpService for HttpEndpoint {
     type Body = ResponseBody;
 
     async fn handle(
@@ -73,7 +73,7 @@ impl HttpService for Gate {
         request: Request<Incoming>,
         connection: &Connection,
     ) -> Response<ResponseBody> {
-        Gate::handle(self, request, connection).await
+        HttpEndpoint::handle(self, request, connection).await
     }
 
     async fn run(&self, stop: CancellationToken) {
@@ -102,8 +102,8 @@ pub(crate) async fn serve(
     stop: CancellationToken,
 ) {
     let (limits, tls) = (options.limits.clone(), options.tls.clone());
-    let gate = Arc::new(Gate::new(&server, options));
-    serve_http(gate, listener, limits, tls, stop).await;
+    let endpoint = Arc::new(HttpEndpoint::new(&server, options));
+    serve_http(endpoint, listener, limits, tls, stop).await;
 }
 
 /// Accepts connections within the limits, with TLS where configured, and has a service answer their

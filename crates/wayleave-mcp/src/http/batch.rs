@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 
 use super::{
     body::{RequestPermits, ResponseBody, ResponseLifetime, charge},
-    gate::Gate,
+    endpoint::HttpEndpoint,
     headers,
     post::Post,
     reply::{self, HttpRefusal},
@@ -19,7 +19,7 @@ use crate::{
     envelope::Envelope, observation::Observation, request::PlainRequest, sdk::answer,
 };
 
-impl Gate {
+impl HttpEndpoint {
     /// Whether the client may send a batch.
     pub(super) fn takes_batches(headers: &HeaderMap, permits: &RequestPermits) -> bool {
         let session = permits.session.as_ref();

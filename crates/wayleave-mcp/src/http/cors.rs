@@ -1,6 +1,6 @@
 //! CORS headers, which let pages of origins named by the operator use the server.
 //!
-//! The gate checks the origin first: only named origins get these headers.
+//! The endpoint checks the origin first: only named origins get these headers.
 
 use bytes::Bytes;
 use http::{

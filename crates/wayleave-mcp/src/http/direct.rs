@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     body::ResponseBody,
-    gate::Gate,
+    endpoint::HttpEndpoint,
     headers::{PROTOCOL_VERSION, SESSION_ID, text},
     post::Post,
     reply::{self, HttpRefusal},
@@ -35,7 +35,7 @@ use crate::{
 /// reconnecting.
 const STREAM_GRACE: Duration = Duration::from_millis(50);
 
-impl Gate {
+impl HttpEndpoint {
     /// Answers a request that has no session. Dropping the future stops the request.
     pub(super) async fn answer_stateless(
         &self,

@@ -21,7 +21,7 @@ mod body;
 mod connections;
 mod cors;
 mod direct;
-mod gate;
+mod endpoint;
 mod headers;
 mod origin;
 mod post;

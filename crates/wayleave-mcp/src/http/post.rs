@@ -12,7 +12,7 @@ use super::{
     body::ResponseBody,
     body::{RequestPermits, ResponseLifetime, charge},
     connections::Connection,
-    gate::{Gate, identify},
+    endpoint::{HttpEndpoint, identify},
     headers::{self, METHOD, SESSION_ID, era, is_json, text},
     reply::{self, HttpRefusal},
     request_body,
@@ -39,7 +39,7 @@ pub(super) struct Post<'m> {
     pub(super) permits: RequestPermits,
 }
 
-impl Gate {
+impl HttpEndpoint {
     pub(super) async fn post(
         &self,
         mut parts: Parts,

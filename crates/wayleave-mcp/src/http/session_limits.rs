@@ -7,7 +7,7 @@ use tokio::time::{Duration, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    gate::Gate,
+    endpoint::HttpEndpoint,
     headers::{SESSION_ID, text},
     reply::HttpRefusal,
     sessions::SessionUse,
@@ -17,7 +17,7 @@ use crate::{Caller, Era};
 /// Longest period of the reaper. Well below every deadline of a connection.
 const MAX_REAP_INTERVAL: Duration = Duration::from_secs(2);
 
-impl Gate {
+impl HttpEndpoint {
     /// Enters the session that a request names, if it names one. A session of another subject
     /// counts as unknown.
     pub(super) fn enter_session(

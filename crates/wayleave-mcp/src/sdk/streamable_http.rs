@@ -40,7 +40,7 @@ impl SdkHttp {
         let streams = Arc::new(SessionStreams::new(manager, sessions.clone()));
         let mut config = StreamableHttpServerConfig::default()
             .with_json_response(true)
-            // The gate checks hosts on every route.
+            // The endpoint checks hosts on every route.
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_max_request_body_bytes(max_body_bytes)

@@ -1,4 +1,4 @@
-//! The checks every HTTP request passes before it is carried out.
+//! The HTTP endpoint: the checks that every request passes before it is carried out.
 
 use std::sync::Arc;
 
@@ -28,7 +28,9 @@ use crate::{
     server::{ServerState, Shutdown},
 };
 
-pub(crate) struct Gate {
+/// Answers every HTTP request of a server. [`HttpEndpoint::handle`] checks host, origin, path and
+/// credential; `post`, `batch`, `direct` and `session_limits` carry out what passes.
+pub(crate) struct HttpEndpoint {
     pub(super) shared: Arc<ServerState>,
     pub(super) options: Options,
     pub(super) sdk: SdkHttp,
@@ -42,7 +44,7 @@ pub(crate) struct Gate {
     pub(crate) cut: CancellationToken,
 }
 
-impl Gate {
+impl HttpEndpoint {
     pub(crate) fn new(server: &Server, options: Options) -> Self {
         let cut = CancellationToken::new();
         let sessions = Arc::<Sessions>::default();

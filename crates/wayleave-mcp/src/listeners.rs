@@ -79,8 +79,8 @@ impl Listeners {
         }
     }
 
-    pub(crate) async fn settled(&self, revision: u64, patience: Duration) {
-        let deadline = Instant::now() + patience;
+    pub(crate) async fn settled(&self, revision: u64, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
         let mut waiting: Vec<Arc<Progress>> = locked(&self.all).values().cloned().collect();
         loop {
             // Registered before looking, so that a listener advancing in between is not missed.

@@ -260,11 +260,11 @@ impl Registry {
 
     /// Waits until every listener that keeps up has been sent the changes up to `revision`.
     ///
-    /// A listener that does not take its notice within `patience` is left behind: it is notified
+    /// A listener that does not take its notice within `timeout` is left behind: it is notified
     /// later, and nobody waits for it again until then. The reply of a handler that committed waits
     /// in this way automatically.
-    pub async fn settled(&self, revision: u64, patience: Duration) {
-        self.0.listeners.settled(revision, patience).await;
+    pub async fn settled(&self, revision: u64, timeout: Duration) {
+        self.0.listeners.settled(revision, timeout).await;
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {

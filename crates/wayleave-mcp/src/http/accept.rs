@@ -107,7 +107,7 @@ pub(crate) async fn serve(
 }
 
 /// Accepts connections within the limits, with TLS where configured, and has a service answer their
-/// requests until `stop` is cancelled; then ends within [`Limits::stop_time`].
+/// requests until `stop` is cancelled; then ends within [`Limits::stop_timeout`].
 pub async fn serve_http<S: HttpService>(
     service: Arc<S>,
     listener: TcpListener,
@@ -142,7 +142,7 @@ pub async fn serve_http<S: HttpService>(
         }
     }
     drop(listener);
-    http.close(Instant::now() + limits.stop_time).await;
+    http.close(Instant::now() + limits.stop_timeout).await;
     beside.abort();
 }
 
@@ -151,7 +151,7 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_time)
+        .header_read_timeout(limits.header_timeout)
         .max_buf_size(MAX_HEADER_BYTES as usize);
     builder
         .http2()
@@ -213,13 +213,13 @@ impl<S: HttpService> HttpListener<S> {
         if let Err(error) = prepare(&stream) {
             tracing::debug!(%error, "socket options not set");
         }
-        let stream = StallGuard::new(stream, self.limits.stall_time);
+        let stream = StallGuard::new(stream, self.limits.stall_timeout);
         let driver = Driver {
             service: Arc::clone(&self.service),
             builder: self.builder.clone(),
             closing: self.closing.clone(),
             connection,
-            idle_timeout: self.limits.header_time,
+            idle_timeout: self.limits.header_timeout,
         };
         let tls = self.tls.clone();
         self.connections.spawn(async move {

@@ -85,20 +85,20 @@ pub struct Limits {
     pub sessions: usize,
     /// Maximum number of sessions of one caller that has a [`Budget`](crate::Budget). When it
     /// begins one more, its least recently used is dropped.
-    pub sessions_each: usize,
+    pub sessions_per_caller: usize,
     /// Maximum number of streams held open by listening clients.
     pub streams: usize,
     /// How long a client may take to send a request's headers, and to begin its next request on a
     /// connection.
-    pub header_time: Duration,
+    pub header_timeout: Duration,
     /// How long a client may take to send a body.
-    pub body_time: Duration,
+    pub body_timeout: Duration,
     /// How long a client may stop reading what it is sent before its connection is closed.
-    pub stall_time: Duration,
+    pub stall_timeout: Duration,
     /// How long a session may be idle, with no stream open, before it is dropped.
     pub session_idle: Duration,
     /// How long stopping may take.
-    pub stop_time: Duration,
+    pub stop_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -108,13 +108,13 @@ impl Default for Limits {
             connections: 10_000,
             unauthenticated: 512,
             sessions: 4_096,
-            sessions_each: 256,
+            sessions_per_caller: 256,
             streams: 4_096,
-            header_time: Duration::from_secs(10),
-            body_time: Duration::from_secs(30),
-            stall_time: Duration::from_secs(30),
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            stall_timeout: Duration::from_secs(30),
             session_idle: Duration::from_mins(30),
-            stop_time: Duration::from_secs(9),
+            stop_timeout: Duration::from_secs(9),
         }
     }
 }
@@ -150,7 +150,7 @@ impl HttpServer {
     }
 
     /// Serves until `stop` is cancelled, then lets streams end and calls finish, within
-    /// [`Limits::stop_time`].
+    /// [`Limits::stop_timeout`].
     pub async fn serve(self, stop: CancellationToken) {
         accept::serve(self.server, self.listener, self.options, stop).await;
     }

@@ -23,7 +23,7 @@ pub(super) async fn receive(
     mut body: Incoming,
 ) -> Result<Bytes, HttpRefusal> {
     let max = limits.body_bytes;
-    let deadline = Instant::now() + limits.body_time;
+    let deadline = Instant::now() + limits.body_timeout;
     let declared: Option<usize> =
         text(headers, &header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
     if declared.is_none_or(|length| length <= max) {

@@ -43,7 +43,8 @@ impl HttpEndpoint {
     pub(super) async fn make_session_room(&self, caller: &Caller) -> Result<(), HttpRefusal> {
         let limits = &self.options.limits;
         if caller.budget().is_some() {
-            let ended = (self.sessions).evict_of_subject(caller.subject(), limits.sessions_each);
+            let ended =
+                (self.sessions).evict_of_subject(caller.subject(), limits.sessions_per_caller);
             let ended = ended.ok_or_else(|| {
                 HttpRefusal::with(StatusCode::SERVICE_UNAVAILABLE, "too many sessions")
             })?;

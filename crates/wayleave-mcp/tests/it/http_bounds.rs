@@ -21,7 +21,7 @@ use wayleave_mcp::{
     http::{Authenticate, Limits, Options, Rejection},
 };
 
-/// Time within which a connection with a short `header_time` is closed. By default it would stay
+/// Time within which a connection with a short `header_timeout` is closed. By default it would stay
 /// open for twice as long.
 const SOON: Duration = Duration::from_secs(5);
 
@@ -80,11 +80,11 @@ async fn a_client_that_sends_all_before_it_reads_learns_that_the_body_is_too_lar
 #[tokio::test]
 async fn half_a_header_is_given_up_and_so_is_silence() {
     let listening = limited(Limits {
-        header_time: Duration::from_millis(300),
+        header_timeout: Duration::from_millis(300),
         ..Limits::default()
     })
     .await;
-    assert!(Limits::default().header_time >= 2 * SOON);
+    assert!(Limits::default().header_timeout >= 2 * SOON);
     for said in [
         "",
         "P",
@@ -103,7 +103,7 @@ async fn half_a_header_is_given_up_and_so_is_silence() {
 #[tokio::test]
 async fn a_body_that_stops_half_way_is_408() {
     let listening = limited(Limits {
-        body_time: Duration::from_millis(200),
+        body_timeout: Duration::from_millis(200),
         ..Limits::default()
     })
     .await;
@@ -155,7 +155,7 @@ async fn of_too_many_sessions_the_one_idle_for_longest_makes_room_whoever_holds_
     let listening = started(Options {
         limits: Limits {
             sessions: 4,
-            sessions_each: 2,
+            sessions_per_caller: 2,
             ..Limits::default()
         },
         authenticate: Arc::new(BudgetPerBearer),
@@ -205,7 +205,7 @@ async fn where_every_session_is_in_use_whoever_has_most_gives_one_up() {
 #[tokio::test]
 async fn an_idle_connection_is_closed_whichever_http_it_speaks() {
     let listening = limited(Limits {
-        header_time: Duration::from_millis(300),
+        header_timeout: Duration::from_millis(300),
         ..Limits::default()
     })
     .await;
@@ -409,7 +409,7 @@ async fn one_who_begins_many_sessions_loses_its_own_and_nobody_elses() {
     let listening = started(Options {
         limits: Limits {
             sessions: 4,
-            sessions_each: 2,
+            sessions_per_caller: 2,
             ..Limits::default()
         },
         authenticate: Arc::new(BudgetPerBearer),

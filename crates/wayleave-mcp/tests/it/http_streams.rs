@@ -51,7 +51,7 @@ async fn hears(stream: &mut Events) {
 }
 
 /// Maximum time of a shutdown whose streams end by themselves. What does not end is cut only after
-/// nearly all of `stop_time`.
+/// nearly all of `stop_timeout`.
 const MAX_STOP_TIME: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -59,7 +59,7 @@ async fn a_thousand_listeners_of_each_era_are_all_notified_once() {
     open_files(10_000);
     let (registry, server) = server();
     let options = Options::default();
-    assert!(options.limits.stop_time > MAX_STOP_TIME + Duration::from_secs(2));
+    assert!(options.limits.stop_timeout > MAX_STOP_TIME + Duration::from_secs(2));
     let listening = Listening::start(&server, options).await;
     let mut streams = listeners(&listening, 1000).await;
     assert_eq!(registry.listening(), 2000);
@@ -103,7 +103,7 @@ const UNDELAYED: Duration = Duration::from_secs(5);
 async fn a_client_that_stops_reading_delays_no_other() {
     let (registry, server) = server();
     let options = Options::default();
-    assert!(options.limits.stall_time > UNDELAYED * 2);
+    assert!(options.limits.stall_timeout > UNDELAYED * 2);
     let listening = Listening::start(&server, options).await;
     let client = listening.client();
 

@@ -28,22 +28,22 @@ use super::{
 #[derive(Debug, Clone, Copy)]
 struct KeyTiming {
     /// Keys younger than this are not fetched again, unless one is missing.
-    fresh: Duration,
+    refresh_after: Duration,
     /// Keys older than this are not trusted, even if the issuer cannot be reached.
-    stale: Duration,
+    max_age: Duration,
     /// Shortest interval between two fetches, however many tokens name unknown keys.
-    seldom: Duration,
+    min_fetch_interval: Duration,
     /// Deadline of a renewal, with all its fetches.
-    patience: Duration,
+    fetch_timeout: Duration,
 }
 
 impl Default for KeyTiming {
     fn default() -> Self {
         Self {
-            fresh: Duration::from_mins(5),
-            stale: Duration::from_hours(1),
-            seldom: Duration::from_secs(10),
-            patience: Duration::from_secs(5),
+            refresh_after: Duration::from_mins(5),
+            max_age: Duration::from_hours(1),
+            min_fetch_interval: Duration::from_secs(10),
+            fetch_timeout: Duration::from_secs(5),
         }
     }
 }
@@ -136,7 +136,7 @@ impl IssuerKeys {
     /// The keys, including the one with the id `wanted` if the issuer has it.
     pub(crate) async fn with(&self, wanted: Option<&str>) -> Result<Arc<Keys>, Arc<KeysError>> {
         if let Some(held) = self.shared.valid_keys() {
-            let fresh = held.age(&*self.shared.clock) < self.shared.timing.fresh;
+            let fresh = held.age(&*self.shared.clock) < self.shared.timing.refresh_after;
             if wanted.is_none_or(|id| held.keys.knows(id)) {
                 if !fresh {
                     drop(self.ask());
@@ -170,8 +170,11 @@ impl IssuerKeys {
         {
             return Some(outcome.clone());
         }
-        let seldom = self.shared.timing.seldom;
-        if fetch_state.last.is_some_and(|at| at.elapsed() < seldom) {
+        let min_fetch_interval = self.shared.timing.min_fetch_interval;
+        if fetch_state
+            .last
+            .is_some_and(|at| at.elapsed() < min_fetch_interval)
+        {
             return None;
         }
         fetch_state.last = Some(Instant::now());
@@ -202,12 +205,12 @@ impl Shared {
     /// The cached keys, if they are not too old.
     fn valid_keys(&self) -> Option<Arc<CachedKeys>> {
         let held = self.held.load_full()?;
-        (held.age(&*self.clock) < self.timing.stale).then_some(held)
+        (held.age(&*self.clock) < self.timing.max_age).then_some(held)
     }
 
     /// Fetches the keys, and caches them.
     async fn renew(&self) -> Result<(), KeysError> {
-        let fetched = timeout(self.timing.patience, self.fetched()).await;
+        let fetched = timeout(self.timing.fetch_timeout, self.fetched()).await;
         match fetched.unwrap_or(Err(KeysError::Slow)) {
             Ok(keys) => {
                 let held = CachedKeys {

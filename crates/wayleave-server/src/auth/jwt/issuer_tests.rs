@@ -42,7 +42,7 @@ fn keys_by(server: &AuthorizationServer, timing: KeyTiming, clock: Arc<dyn Clock
 /// Timing that allows a fetch at any time.
 fn often() -> KeyTiming {
     KeyTiming {
-        seldom: Duration::ZERO,
+        min_fetch_interval: Duration::ZERO,
         ..KeyTiming::default()
     }
 }
@@ -50,8 +50,8 @@ fn often() -> KeyTiming {
 /// Timing under which keys are due for renewal at once.
 fn ageing() -> KeyTiming {
     KeyTiming {
-        fresh: Duration::ZERO,
-        patience: LOST,
+        refresh_after: Duration::ZERO,
+        fetch_timeout: LOST,
         ..often()
     }
 }
@@ -127,7 +127,7 @@ async fn known_keys_are_renewed_beside_the_requests_that_use_them() {
 async fn all_who_need_an_unknown_key_wait_for_one_answer_and_no_longer_than_allowed() {
     let server = AuthorizationServer::start(jwks(&[&SigningKey::ed25519("one")])).await;
     let timing = KeyTiming {
-        patience: Duration::from_millis(200),
+        fetch_timeout: Duration::from_millis(200),
         ..KeyTiming::default()
     };
     let keys = keys_of(&server, timing);
@@ -193,7 +193,7 @@ async fn an_issuer_that_fails_is_no_reason_to_forget_its_keys_nor_to_invent_some
 async fn keys_that_are_too_old_are_not_believed() {
     let server = AuthorizationServer::start(jwks(&[&SigningKey::ed25519("one")])).await;
     let timing = KeyTiming {
-        stale: Duration::ZERO,
+        max_age: Duration::ZERO,
         ..KeyTiming::default()
     };
     let keys = keys_of(&server, timing);

@@ -47,7 +47,7 @@ struct Size {
     descriptors: u64,
     connections: usize,
     tokens: usize,
-    sessions_each: usize,
+    sessions_per_caller: usize,
 }
 
 fn size() -> Size {
@@ -56,14 +56,14 @@ fn size() -> Size {
             descriptors: 1_024,
             connections: 1_100,
             tokens: 16,
-            sessions_each: 256,
+            sessions_per_caller: 256,
         }
     } else {
         Size {
             descriptors: 256,
             connections: 300,
             tokens: 4,
-            sessions_each: 8,
+            sessions_per_caller: 8,
         }
     }
 }
@@ -77,7 +77,7 @@ async fn the_process_that_serves() {
     let Size {
         descriptors,
         tokens,
-        sessions_each,
+        sessions_per_caller,
         ..
     } = size();
     let limit = Rlimit {
@@ -90,8 +90,8 @@ async fn the_process_that_serves() {
         .await
         .unwrap();
     let limits = Limits {
-        sessions: tokens * sessions_each,
-        sessions_each,
+        sessions: tokens * sessions_per_caller,
+        sessions_per_caller,
         ..Limits::default()
     };
     let address = "127.0.0.1:0".parse().unwrap();
@@ -242,7 +242,7 @@ async fn a_newcomer_is_served_whatever_a_crowd_holds_open() {
     for token in greedy {
         let client = Http::new(address).with(token);
         sessions.spawn(async move {
-            for _ in 0..size.sessions_each {
+            for _ in 0..size.sessions_per_caller {
                 client.begin().await;
             }
         });
@@ -270,7 +270,7 @@ async fn a_newcomer_is_served_whatever_a_crowd_holds_open() {
     let (memory, open) = used_by(process);
     println!(
         "{} tokens with {} sessions each, {} connections: {memory}, {open} descriptors",
-        size.tokens, size.sessions_each, size.connections
+        size.tokens, size.sessions_per_caller, size.connections
     );
     // A quarter is left to files and databases: the crowd may not take all that there are.
     let most = size.descriptors - size.descriptors / 4;

@@ -45,7 +45,7 @@ pub struct Allowance {
 /// use wayleave_mcp::{Allowance, Budget, Caller};
 ///
 /// let allowance = Allowance { per_minute: 600, burst: 60, concurrent: 16, streams: 8 };
-/// let caller = Caller::new("token:7f3a").within(Budget::new(allowance).into());
+/// let caller = Caller::new("token:7f3a").with_budget(Budget::new(allowance).into());
 /// ```
 #[derive(Debug)]
 pub struct Budget {

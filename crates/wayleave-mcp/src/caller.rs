@@ -46,7 +46,7 @@ impl From<CancellationToken> for Revocation {
 /// #[derive(Debug, PartialEq)]
 /// struct Scopes(Vec<&'static str>);
 ///
-/// let caller = Caller::new("token:7f3a").with_view("builder").with(Scopes(vec!["builder"]));
+/// let caller = Caller::new("token:7f3a").with_view("builder").with_attachment(Scopes(vec!["builder"]));
 /// assert_eq!(caller.subject(), "token:7f3a");
 /// assert_eq!(caller.get::<Scopes>(), Some(&Scopes(vec!["builder"])));
 /// ```
@@ -90,7 +90,7 @@ impl Caller {
 
     /// Attaches the embedder's own value (a grant, a set of scopes), replacing any before it.
     #[must_use]
-    pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+    pub fn with_attachment<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.attachment = Some(Arc::new(value));
         self
     }
@@ -98,21 +98,21 @@ impl Caller {
     /// Ends this authorization when `revoked`, a revocation or a cancellation token, is triggered:
     /// its streams, sessions and running requests end at that moment, not at its next request.
     #[must_use]
-    pub fn until(mut self, revoked: impl Into<Revocation>) -> Self {
+    pub fn with_revocation(mut self, revoked: impl Into<Revocation>) -> Self {
         self.revoked = Some(revoked.into());
         self
     }
 
     /// Ends this authorization at the moment `expires`.
     #[must_use]
-    pub fn until_at(mut self, expires: Instant) -> Self {
+    pub fn with_expiry(mut self, expires: Instant) -> Self {
         self.expires = Some(expires);
         self
     }
 
     /// Counts this caller's requests against a budget.
     #[must_use]
-    pub fn within(mut self, budget: Arc<Budget>) -> Self {
+    pub fn with_budget(mut self, budget: Arc<Budget>) -> Self {
         self.budget = Some(budget);
         self
     }

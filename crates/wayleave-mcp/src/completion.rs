@@ -29,7 +29,7 @@ impl CompletionRef {
 
 /// One request for values.
 #[derive(Debug, Clone)]
-pub struct Completing {
+pub struct CompletionCall {
     /// The argument being typed.
     pub argument: String,
     /// The text typed so far.
@@ -41,7 +41,7 @@ pub struct Completing {
 }
 
 pub(crate) type CompletionHandler =
-    Arc<dyn Fn(Completing) -> BoxFuture<'static, Result<Vec<String>, RpcError>> + Send + Sync>;
+    Arc<dyn Fn(CompletionCall) -> BoxFuture<'static, Result<Vec<String>, RpcError>> + Send + Sync>;
 
 /// A provider of values for the arguments of one prompt or template.
 ///
@@ -56,7 +56,7 @@ impl Completion {
     /// A provider for `reference`.
     pub fn new<F, Fut>(reference: CompletionRef, handler: F) -> Self
     where
-        F: Fn(Completing) -> Fut + Send + Sync + 'static,
+        F: Fn(CompletionCall) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Vec<String>, RpcError>> + Send + 'static,
     {
         Self {

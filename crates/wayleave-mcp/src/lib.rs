@@ -54,7 +54,7 @@ mod wire_error;
 
 pub use budget::{Allowance, Budget};
 pub use caller::{Caller, Revocation};
-pub use completion::{Completing, Completion, CompletionRef};
+pub use completion::{Completion, CompletionCall, CompletionRef};
 pub use content::{Content, ResourceBody, ResourceContents};
 pub use context::{Context, Era};
 pub use error::RpcError;

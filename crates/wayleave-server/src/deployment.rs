@@ -309,7 +309,7 @@ impl Deployment {
     pub fn local_caller() -> Caller {
         Caller::new("local")
             .with_view("runtime")
-            .with(Access::local())
+            .with_attachment(Access::local())
     }
 
     /// Stops following and indexing, and ends every session with a store.

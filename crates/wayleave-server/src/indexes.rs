@@ -16,7 +16,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wayleave_search::{IndexDir, IndexError, IndexRoot, IndexState, Spec};
-use wayleave_surface::live::{ChangeFeed, SeenCounts};
+use wayleave_surface::live::{ChangeCounts, ChangeFeed};
 use wayleave_surface::{
     Extent, IndexableStream, Indexes, ReadService, SearchIndexState, WrittenStream,
 };
@@ -53,7 +53,7 @@ struct Signals {
     dataset_changes: watch::Receiver<u64>,
     writes: broadcast::Receiver<WrittenStream>,
     /// The changes that the change feed sees, if there is one.
-    seen: Option<watch::Receiver<SeenCounts>>,
+    seen: Option<watch::Receiver<ChangeCounts>>,
     settings: watch::Receiver<u64>,
 }
 
@@ -143,7 +143,7 @@ impl ServedIndexes {
         feed: Option<&ChangeFeed>,
         stop: CancellationToken,
     ) -> JoinHandle<()> {
-        let seen = feed.map(ChangeFeed::seen_counts);
+        let seen = feed.map(ChangeFeed::change_counts);
         // Before the caller starts to serve, so that no search misses an index on disk.
         let searchable = service.searchable();
         self.opening
@@ -399,7 +399,7 @@ impl ServedIndexes {
 }
 
 /// Waits until the change feed has seen another change; for ever without a feed.
-async fn next_seen(seen: Option<&mut watch::Receiver<SeenCounts>>) -> SeenCounts {
+async fn next_seen(seen: Option<&mut watch::Receiver<ChangeCounts>>) -> ChangeCounts {
     if let Some(seen) = seen
         && seen.changed().await.is_ok()
     {

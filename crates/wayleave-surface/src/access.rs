@@ -92,7 +92,7 @@ mod tests {
     fn decision(access: Option<Access>) -> Decision {
         let caller = Caller::new("someone");
         let caller = match access {
-            Some(access) => caller.with(access),
+            Some(access) => caller.with_attachment(access),
             None => caller,
         };
         requires(Scope::Builder, "connect_dataset").decide(&caller)

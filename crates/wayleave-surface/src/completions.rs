@@ -3,7 +3,7 @@
 //! caller may read anyway.
 
 use serde_json::{Map, Value as Json, json};
-use wayleave_mcp::{Completing, Completion, CompletionRef, RpcError};
+use wayleave_mcp::{Completion, CompletionCall, CompletionRef, RpcError};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::view::{FieldView, StreamView};
@@ -57,7 +57,7 @@ pub(crate) fn for_type(service: &ReadService, type_name: &str) -> [Completion; 3
 /// Returns no values when a store is unavailable: nobody should lose what they typed.
 async fn complete(
     service: &ReadService,
-    typed: &Completing,
+    typed: &CompletionCall,
     type_name: Option<&str>,
 ) -> Vec<String> {
     let package = &Access::from_caller(typed.context.caller()).package;
@@ -129,7 +129,7 @@ fn listed_values(field: &FieldView) -> Vec<String> {
 }
 
 /// Titles of the dataset's records with the typed prefix.
-async fn entities(call: &CallContext<'_>, typed: &Completing) -> Result<Vec<String>, Refusal> {
+async fn entities(call: &CallContext<'_>, typed: &CompletionCall) -> Result<Vec<String>, Refusal> {
     let Some(dataset) = typed.resolved.get("dataset") else {
         return Ok(Vec::new());
     };

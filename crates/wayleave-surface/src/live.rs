@@ -30,7 +30,7 @@ use wayleave_plan::package::Package;
 use wayleave_plan::request::FetchRequest;
 
 pub use digests::RecordChangeKind;
-pub use local::{LocalWatch, SeenChanges, WatchError};
+pub use local::{LocalWatch, RecordChanges, WatchError};
 pub use watcher::RecordChange;
 
 use crate::resources;
@@ -108,14 +108,14 @@ struct FeedState {
     /// Subscriptions to types. The streams of a type may change while they last.
     types: Mutex<Vec<std::sync::Weak<ClientSubscription>>>,
     /// Changes detected by the watchers.
-    seen: watch::Sender<SeenCounts>,
+    seen: watch::Sender<ChangeCounts>,
     stop: CancellationToken,
     /// The tasks of the watchers.
     tasks: TaskTracker,
 }
 
 /// Number of changes detected per watched stream, by connection and stream.
-pub type SeenCounts = BTreeMap<(String, String), u64>;
+pub type ChangeCounts = BTreeMap<(String, String), u64>;
 
 struct WatcherHandle {
     joining: UnboundedSender<JoinRequest>,
@@ -162,7 +162,7 @@ impl ChangeFeed {
     }
 
     /// Signals changes of watched streams to code that reads the streams itself. Starts no watcher.
-    pub fn seen_counts(&self) -> watch::Receiver<SeenCounts> {
+    pub fn change_counts(&self) -> watch::Receiver<ChangeCounts> {
         self.0.seen.subscribe()
     }
 

@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use serde_json::Value;
 
 use crate::{
-    Answers, Call, Completing, CompletionRef, Context, PromptCall, Read, ReadReply, RpcError,
+    Answers, Call, CompletionCall, CompletionRef, Context, PromptCall, Read, ReadReply, RpcError,
     ToolReply,
     registry::COMMITTED,
     resolve, schema,
@@ -194,14 +194,14 @@ impl ServerState {
             .context
             .and_then(|context| context.arguments)
             .unwrap_or_default();
-        let completing = Completing {
+        let call = CompletionCall {
             argument: request.argument.name,
             value: request.argument.value,
             resolved: resolved.into_iter().collect(),
             context: context.clone(),
         };
         let mut values = self
-            .run(&context, async { (completion.handler)(completing).await })
+            .run(&context, async { (completion.handler)(call).await })
             .await?;
         let total = values.len();
         values.truncate(CompletionInfo::MAX_VALUES);

@@ -86,7 +86,7 @@ impl HttpEndpoint {
         caller: &Arc<Caller>,
     ) -> Response<ResponseBody> {
         let observation = parts.extensions.get::<Arc<Observation>>().cloned();
-        let lifetime = ResponseLifetime::ShortWhile;
+        let lifetime = ResponseLifetime::UntilAnswered;
         let entered = self.enter_session(&parts.headers, Era::Session, caller);
         let permits = entered.and_then(|it| self.acquire_permits(it, lifetime, caller));
         let mut permits = match permits {

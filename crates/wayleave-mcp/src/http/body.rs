@@ -142,7 +142,7 @@ pub(super) struct RequestPermits {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseLifetime {
     /// Until the answer is sent.
-    ShortWhile,
+    UntilAnswered,
     /// Until the server starts draining; then it sends its last message.
     UntilDraining,
     /// Until it is cut.
@@ -157,7 +157,7 @@ pub(super) async fn charge(
 ) -> Result<(), BudgetExceeded> {
     match (caller.budget(), lifetime) {
         (None, _) => Ok(()),
-        (Some(budget), ResponseLifetime::ShortWhile) => {
+        (Some(budget), ResponseLifetime::UntilAnswered) => {
             permits.budget_permit = Some(budget.acquire().await?);
             Ok(())
         }

@@ -197,7 +197,7 @@ impl HttpEndpoint {
     ) -> Result<Response<ResponseBody>, HttpRefusal> {
         let id = text(&parts.headers, &SESSION_ID).map(str::to_owned);
         let mut response = self
-            .without_body(parts, caller, ResponseLifetime::ShortWhile)
+            .without_body(parts, caller, ResponseLifetime::UntilAnswered)
             .await?;
         if let (StatusCode::ACCEPTED, Some(id)) = (response.status(), id) {
             self.sessions.end(&id);
@@ -227,7 +227,7 @@ impl HttpEndpoint {
             ResponseLifetime::UntilCut => {
                 response.map(|body| body.until(async move { caller.over().await }))
             }
-            ResponseLifetime::ShortWhile | ResponseLifetime::UntilDraining => response,
+            ResponseLifetime::UntilAnswered | ResponseLifetime::UntilDraining => response,
         })
     }
 
@@ -243,12 +243,12 @@ impl HttpEndpoint {
             stream_permit: None,
             budget_permit: None,
         };
-        if lifetime != ResponseLifetime::ShortWhile {
+        if lifetime != ResponseLifetime::UntilAnswered {
             let own = caller.budget().map(|budget| budget.stream()).transpose();
             permits.budget_permit = own.map_err(HttpRefusal::BudgetExceeded)?;
             let room = self.stream_room.clone().try_acquire_owned();
             permits.stream_permit = Some(room.map_err(|_| {
-                HttpRefusal::with(StatusCode::SERVICE_UNAVAILABLE, "too many open streams")
+                HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many open streams")
             })?);
         }
         Ok(permits)

@@ -53,11 +53,11 @@ impl HttpEndpoint {
         let lifetime = if era == Era::Stateless && listening {
             ResponseLifetime::UntilDraining
         } else {
-            ResponseLifetime::ShortWhile
+            ResponseLifetime::UntilAnswered
         };
         let mut permits = self.acquire_permits(session, lifetime, &caller)?;
         if !is_json(&parts.headers) {
-            return Err(HttpRefusal::with(
+            return Err(HttpRefusal::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "the content type must be application/json",
             ));

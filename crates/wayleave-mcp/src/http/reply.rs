@@ -99,21 +99,21 @@ pub(crate) fn refuse(
 
 /// A refusal that has not been turned into a response yet.
 pub(crate) enum HttpRefusal {
-    With(StatusCode, Cow<'static, str>),
+    Status(StatusCode, Cow<'static, str>),
     BudgetExceeded(BudgetExceeded),
     Rejected(Box<Rejection>),
 }
 
 impl HttpRefusal {
-    pub(crate) fn with(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::With(status, message.into())
+    pub(crate) fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::Status(status, message.into())
     }
 }
 
 impl From<HttpRefusal> for Response<ResponseBody> {
     fn from(refused: HttpRefusal) -> Self {
         match refused {
-            HttpRefusal::With(status, message) => refuse(status, message),
+            HttpRefusal::Status(status, message) => refuse(status, message),
             HttpRefusal::BudgetExceeded(what) => {
                 over_budget(what, &Envelope::default(), false, Map::new())
             }

@@ -32,14 +32,14 @@ pub(super) async fn receive(
             Ok(Ok(collected)) => return Ok(collected.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {}
             Ok(Err(_)) => {
-                return Err(HttpRefusal::with(
+                return Err(HttpRefusal::new(
                     StatusCode::BAD_REQUEST,
                     "body is incomplete",
                 ));
             }
             Err(_) => {
                 let reason = "body took too long";
-                return Err(HttpRefusal::with(StatusCode::REQUEST_TIMEOUT, reason));
+                return Err(HttpRefusal::new(StatusCode::REQUEST_TIMEOUT, reason));
             }
         }
     }
@@ -48,7 +48,7 @@ pub(super) async fn receive(
         let _ = timeout_at(deadline, discard(body, max * MAX_DISCARDED)).await;
     }
     let reason = format!("body larger than {max} bytes");
-    Err(HttpRefusal::with(StatusCode::PAYLOAD_TOO_LARGE, reason))
+    Err(HttpRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, reason))
 }
 
 /// Reads and discards up to `bytes` of the rest of a body. Most clients read no answer before they

@@ -34,7 +34,7 @@ impl HttpEndpoint {
         };
         match self.sessions.enter(id, caller) {
             Some(busy) => Ok(Some(busy)),
-            None => Err(HttpRefusal::with(StatusCode::NOT_FOUND, "unknown session")),
+            None => Err(HttpRefusal::new(StatusCode::NOT_FOUND, "unknown session")),
         }
     }
 
@@ -46,7 +46,7 @@ impl HttpEndpoint {
             let ended =
                 (self.sessions).evict_of_subject(caller.subject(), limits.sessions_per_caller);
             let ended = ended.ok_or_else(|| {
-                HttpRefusal::with(StatusCode::SERVICE_UNAVAILABLE, "too many sessions")
+                HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many sessions")
             })?;
             self.close(ended).await;
         }

@@ -245,7 +245,7 @@ mod tests {
     fn a_session_ends_with_its_authorization_however_busy() {
         let sessions = Sessions::default();
         let revoked = CancellationToken::new();
-        let alice = Arc::new(Caller::new("alice").until(revoked.clone()));
+        let alice = Arc::new(Caller::new("alice").with_revocation(revoked.clone()));
         begin(&sessions, "s1", alice.clone());
         let _busy = sessions.enter("s1", &alice);
         let long = Duration::from_mins(1);

@@ -105,7 +105,7 @@ async fn behind(auth: &Arc<CurrentCallerAuth>) -> (wayleave_mcp::Registry, Liste
 /// still there; the reaper may remove it meanwhile.
 async fn renewed() -> bool {
     let over = CancellationToken::new();
-    let auth = CurrentCallerAuth::with(Caller::new("alice").until(over.clone()));
+    let auth = CurrentCallerAuth::with(Caller::new("alice").with_revocation(over.clone()));
     let (registry, listening) = behind(&auth).await;
     let client = listening.client();
     let session = client.begin().await;
@@ -157,7 +157,7 @@ async fn bytes_of(request: http::Request<Full<Bytes>>) -> (Vec<u8>, Bytes) {
 #[tokio::test]
 async fn a_request_sent_slowly_is_judged_when_it_is_whole() {
     let over = CancellationToken::new();
-    let auth = CurrentCallerAuth::with(Caller::new("alice").until(over.clone()));
+    let auth = CurrentCallerAuth::with(Caller::new("alice").with_revocation(over.clone()));
     let (_registry, listening) = behind(&auth).await;
     let whole = listening
         .client()
@@ -185,7 +185,9 @@ async fn a_request_sent_slowly_is_carried_out_for_whom_its_sender_is_by_then() {
     };
     for in_session in [true, false] {
         let over = CancellationToken::new();
-        let wide = Caller::new("alice").with_view("wide").until(over.clone());
+        let wide = Caller::new("alice")
+            .with_view("wide")
+            .with_revocation(over.clone());
         let auth = CurrentCallerAuth::with(wide);
         let (registry, listening) = behind(&auth).await;
         registry.add_tool(Tool::new("whom", json!({ "type": "object" }), whom).unwrap());
@@ -280,7 +282,8 @@ async fn a_spent_budget_is_refused_before_anything_is_looked_at() {
         concurrent: 1,
         streams: 1,
     };
-    let auth = CurrentCallerAuth::with(Caller::new("alice").within(Budget::new(allowance).into()));
+    let auth =
+        CurrentCallerAuth::with(Caller::new("alice").with_budget(Budget::new(allowance).into()));
     let (_registry, listening) = behind(&auth).await;
     let client = listening.client();
     client
@@ -368,7 +371,7 @@ async fn a_pipes_client_is_asked_for_at_every_message_and_can_be_hung_up_on() {
 async fn a_listener_on_a_pipe_is_told_when_its_authorization_is_over() {
     let (_registry, server) = server();
     let over = CancellationToken::new();
-    let alice = Caller::new("alice").until(over.clone());
+    let alice = Caller::new("alice").with_revocation(over.clone());
     let mut client = Pipe::listening_as(&server, Era::Stateless, alice).await;
     over.cancel();
     let last = client.line().await.unwrap();
@@ -391,9 +394,9 @@ async fn ended_under_way(in_session: bool, expires: bool) -> (u16, Value) {
     } else {
         client.stateless("tools/call", named)
     };
-    let caller = Caller::new("alice").until(over.clone());
+    let caller = Caller::new("alice").with_revocation(over.clone());
     auth.now(if expires {
-        caller.until_at(Instant::now() + Duration::from_millis(300))
+        caller.with_expiry(Instant::now() + Duration::from_millis(300))
     } else {
         caller
     });
@@ -424,7 +427,10 @@ async fn a_call_under_way_on_a_pipe_ends_with_its_authorization() {
     let slow = crate::support::controlled_tool("slow");
     registry.add_tool(slow.tool.clone());
     let revoked = Revocation::default();
-    let mut pipe = Pipe::raw(&server, Caller::new("alice").until(revoked.clone()));
+    let mut pipe = Pipe::raw(
+        &server,
+        Caller::new("alice").with_revocation(revoked.clone()),
+    );
     pipe.initialize().await;
     let id = pipe.send("tools/call", json!({ "name": "slow" })).await;
     timeout(LOST, slow.running.notified()).await.unwrap();
@@ -435,7 +441,7 @@ async fn a_call_under_way_on_a_pipe_ends_with_its_authorization() {
 #[tokio::test]
 async fn an_answer_that_is_ready_is_not_given_to_one_whose_authorization_has_ended() {
     let over = CancellationToken::new();
-    let auth = CurrentCallerAuth::with(Caller::new("alice").until(over.clone()));
+    let auth = CurrentCallerAuth::with(Caller::new("alice").with_revocation(over.clone()));
     let (registry, listening) = behind(&auth).await;
     let tool = Tool::new("revoking", json!({ "type": "object" }), move |_| {
         over.cancel();

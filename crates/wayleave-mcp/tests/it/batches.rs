@@ -266,7 +266,7 @@ async fn every_message_of_a_batch_is_charged_and_observed_like_one_that_comes_al
             concurrent: 8,
             streams: 1,
         };
-        let caller = Caller::new("alice").within(Budget::new(allowance).into());
+        let caller = Caller::new("alice").with_budget(Budget::new(allowance).into());
         // The budget is four; beginning each of the two sessions takes one of it.
         let [pipe, http] = Client::both(&server, WITH_BATCHES, &caller).await;
         let mut client = if at == 0 { pipe } else { http };
@@ -340,7 +340,10 @@ async fn a_batch_whose_sender_loses_its_authorization_is_observed_once_as_refuse
     let over = CancellationToken::new();
     over.cancel();
     // The second caller is admitted, but its authorization is over once the batch is whole.
-    let admitted = [Caller::new("alice"), Caller::new("alice").until(over)];
+    let admitted = [
+        Caller::new("alice"),
+        Caller::new("alice").with_revocation(over),
+    ];
     let admitted = admitted.map(Arc::new).into();
     let options = Options {
         authenticate: Arc::new(Admissions(Mutex::new(admitted))),

@@ -150,7 +150,7 @@ fn once() -> (Caller, Tool, Arc<AtomicUsize>) {
         concurrent: 1,
         streams: 1,
     };
-    let caller = Caller::new("alice").within(Budget::new(allowance).into());
+    let caller = Caller::new("alice").with_budget(Budget::new(allowance).into());
     let ran = Arc::new(AtomicUsize::new(0));
     let count = ran.clone();
     let tool = Tool::new("count", json!({ "type": "object" }), move |_| {

@@ -394,7 +394,7 @@ impl Authenticate for BudgetPerBearer {
         let bearer = request.headers.get("authorization");
         let caller = bearer.map(|bearer| {
             let caller = Caller::new(bearer.to_str().unwrap());
-            Arc::new(caller.within(Budget::new(allowance).into()))
+            Arc::new(caller.with_budget(Budget::new(allowance).into()))
         });
         Box::pin(std::future::ready(caller.ok_or(Rejection {
             status: StatusCode::UNAUTHORIZED,

@@ -18,7 +18,7 @@ fn alone() -> Caller {
         concurrent: 1,
         streams: 1,
     };
-    Caller::new("alice").within(Budget::new(allowance).into())
+    Caller::new("alice").with_budget(Budget::new(allowance).into())
 }
 
 fn request(id: u64, name: &str) -> Value {

@@ -232,14 +232,14 @@ impl KnownCaller {
         let subject: Arc<str> = access.package.subject.as_str().into();
         let caller = Caller::new(Arc::clone(&subject))
             .with_view(view(&access))
-            .within(budgets.budget(&subject, limits))
-            .until(revoked.clone())
-            .with(access.clone());
+            .with_budget(budgets.budget(&subject, limits))
+            .with_revocation(revoked.clone())
+            .with_attachment(access.clone());
         let left = ends.map(|ends| u64::try_from(ends.saturating_sub(now)).unwrap_or(0));
         // An end beyond the clock's range needs no timer.
         let over = left.and_then(|left| Instant::now().checked_add(Duration::from_millis(left)));
         let caller = match over {
-            Some(at) => caller.until_at(at),
+            Some(at) => caller.with_expiry(at),
             None => caller,
         };
         Self {

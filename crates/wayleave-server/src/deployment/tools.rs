@@ -194,13 +194,13 @@ fn refused(name: &str, error: &ActivationError) -> DatasetRefusal {
         ActivationError::Unknown { ratified } => DatasetRefusal::unknown(name, ratified.clone()),
         ActivationError::Draft { ratified, .. } => {
             DatasetRefusal::new(Code::NotRatified, error.to_string())
-                .because("draft")
-                .instead(ratified.clone())
+                .with_reason("draft")
+                .with_available(ratified.clone())
         }
         ActivationError::Retired { ratified, .. } => {
             DatasetRefusal::new(Code::NotRatified, error.to_string())
-                .because("retired")
-                .instead(ratified.clone())
+                .with_reason("retired")
+                .with_available(ratified.clone())
         }
         ActivationError::Mapping { dataset, cause } => {
             tracing::warn!(
@@ -216,7 +216,7 @@ fn refused(name: &str, error: &ActivationError) -> DatasetRefusal {
             let message = format!(
                 "the frozen mapping of `{dataset}` {what}; its operator must restore it or ratify again"
             );
-            DatasetRefusal::new(Code::MappingRefused, message).because(reason)
+            DatasetRefusal::new(Code::MappingRefused, message).with_reason(reason)
         }
         ActivationError::Contradiction(error) => {
             DatasetRefusal::new(Code::ConflictingDataset, error.to_string())
@@ -225,7 +225,7 @@ fn refused(name: &str, error: &ActivationError) -> DatasetRefusal {
             dataset, compared, ..
         } => unmatched(dataset, compared),
         ActivationError::TooOften { retry_after } => {
-            DatasetRefusal::new(Code::RateLimited, error.to_string()).after(*retry_after)
+            DatasetRefusal::new(Code::RateLimited, error.to_string()).with_retry_after(*retry_after)
         }
         ActivationError::Ledger(error) => broken(error),
     }
@@ -251,7 +251,7 @@ fn unmatched(dataset: &str, compared: &[ConnectionDrift]) -> DatasetRefusal {
                 "the source of `{}` {what}; `{dataset}` was not connected",
                 it.connection
             );
-            return DatasetRefusal::new(Code::SourceUnavailable, message).because(reason);
+            return DatasetRefusal::new(Code::SourceUnavailable, message).with_reason(reason);
         }
     }
     // Tables and columns are for the operator only.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use wayleave_search::Index;
-use wayleave_surface::live::SeenCounts;
+use wayleave_surface::live::ChangeCounts;
 use wayleave_surface::{Extent, IndexableStream};
 
 use wayleave_project::settings::SearchSettings;
@@ -83,7 +83,7 @@ impl ScheduledIndex {
 
     /// Brings the next update forward if the change feed has seen the stream change. Streams that
     /// would be read whole keep their schedule.
-    pub(super) fn follow_feed(&mut self, seen: &SeenCounts) {
+    pub(super) fn follow_feed(&mut self, seen: &ChangeCounts) {
         let stream = (self.what.connection_id.clone(), self.what.stream.clone());
         let count = seen.get(&stream).copied().unwrap_or_default();
         if count != self.seen && self.bookmark.is_some() {

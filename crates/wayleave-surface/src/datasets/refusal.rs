@@ -115,21 +115,21 @@ impl DatasetRefusal {
 
     /// Sets the specific case.
     #[must_use]
-    pub fn because(mut self, reason: &'static str) -> Self {
+    pub fn with_reason(mut self, reason: &'static str) -> Self {
         self.reason = Some(reason);
         self
     }
 
     /// Sets how long to wait.
     #[must_use]
-    pub fn after(mut self, wait: Duration) -> Self {
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
     /// Sets the datasets that could be named instead.
     #[must_use]
-    pub fn instead(mut self, available: Vec<String>) -> Self {
+    pub fn with_available(mut self, available: Vec<String>) -> Self {
         self.available = available;
         self
     }

@@ -17,14 +17,14 @@ use super::{ChangeFeed, StreamKey, watched_key};
 
 /// Changes detected together. Empty where too much changed to list single records, or where changes
 /// were left out because their receiver is slow.
-pub type SeenChanges = Vec<RecordChange>;
+pub type RecordChanges = Vec<RecordChange>;
 
 /// Maximum number of lists of changes that wait for a slow receiver.
 const MAX_WAITING_LISTS: usize = 64;
 
 /// Receives changes as they are detected. Dropping it ends the interest.
 pub struct LocalWatch {
-    changes: Receiver<SeenChanges>,
+    changes: Receiver<RecordChanges>,
     cut: Arc<Notify>,
     is_over: Arc<AtomicBool>,
     left: Arc<Notify>,
@@ -32,11 +32,11 @@ pub struct LocalWatch {
 
 impl LocalWatch {
     /// The next changes; `None` once the stream is no longer served.
-    pub async fn next(&mut self) -> Option<SeenChanges> {
+    pub async fn next(&mut self) -> Option<RecordChanges> {
         tokio::select! {
             biased;
             changes = self.changes.recv() => changes,
-            () = self.cut.notified() => Some(SeenChanges::new()),
+            () = self.cut.notified() => Some(RecordChanges::new()),
         }
     }
 }
@@ -61,7 +61,7 @@ pub enum WatchError {
 
 struct LocalSubscriber {
     package: Arc<Package>,
-    changes: std::sync::Mutex<Option<Sender<SeenChanges>>>,
+    changes: std::sync::Mutex<Option<Sender<RecordChanges>>>,
     /// Notified when changes are left out because the receiver is slow.
     cut: Arc<Notify>,
 }
@@ -195,10 +195,10 @@ mod tests {
             assert_eq!(list.first().unwrap().id, number.to_string());
         }
         let cut = watch.next().now_or_never();
-        assert_eq!(cut, Some(Some(SeenChanges::new())));
+        assert_eq!(cut, Some(Some(RecordChanges::new())));
         assert_eq!(watch.next().now_or_never(), None);
         // A receiver that waits is woken.
         let (cut, ()) = futures::join!(watch.next(), async { subscriber.cut.notify_one() });
-        assert_eq!(cut, Some(SeenChanges::new()));
+        assert_eq!(cut, Some(RecordChanges::new()));
     }
 }

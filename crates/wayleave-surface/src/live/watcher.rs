@@ -21,7 +21,7 @@ use wayleave_store::StoreError;
 use super::digests::{RecordChangeKind, RecordDigests};
 use super::group::{Group, GroupChanges, WatchedRecords};
 use super::reader::{ReadFailure, StreamReader};
-use super::{SeenCounts, StreamKey, WatchedKey, refusal};
+use super::{ChangeCounts, StreamKey, WatchedKey, refusal};
 use crate::service::WrittenStream;
 
 /// Maximum time between two attempts to read a failing source.
@@ -114,7 +114,7 @@ pub(super) struct Watcher {
     whole: Option<RecordDigests>,
     failures: u32,
     /// Counts every change, whichever subscriber sees it.
-    seen: watch::Sender<SeenCounts>,
+    seen: watch::Sender<ChangeCounts>,
 }
 
 /// Why a watcher checks its stream.
@@ -132,7 +132,7 @@ impl Watcher {
         reader: StreamReader,
         joining: UnboundedReceiver<JoinRequest>,
         left: Arc<Notify>,
-        seen: watch::Sender<SeenCounts>,
+        seen: watch::Sender<ChangeCounts>,
     ) -> Self {
         Self {
             dataset_changes: reader.service.dataset_changes(),

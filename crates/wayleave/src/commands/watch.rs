@@ -6,7 +6,7 @@ use serde_json::json;
 use wayleave_plan::package::Package;
 use wayleave_project::source::EnvironmentVariables;
 use wayleave_server::Deployment;
-use wayleave_surface::live::{SeenChanges, WatchError};
+use wayleave_surface::live::{RecordChanges, WatchError};
 
 use crate::{failure::Failure, output::Output};
 
@@ -77,7 +77,7 @@ async fn watch(
 }
 
 /// Prints changes, and returns their number.
-fn print(changes: &SeenChanges, output: Output) -> usize {
+fn print(changes: &RecordChanges, output: Output) -> usize {
     if changes.is_empty() {
         output.answer(&json!({ "change": "many" }), "many changed");
         return 1;

@@ -46,7 +46,9 @@ async fn check(way: EraTransport, case: &Case, prepare: impl Fn(&Gatekeeper, &Bu
         concurrent: 4,
         streams: 4,
     }));
-    let caller = Caller::new("alice").with_view("all").within(budget.clone());
+    let caller = Caller::new("alice")
+        .with_view("all")
+        .with_budget(budget.clone());
     let gate = Gatekeeper::new(caller);
     let mut client = Client::begin(way, &server, &gate).await;
     let before = way.opening_messages();
@@ -219,7 +221,7 @@ async fn a_call_that_gets_no_turn_on_a_pipe_is_seen_once_as_refused() {
         concurrent: 1,
         streams: 1,
     });
-    let mut pipe = Pipe::raw(&server, Caller::new("alice").within(budget.into()));
+    let mut pipe = Pipe::raw(&server, Caller::new("alice").with_budget(budget.into()));
     pipe.initialize().await;
     let slow = pipe.send("tools/call", json!({ "name": "slow" })).await;
     timeout(LOST, controlled.running.notified()).await.unwrap();

@@ -34,7 +34,9 @@ impl Conversation {
             concurrent: 4,
             streams: 4,
         }));
-        let caller = Caller::new("alice").with_view("all").within(budget.clone());
+        let caller = Caller::new("alice")
+            .with_view("all")
+            .with_budget(budget.clone());
         let gate = Gatekeeper::new(caller);
         let client = Client::begin(way, &server, &gate).await;
         let before = way.opening_messages();

@@ -192,7 +192,7 @@ impl AuthFixture {
 pub(crate) fn local() -> Caller {
     Caller::new("local")
         .with_view("runtime")
-        .with(Access::local())
+        .with_attachment(Access::local())
 }
 
 pub(crate) fn seconds() -> i64 {

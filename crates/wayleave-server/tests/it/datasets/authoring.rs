@@ -115,15 +115,17 @@ async fn t3_in_production_an_operation_for_developers_is_hidden_and_denied() {
         let developing = operation("wayleave.meta.test.greet", Scope::Dev);
         deployment.register_operation(developing).unwrap();
         // A token with every scope that the deployment permits.
-        let caller = Caller::new("tok_1").with_view("dev").with(Access {
-            package: Arc::new(Package::local()),
-            scopes: Scope::ALL
-                .into_iter()
-                .collect::<Scopes>()
-                .intersection(fixture.scopes()),
-            authenticated: true,
-            max_own_tools: None,
-        });
+        let caller = Caller::new("tok_1")
+            .with_view("dev")
+            .with_attachment(Access {
+                package: Arc::new(Package::local()),
+                scopes: Scope::ALL
+                    .into_iter()
+                    .collect::<Scopes>()
+                    .intersection(fixture.scopes()),
+                authenticated: true,
+                max_own_tools: None,
+            });
         let mut client = Client::with(&deployment, caller).await;
         let tool = "wayleave_meta_test_greet";
         let listed = names(&mut client).await;

@@ -30,12 +30,14 @@ pub(crate) struct Client {
 
 /// A caller who may read everything and build.
 pub(crate) fn builder() -> Caller {
-    Caller::new("tok_1").with_view("builder").with(Access {
-        package: Arc::new(Package::local()),
-        scopes: [Scope::Runtime, Scope::Builder].into_iter().collect(),
-        authenticated: true,
-        max_own_tools: None,
-    })
+    Caller::new("tok_1")
+        .with_view("builder")
+        .with_attachment(Access {
+            package: Arc::new(Package::local()),
+            scopes: [Scope::Runtime, Scope::Builder].into_iter().collect(),
+            authenticated: true,
+            max_own_tools: None,
+        })
 }
 
 impl Client {

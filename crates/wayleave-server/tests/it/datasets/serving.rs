@@ -143,12 +143,14 @@ async fn whoever_may_not_read_is_shown_no_records_and_no_types() {
     fixture.connect(&mapping("boats", "Boat", "name")).await;
     let deployment = fixture.open().await;
     // The scope `builder` without `runtime`.
-    let caller = Caller::new("tok_2").with_view("builder only").with(Access {
-        package: Arc::new(Package::local()),
-        scopes: [Scope::Builder].into_iter().collect(),
-        authenticated: true,
-        max_own_tools: None,
-    });
+    let caller = Caller::new("tok_2")
+        .with_view("builder only")
+        .with_attachment(Access {
+            package: Arc::new(Package::local()),
+            scopes: [Scope::Builder].into_iter().collect(),
+            authenticated: true,
+            max_own_tools: None,
+        });
     let mut client = Client::with(&deployment, caller).await;
     for (method, key) in [
         ("resources/list", "resources"),

@@ -31,7 +31,7 @@ pub async fn client_of(service: &ReadService, active: &ActiveDatasets, package: 
         authenticated: true,
         max_own_tools: None,
     };
-    Client::connect(server, Caller::new("someone").with(access)).await
+    Client::connect(server, Caller::new("someone").with_attachment(access)).await
 }
 
 /// Reads a resource: its contents, or the error.

@@ -31,7 +31,7 @@ async fn asked(service: &ReadService, access: Access, method: &str, params: Json
     let stop = CancellationToken::new();
     let _guard = stop.clone().drop_guard();
     let (read, write) = tokio::io::split(theirs);
-    let caller = Caller::new("tester").with(access);
+    let caller = Caller::new("tester").with_attachment(access);
     tokio::spawn(async move { server.serve_pipe(caller, read, write, stop).await });
     let (read, mut write) = tokio::io::split(ours);
     let mut lines = BufReader::new(read).lines();

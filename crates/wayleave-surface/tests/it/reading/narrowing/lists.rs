@@ -65,7 +65,11 @@ async fn client(server: &Server, package: Package) -> Client {
         authenticated: true,
         max_own_tools: None,
     };
-    Client::connect(server.clone(), Caller::new("someone").with(access)).await
+    Client::connect(
+        server.clone(),
+        Caller::new("someone").with_attachment(access),
+    )
+    .await
 }
 
 async fn listed(

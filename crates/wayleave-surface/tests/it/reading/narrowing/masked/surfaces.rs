@@ -31,7 +31,7 @@ async fn client(service: &ReadService, twins: &Twins) -> Client {
         max_own_tools: None,
     };
     let server = Server::new(registry, Identity::new("test", "1"));
-    Client::connect(server, Caller::new("someone").with(access)).await
+    Client::connect(server, Caller::new("someone").with_attachment(access)).await
 }
 
 /// The requests to a server, apart from calls of the five tools. `@n` is the token of a patient.

@@ -159,21 +159,21 @@ pub(crate) fn add_meta(data: &mut Option<Value>, added: Map<String, Value>) {
 /// A caller's own text, shortened and made safe to repeat: characters that would move a cursor,
 /// break a line or end a quotation are replaced.
 pub(crate) fn excerpt(text: &str) -> Cow<'_, str> {
-    const LIMIT: usize = 120;
+    const MAX_EXCERPT_CHARS: usize = 120;
     let harmless = |c: char| (' '..='~').contains(&c) && c != '`';
-    if text.len() <= LIMIT && text.chars().all(harmless) {
+    if text.len() <= MAX_EXCERPT_CHARS && text.chars().all(harmless) {
         return Cow::Borrowed(text);
     }
     let mut shown: String = text
         .chars()
-        .take(LIMIT)
+        .take(MAX_EXCERPT_CHARS)
         .map(|c| match c {
             '`' => '\'',
             c if harmless(c) || c.is_alphanumeric() => c,
             _ => char::REPLACEMENT_CHARACTER,
         })
         .collect();
-    if text.chars().nth(LIMIT).is_some() {
+    if text.chars().nth(MAX_EXCERPT_CHARS).is_some() {
         shown.push('…');
     }
     Cow::Owned(shown)

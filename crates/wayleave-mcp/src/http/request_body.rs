@@ -12,7 +12,7 @@ use super::{Limits, headers::text, reply::HttpRefusal};
 
 /// How much of a too large body is discarded before it is refused, in multiples of the largest
 /// body.
-const MAX_DISCARDED: usize = 4;
+const MAX_DISCARDED_BODIES: usize = 4;
 /// How long a client may pause while its body is discarded.
 const PAUSE_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -45,7 +45,7 @@ pub(super) async fn receive(
     }
     // A client that sent `Expect` waits for the answer before it sends the body.
     if !headers.contains_key(header::EXPECT) {
-        let _ = timeout_at(deadline, discard(body, max * MAX_DISCARDED)).await;
+        let _ = timeout_at(deadline, discard(body, max * MAX_DISCARDED_BODIES)).await;
     }
     let reason = format!("body larger than {max} bytes");
     Err(HttpRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, reason))

@@ -27,7 +27,7 @@ use wayleave_project::settings::{Issuer, PackageRule};
 
 use self::{
     issuer::IssuerKeys,
-    verify::{InvalidToken, LEEWAY, VerifiedClaims},
+    verify::{InvalidToken, LEEWAY_SECONDS, VerifiedClaims},
 };
 use super::Refusal;
 use crate::packages;
@@ -162,7 +162,7 @@ impl JwtAccess {
             grants: rule.grants.clone(),
             scopes: rule.scopes,
             claims: claims.filter_map(scalar).collect(),
-            expires: (verified.expires.saturating_add(LEEWAY)).saturating_mul(1000),
+            expires: (verified.expires.saturating_add(LEEWAY_SECONDS)).saturating_mul(1000),
             last: Mutex::default(),
         }
     }

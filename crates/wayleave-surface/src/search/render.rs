@@ -17,7 +17,7 @@ const BASE_BYTES: usize = 2_000;
 /// Bytes for each hit; with the base, 8,000 for the usual ten.
 const HIT_BYTES: usize = 600;
 /// Lengths of snippets to try, in characters, until the result fits.
-const SNIPPETS: [usize; 6] = [160, 120, 90, 60, 30, 12];
+const SNIPPET_LENGTHS_CHARS: [usize; 6] = [160, 120, 90, 60, 30, 12];
 
 /// The reply: as many hits as fit, with snippets as long as fit.
 pub(super) fn render(
@@ -29,7 +29,7 @@ pub(super) fn render(
 ) -> Reply {
     let limit = usize::try_from(plan.limit()).unwrap_or(usize::MAX);
     let mut count = found.hits.len().min(limit);
-    let [mut length, shorter @ ..] = SNIPPETS;
+    let [mut length, shorter @ ..] = SNIPPET_LENGTHS_CHARS;
     let mut snippets = shorter.iter();
     loop {
         let page = Page {

@@ -14,7 +14,7 @@ pub(super) const SUBJECT: usize = 0;
 /// Maximum length of a title, in characters.
 const MAX_TITLE_CHARS: usize = 96;
 /// Microseconds in a day.
-const DAY: i64 = 86_400_000_000;
+const DAY_MICROS: i64 = 86_400_000_000;
 
 /// A record that was read, complete as far as it is granted.
 #[derive(Debug, Clone)]
@@ -85,7 +85,7 @@ impl<'a> Node<'a> {
         let value = self.value(field)?;
         let micros = match value {
             Value::Datetime(micros) => *micros,
-            Value::Date(days) => i64::from(*days) * DAY,
+            Value::Date(days) => i64::from(*days) * DAY_MICROS,
             _ => return None,
         };
         Some(EventTime {

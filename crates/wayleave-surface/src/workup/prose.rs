@@ -23,7 +23,7 @@ const ABBREVIATIONS: &[&str] = &[
 ];
 
 /// Phrases that state the limits of the evidence.
-const LIMITS: &[&str] = &[
+const UNCERTAINTY_PHRASES: &[&str] = &[
     "no evidence",
     "no record",
     "no data",
@@ -264,5 +264,7 @@ fn is_claim(sentence: &str) -> bool {
         && !plain.ends_with('?')
         && !is_label
         && words.count() >= 2
-        && !LIMITS.iter().any(|limit| lower.contains(limit))
+        && !UNCERTAINTY_PHRASES
+            .iter()
+            .any(|phrase| lower.contains(phrase))
 }

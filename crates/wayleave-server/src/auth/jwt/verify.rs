@@ -11,7 +11,7 @@ use wayleave_project::settings::{Algorithm, Issuer};
 use super::keys::Keys;
 
 /// Tolerated difference between the clocks of two machines, in seconds.
-pub(crate) const LEEWAY: i64 = 60;
+pub(crate) const LEEWAY_SECONDS: i64 = 60;
 /// Longest accepted token.
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
@@ -128,11 +128,11 @@ fn check(
         return Err(InvalidToken::Audience);
     }
     let expires = time(&claims, "exp")?.ok_or(InvalidToken::Time)?;
-    if expires.saturating_add(LEEWAY) <= now {
+    if expires.saturating_add(LEEWAY_SECONDS) <= now {
         return Err(InvalidToken::Expired);
     }
     for name in ["nbf", "iat"] {
-        if time(&claims, name)?.is_some_and(|at| at.saturating_sub(LEEWAY) > now) {
+        if time(&claims, name)?.is_some_and(|at| at.saturating_sub(LEEWAY_SECONDS) > now) {
             return Err(InvalidToken::NotYet);
         }
     }

@@ -114,12 +114,21 @@ fn each_wrong_claim_is_refused() {
         (json!({ "aud": [] }), InvalidToken::Audience),
         (json!({ "aud": null }), InvalidToken::Audience),
         (json!({ "aud": { "x": AUDIENCE } }), InvalidToken::Audience),
-        (json!({ "exp": NOW - LEEWAY }), InvalidToken::Expired),
+        (
+            json!({ "exp": NOW - LEEWAY_SECONDS }),
+            InvalidToken::Expired,
+        ),
         (json!({ "exp": null }), InvalidToken::Time),
         (json!({ "exp": "9999999999" }), InvalidToken::Time),
-        (json!({ "nbf": NOW + LEEWAY + 1 }), InvalidToken::NotYet),
+        (
+            json!({ "nbf": NOW + LEEWAY_SECONDS + 1 }),
+            InvalidToken::NotYet,
+        ),
         (json!({ "nbf": "0" }), InvalidToken::Time),
-        (json!({ "iat": NOW + LEEWAY + 1 }), InvalidToken::NotYet),
+        (
+            json!({ "iat": NOW + LEEWAY_SECONDS + 1 }),
+            InvalidToken::NotYet,
+        ),
         (json!({ "sub": null }), InvalidToken::Subject),
         (json!({ "sub": "" }), InvalidToken::Subject),
         (json!({ "sub": 7 }), InvalidToken::Subject),
@@ -129,8 +138,8 @@ fn each_wrong_claim_is_refused() {
     }
     for fine in [
         json!({ "aud": ["https://other.example", AUDIENCE] }),
-        json!({ "exp": NOW - LEEWAY + 1 }),
-        json!({ "nbf": NOW + LEEWAY }),
+        json!({ "exp": NOW - LEEWAY_SECONDS + 1 }),
+        json!({ "nbf": NOW + LEEWAY_SECONDS }),
         json!({ "exp": 1_800_000_600.5 }),
     ] {
         let token = key.token(&key.header(), &with(&claims(ISSUER, NOW), &fine));

@@ -269,8 +269,8 @@ impl ChangeFeed {
         let handle = watchers
             .entry(key.clone())
             .or_insert_with(|| self.begin_watcher(key.clone()));
-        // A watcher removes its handle under this lock before it ends, so only one that stopped at
-        // a bug, or with the feed, has no receiver.
+        // A watcher removes its handle under this lock before it ends. A send fails only if the
+        // watcher panicked or the feed closed.
         if let Err(SendError(joining)) = handle.joining.send(joining) {
             *handle = self.begin_watcher(key);
             // The new task has the receiver, unless the feed is closed.

@@ -46,8 +46,8 @@ pub(crate) async fn answer(
     let (read, count, frame) = tokio::try_join!(biased; rows, count, frame)?;
     let read_rows = read.rows.len();
     let page = plan.page_from_rows(read.rows);
-    // Rows left out by a cut follow the last row read, so that row is dropped to show that the page
-    // goes on, unless a row beyond the page shows it already.
+    // After a cut, drop the last row to show that more follow, unless a row beyond the page was
+    // read.
     let is_shown_by_last = read.cut && read_rows == page.records().len();
     let offered = page.records().len() - usize::from(is_shown_by_last);
     let (records, _) = page.records().split_at(offered);

@@ -1,4 +1,4 @@
-//! What can be told of a message that is too deep or too long to be parsed.
+//! Finds the depth and the id of a message that is too deep or too long to parse.
 
 use serde_json::Value;
 

@@ -57,8 +57,8 @@ impl HttpEndpoint {
     /// Drops idle sessions until stopped.
     pub(crate) async fn reap(&self, stop: CancellationToken) {
         let idle = self.options.limits.session_idle;
-        // The period is also the heartbeat of the timers: a runtime with no timer sooner than a
-        // connection's header deadline wakes itself up to register each one.
+        // Also keeps a timer due before any header deadline; without one, the runtime wakes itself
+        // to register each deadline.
         let period = (idle / 4).clamp(Duration::from_millis(100), MAX_REAP_INTERVAL);
         let mut ticks = interval(period);
         loop {

@@ -111,7 +111,7 @@ impl Subscriber for ClientSubscription {
 
     fn stream_refused(&self, key: &StreamKey) {
         self.streams().refused.insert(key.clone());
-        // The type has records of that stream all the same.
+        // This stream cannot be watched: notify as if it had ended.
         self.stream_ended(key);
     }
 }

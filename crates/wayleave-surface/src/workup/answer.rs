@@ -73,7 +73,7 @@ async fn worked_up(call: &CallContext<'_>, request: &WorkupRequest) -> Result<Re
         opening,
         statements,
         gaps: gaps.sorted(),
-        // No reference is longer, so its room is known before its number is.
+        // Measured with the largest count, before the real one is known.
         ending: ending(&sealed(&about(u32::MAX))).len(),
         budget: request.budget,
     }

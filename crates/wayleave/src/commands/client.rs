@@ -65,6 +65,21 @@ pub(crate) struct ClientArgs {
     folder: Option<PathBuf>,
 }
 
+impl ClientArgs {
+    /// Whether anything but the client is given.
+    fn has_options(&self) -> bool {
+        let Self {
+            client: _,
+            http,
+            url,
+            token_env,
+            name,
+            folder,
+        } = self;
+        *http || url.is_some() || token_env.is_some() || name.is_some() || folder.is_some()
+    }
+}
+
 pub(crate) async fn run(
     action: Action,
     project: Option<&Path>,
@@ -96,7 +111,7 @@ async fn print(
         Some(_) => None,
     };
     output.remark(format_args!(
-        "{} reads `{}`; what to put there:",
+        "{} reads `{}`; add this:",
         host.title(),
         path.display()
     ));
@@ -108,8 +123,14 @@ async fn print(
     if let Some(command) = command {
         output.remark(format_args!("or in a terminal: {command}"));
     }
+    let options = if project.is_some() || arguments.has_options() {
+        " with the same options"
+    } else {
+        ""
+    };
     output.remark(format_args!(
-        "or let it be done: the same with `install` instead of `print`"
+        "or run `wayleave client install {}`{options}",
+        host.word()
     ));
     say(&remarks, output);
     Ok(ExitCode::SUCCESS)
@@ -147,13 +168,13 @@ async fn install(
     };
     let remarks = remarks(host, &server);
     let next = match (done.change, write) {
-        ("none", _) => None,
+        (SettingsChange::None, _) => None,
         (_, true) => Some(host.next()),
-        (_, false) => Some("the same with `--write`"),
+        (_, false) => Some("run it again with `--write`"),
     };
     let document = json!({
         "client": host.word(), "name": server.name, "path": path.to_string_lossy(),
-        "change": done.change, "written": done.written, "diff": done.difference,
+        "change": done.change.as_str(), "written": done.written, "diff": done.difference,
         "backup": done.kept.as_ref().map(|kept| kept.to_string_lossy()),
         "remarks": remarks, "next": next,
     });
@@ -162,9 +183,29 @@ async fn install(
     Ok(ExitCode::SUCCESS)
 }
 
+/// What happens to a client's settings file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SettingsChange {
+    /// It has the entry already.
+    None,
+    Edit,
+    Create,
+}
+
+impl SettingsChange {
+    /// Its name in documents.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Edit => "edit",
+            Self::Create => "create",
+        }
+    }
+}
+
 /// The change to a client's settings, made or previewed.
 struct InstallOutcome {
-    change: &'static str,
+    change: SettingsChange,
     difference: String,
     written: bool,
     kept: Option<PathBuf>,
@@ -184,7 +225,7 @@ fn change(
         })?;
     if before == Some(after.as_str()) {
         return Ok(InstallOutcome {
-            change: "none",
+            change: SettingsChange::None,
             difference: String::new(),
             written: false,
             kept: None,
@@ -193,7 +234,10 @@ fn change(
     let difference = document::difference(&path.to_string_lossy(), before, &after, put);
     let kept = if write { found.replace(&after)? } else { None };
     Ok(InstallOutcome {
-        change: if before.is_some() { "edit" } else { "create" },
+        change: match before {
+            Some(_) => SettingsChange::Edit,
+            None => SettingsChange::Create,
+        },
         difference,
         written: write,
         kept,
@@ -204,7 +248,7 @@ impl InstallOutcome {
     fn text(&self, path: &Path, name: &str, next: Option<&str>) -> String {
         let path = path.display();
         let summary = match (self.change, self.written) {
-            ("none", _) => format!("`{name}` is already set up in {path}"),
+            (SettingsChange::None, _) => format!("`{name}` is already set up in {path}"),
             (_, false) => format!("{}nothing is written yet", self.difference),
             (_, true) => format!("{}wrote {path}", self.difference),
         };

@@ -21,7 +21,7 @@ use wayleave_model::{
 pub use audit::AuditSettings;
 pub use change::{SettingChange, SettingKey, TakesEffect};
 pub use drift::DriftSettings;
-pub use issuer::{Algorithm, Issuer, PackageRule, UnknownAlgorithm, endpoint};
+pub use issuer::{Algorithm, Issuer, PackageRule, UnknownAlgorithm, endpoint, is_loopback};
 pub use live::ChangeFeedSettings;
 use raw::RawSettings;
 

@@ -10,8 +10,6 @@ use wayleave_mcp::{Caller, Decision, RpcError, Visibility};
 use wayleave_model::grant::{Scope, Scopes};
 use wayleave_plan::package::{Grants, Package};
 
-/// Error code: the request carries no valid credential.
-pub const UNAUTHENTICATED: i32 = -32001;
 /// Error code: the credential is valid, but its scopes do not cover the call.
 pub const SCOPE_DENIED: i32 = -32004;
 
@@ -76,7 +74,7 @@ fn denial(access: &Access, scope: Scope, tool: &str) -> RpcError {
     let (code, why) = if access.authenticated {
         (SCOPE_DENIED, "scope denied")
     } else {
-        (UNAUTHENTICATED, "authentication required")
+        (RpcError::UNAUTHENTICATED, "authentication required")
     };
     RpcError::new(code, format!("{why}: {tool} requires {scope}")).with_data(json!({
         "tool": tool,
@@ -111,8 +109,11 @@ mod tests {
             authenticated: true,
             ..Access::local()
         };
-        assert_eq!(code(decision(None)), UNAUTHENTICATED);
-        assert_eq!(code(decision(Some(Access::local()))), UNAUTHENTICATED);
+        assert_eq!(code(decision(None)), RpcError::UNAUTHENTICATED);
+        assert_eq!(
+            code(decision(Some(Access::local()))),
+            RpcError::UNAUTHENTICATED
+        );
         assert_eq!(code(decision(Some(token.clone()))), SCOPE_DENIED);
         let builder = Access {
             scopes: [Scope::Runtime, Scope::Builder].into_iter().collect(),

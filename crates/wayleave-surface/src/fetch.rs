@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use wayleave_plan::Record;
 use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::refusal::{Call, Code, Refusal};
-use wayleave_plan::request::FetchRequest;
+use wayleave_plan::request::{FetchRequest, address};
 use wayleave_plan::value::Value;
 use wayleave_plan::view::StreamView;
 
@@ -16,7 +16,7 @@ use crate::query::small_fields;
 use crate::related::{self, Relations};
 use crate::reply::Reply;
 use crate::truncate::{self, TextPiece};
-use crate::{escape, ids, url};
+use crate::{escape, ids};
 
 /// Maximum length of a title, in characters.
 const MAX_TITLE_CHARS: usize = 200;
@@ -47,7 +47,7 @@ pub(crate) async fn answer(
         "id": id,
         "title": title(&plan, &record),
         "text": piece.text,
-        "url": url::record(type_name, &id),
+        "url": address::record(type_name, &id),
         "metadata": metadata(&plan, &record, type_name, &piece),
     });
     Ok(Reply::done(escape::json(&document), document))

@@ -43,7 +43,6 @@ mod stream_index;
 mod table;
 mod tools;
 mod truncate;
-mod url;
 mod views;
 pub mod workup;
 mod write;

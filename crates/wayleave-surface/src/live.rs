@@ -27,7 +27,7 @@ use tokio_util::task::TaskTracker;
 use wayleave_mcp::{RpcError, Subscription, SubscriptionGuard, SubscriptionHost};
 use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::package::Package;
-use wayleave_plan::request::FetchRequest;
+use wayleave_plan::request::{FetchRequest, address};
 
 pub use digests::RecordChangeKind;
 pub use local::{LocalWatch, RecordChanges, WatchError};
@@ -35,7 +35,6 @@ pub use watcher::RecordChange;
 
 use crate::resources;
 use crate::service::{ReadService, WrittenStream};
-use crate::url;
 use reader::StreamReader;
 use subscriber::ClientSubscription;
 use watcher::{Admission, Interest, JoinRequest, Watcher};
@@ -227,7 +226,7 @@ impl ChangeFeed {
             return (!streams.is_empty()).then(|| WatchTarget::Type(path.to_owned(), streams));
         };
         let request = FetchRequest {
-            id: url::id(uri)?,
+            id: address::id(uri)?,
             connection_id: None,
             fields: None,
             expand: Vec::new(),

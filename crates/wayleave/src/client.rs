@@ -13,6 +13,7 @@ pub(crate) mod settings_path;
 use entry::Entry;
 use host::Host;
 use url::Url;
+use wayleave_project::settings::is_loopback;
 
 /// The variable that holds a token.
 pub(crate) const TOKEN: &str = "WAYLEAVE_TOKEN";
@@ -111,16 +112,6 @@ pub(crate) fn is_plain(c: char) -> bool {
 pub(crate) fn token_variable(url: &str, anonymous: bool) -> Option<&'static str> {
     let open = anonymous && Url::parse(url).is_ok_and(|url| is_loopback(&url));
     (!open).then_some(TOKEN)
-}
-
-/// Whether a URL is on this machine.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }
 
 /// Instructions for connecting each client to a running server, as text for a terminal.

@@ -3,6 +3,8 @@
 use serde_json::{Map, Value};
 use wayleave_plan::read_tool::ReadTool;
 
+use crate::shell_word::quoted;
+
 /// The command for a call of a read tool; `None` if an argument has no option.
 pub(crate) fn for_call(call: &Value) -> Option<String> {
     let arguments = call.get("arguments")?.as_object()?;
@@ -68,15 +70,6 @@ fn word(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// Quotes a word for a shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/=*".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod failure;
 mod output;
 mod progress;
 mod read;
+mod shell_word;
 mod signing;
 
 use std::{

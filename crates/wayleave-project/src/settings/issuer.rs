@@ -178,7 +178,7 @@ pub fn endpoint(text: &str) -> Option<Url> {
 }
 
 /// Whether a URL names this machine.
-pub(super) fn is_loopback(url: &Url) -> bool {
+pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),

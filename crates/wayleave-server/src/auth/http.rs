@@ -11,7 +11,7 @@ use wayleave_mcp::{
 };
 use wayleave_model::grant::{Scope, Scopes};
 use wayleave_project::Settings;
-use wayleave_surface::access::{SCOPE_DENIED, UNAUTHENTICATED};
+use wayleave_surface::access::SCOPE_DENIED;
 
 use super::{Credentials, Refusal, bearer, metadata::Metadata};
 
@@ -75,7 +75,7 @@ impl Authenticate for HttpAuth {
 
     fn denied(&self, request: &Parts, error: &RpcError) -> Option<Rejection> {
         let (status, code) = match error.code {
-            UNAUTHENTICATED => (StatusCode::UNAUTHORIZED, ended(error)),
+            RpcError::UNAUTHENTICATED => (StatusCode::UNAUTHORIZED, ended(error)),
             SCOPE_DENIED => (StatusCode::FORBIDDEN, Some("insufficient_scope")),
             _ => return None,
         };

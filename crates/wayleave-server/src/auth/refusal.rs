@@ -4,7 +4,6 @@ use http::StatusCode;
 use serde_json::json;
 use wayleave_mcp::RpcError;
 use wayleave_model::grant::TokenKind;
-use wayleave_surface::access::UNAUTHENTICATED;
 
 /// Why a request is refused before its message is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +111,7 @@ impl Refusal {
         if let (Some(hint), Some(data)) = (self.hint(), data.as_object_mut()) {
             data.insert("hint".to_owned(), hint.into());
         }
-        RpcError::new(UNAUTHENTICATED, self.message()).with_data(data)
+        RpcError::new(RpcError::UNAUTHENTICATED, self.message()).with_data(data)
     }
 
     pub(super) const fn status(self) -> StatusCode {

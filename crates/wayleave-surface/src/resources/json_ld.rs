@@ -7,10 +7,9 @@
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::Record;
+use wayleave_plan::request::address;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::StreamView;
-
-use crate::url;
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
@@ -24,7 +23,7 @@ pub(super) struct Link {
 /// The document of a record.
 pub(super) fn document(stream: &StreamView, record: &Record, links: Vec<Link>) -> Json {
     let mut members = Map::new();
-    let iri = url::record(stream.type_name(), &record.id());
+    let iri = address::record(stream.type_name(), &record.id());
     members.insert("@id".to_owned(), iri.into());
     members.insert("@type".to_owned(), stream.type_iri().into());
     for field in stream.fields() {

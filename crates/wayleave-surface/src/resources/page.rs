@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 use wayleave_mcp::{Read, ReadReply, ResourceContents, RpcError};
 use wayleave_plan::refusal::{Call, Refusal};
+use wayleave_plan::request::address;
 use wayleave_plan::view::{ConnectionView, StreamView};
 
 use super::parameter::NumberParameter;
@@ -10,8 +11,8 @@ use super::where_clause::{FilteredStream, WHERE, WhereClause};
 use super::{DEFAULT_PAGE_RECORDS, MAX_OFFSET, MAX_PAGE_RECORDS, failed, holders, labelled};
 use crate::access::Access;
 use crate::call_context::CallContext;
+use crate::escape;
 use crate::service::ReadService;
-use crate::{escape, url};
 
 /// Maximum size of the rows read for a page, in bytes.
 const MAX_PAGE_BYTES: usize = 4 * 1024 * 1024;
@@ -124,7 +125,7 @@ async fn list(
         let from = usize::try_from(passed).unwrap_or(usize::MAX);
         skip -= passed;
         for (id, label) in labelled.records.into_iter().skip(from) {
-            let iri = url::record(stream.type_name(), &id);
+            let iri = address::record(stream.type_name(), &id);
             records.push(json!({ "iri": iri, "label": label }));
         }
         more |= labelled.more || records.len() > enough;

@@ -7,7 +7,7 @@ use wayleave_plan::Record;
 use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::id::RecordId;
 use wayleave_plan::refusal::{Code, Refusal};
-use wayleave_plan::request::FetchRequest;
+use wayleave_plan::request::{FetchRequest, address};
 use wayleave_plan::value::Value;
 use wayleave_plan::view::{ConnectionView, StreamView, View};
 
@@ -16,8 +16,8 @@ use super::parameter::{InvalidParameter, NumberParameter};
 use super::{DEFAULT_WINDOW_CHARS, MAX_WINDOW_CHARS, failed, too_large};
 use crate::access::Access;
 use crate::call_context::CallContext;
+use crate::escape;
 use crate::service::ReadService;
-use crate::{escape, url};
 
 /// Maximum size of a record, in bytes.
 const MAX_RECORD_BYTES: usize = 1024 * 1024;
@@ -183,7 +183,7 @@ fn link(stream: &StreamView, (relation, target): &ToOne<'_>, record: &Record) ->
         .collect();
     Link {
         predicate: stream.relation_iri(relation),
-        to: key.map(|key| url::record(target.type_name(), &target.record_id(key))),
+        to: key.map(|key| address::record(target.type_name(), &target.record_id(key))),
     }
 }
 

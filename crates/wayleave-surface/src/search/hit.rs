@@ -1,6 +1,7 @@
 //! One hit as a caller sees it: the record, and the part of it that matched.
 
 use serde_json::{Map, Value as Json};
+use wayleave_plan::request::address;
 use wayleave_plan::search::SearchStream;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::FieldView;
@@ -8,7 +9,7 @@ use wayleave_search::Query;
 use wayleave_search::snippet::{beginning, snippet};
 
 use super::find::{Hit, texts};
-use crate::{escape, ids, url};
+use crate::{escape, ids};
 
 /// Maximum length of a title, in characters.
 const MAX_TITLE_CHARS: usize = 96;
@@ -38,7 +39,7 @@ pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize
     for (name, value) in [
         ("id", id.as_str()),
         ("title", &title),
-        ("url", &url::record(view.type_name(), id)),
+        ("url", &address::record(view.type_name(), id)),
         ("snippet", &snippet),
         ("stream", view.name()),
         ("connection_id", view.connection_id()),

@@ -6,12 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
-use wayleave_plan::request::Section;
+use wayleave_plan::request::{Section, address};
 
 use super::gap::Gap;
 use super::node::{ReachedRecords, SUBJECT};
 use super::statement::{RecordUse, Statement};
-use crate::url;
 
 /// Bytes reserved for the note about room, and for the headings that are always there.
 const RESERVED_BYTES: usize = 140;
@@ -68,7 +67,7 @@ impl CitedRecord {
         json!({
             "id": format!("g{number}"),
             "record_id": node.id(),
-            "uri": url::record(node.stream.type_name(), node.id()),
+            "uri": address::record(node.stream.type_name(), node.id()),
             "stream": node.stream.name(),
             "connection_id": node.stream.connection_id(),
             "fields": self.fields,

@@ -7,6 +7,7 @@ use wayleave_model::nearest::nearest;
 use wayleave_plan::Record;
 use wayleave_plan::id::RecordId;
 use wayleave_plan::refusal::{Call, Code, Refusal, quoted};
+use wayleave_plan::request::address;
 use wayleave_plan::view::StreamView;
 use wayleave_search::Query;
 
@@ -16,7 +17,6 @@ use super::reader::{
     MAX_LOOKUP_STREAMS, StopReason, WorkupReader, phrase, run_concurrently, stopped,
 };
 use crate::search::{BestMatches, MissingStream};
-use crate::url;
 
 /// Maximum number of hits inspected.
 const MAX_HITS: u32 = 25;
@@ -93,7 +93,7 @@ fn report_failures(lost: &FailedConnections, gaps: &mut Gaps) {
 
 /// Finds a record by its id, or by its address, which contains the id.
 async fn by_id<'a>(reader: &WorkupReader<'a>, entity: &str) -> Result<Option<Node<'a>>, Refusal> {
-    let held = url::id(entity);
+    let held = address::id(entity);
     let entity = held.as_deref().unwrap_or(entity);
     let Ok(id) = RecordId::parse(entity) else {
         return Ok(None);

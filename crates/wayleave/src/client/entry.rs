@@ -7,6 +7,7 @@ use super::{
     error::ClientError,
     host::{EnvPassing, Host},
 };
+use crate::shell_word::quoted;
 
 /// An entry among a client's servers.
 #[derive(Debug, Clone)]
@@ -297,14 +298,4 @@ pub(crate) fn is_same_server(server: &Server, arguments: &[&str], url: Option<&s
         Some(url) == given || project.is_some_and(|it| it.url == url)
     });
     (is_serve && same_folder) || same_url
-}
-
-/// Quotes a word for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }

@@ -8,6 +8,7 @@ use std::{
 use url::Url;
 use wayleave_project::{
     Project, ProjectError,
+    settings::is_loopback,
     source::{self, EnvironmentVariables},
 };
 
@@ -143,7 +144,7 @@ pub(super) fn remarks(host: Host, server: &Server) -> Vec<String> {
                 ));
             }
             let parsed = Url::parse(url).ok();
-            let open = parsed.is_some_and(|it| it.scheme() == "http" && !client::is_loopback(&it));
+            let open = parsed.is_some_and(|it| it.scheme() == "http" && !is_loopback(&it));
             if open && token.is_some() {
                 remarks.push("the token would cross the network in the clear: use `https`".into());
             }

@@ -6,12 +6,12 @@
 pub(crate) mod document;
 pub(crate) mod entry;
 pub(crate) mod error;
-pub(crate) mod host;
+pub(crate) mod kind;
 pub(crate) mod settings_file;
 pub(crate) mod settings_path;
 
 use entry::Entry;
-use host::Host;
+use kind::ClientKind;
 use url::Url;
 use wayleave_project::settings::is_loopback;
 
@@ -124,12 +124,12 @@ pub(crate) fn text(name: &str, url: &str, token: Option<&str>) -> String {
         },
         project: None,
     };
-    Host::ALL
+    ClientKind::ALL
         .iter()
-        .filter_map(|host| {
-            let entry = Entry::new(*host, &server).ok()?;
-            let (place, line) = entry.one_line(*host, &server);
-            Some(format!("  {} ({place})\n    {line}\n", host.title()))
+        .filter_map(|kind| {
+            let entry = Entry::new(*kind, &server).ok()?;
+            let (place, line) = entry.one_line(*kind, &server);
+            Some(format!("  {} ({place})\n    {line}\n", kind.title()))
         })
         .collect()
 }
@@ -169,9 +169,9 @@ mod tests {
     #[test]
     fn a_running_server_is_told_to_every_client_that_takes_an_address() {
         let text = text("shop", "http://127.0.0.1:7411/mcp", None);
-        for host in Host::ALL {
-            let told = text.contains(host.title());
-            assert_eq!(told, *host != Host::ClaudeDesktop, "{text}");
+        for kind in ClientKind::ALL {
+            let told = text.contains(kind.title());
+            assert_eq!(told, *kind != ClientKind::ClaudeDesktop, "{text}");
         }
         assert!(!text.contains(TOKEN), "{text}");
     }

@@ -7,7 +7,7 @@ mod toml;
 
 use similar::TextDiff;
 
-use super::{Server, entry::Entry, host::Format, host::Host};
+use super::{Server, entry::Entry, kind::ClientKind, kind::Format};
 
 /// Placeholder for a value that is not ours.
 const HIDDEN_VALUE: &str = "…";
@@ -18,7 +18,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 /// An entry to put into the settings of a client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntryEdit<'a> {
-    pub(crate) host: Host,
+    pub(crate) kind: ClientKind,
     pub(crate) server: &'a Server,
     pub(crate) entry: &'a Entry,
     /// Whether another server may be replaced.
@@ -54,7 +54,7 @@ pub(crate) fn put(text: &str, what: &EntryEdit<'_>) -> Result<String, DocumentEr
     if let Some(rest) = text.strip_prefix(BYTE_ORDER_MARK) {
         return put(rest, what).map(|text| format!("{BYTE_ORDER_MARK}{text}"));
     }
-    match what.host.format() {
+    match what.kind.format() {
         Format::Json => json::put(text, what),
         Format::Toml => toml::put(text, what),
     }
@@ -69,7 +69,7 @@ pub(crate) fn difference(
 ) -> String {
     let shown = |text: &str| {
         let text = text.trim_start_matches(BYTE_ORDER_MARK);
-        match what.host.format() {
+        match what.kind.format() {
             Format::Json => json::shown(text, what),
             Format::Toml => toml::shown(text, what),
         }

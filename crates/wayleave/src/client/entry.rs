@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Server, TOKEN, TOKEN_FILE, Transport,
     error::ClientError,
-    host::{EnvPassing, Host},
+    kind::{ClientKind, EnvPassing},
 };
 use crate::shell_word::quoted;
 
@@ -33,7 +33,7 @@ const FORMER_URL_MEMBERS: &[&str] = &["httpUrl", "serverUrl"];
 
 impl Entry {
     /// The entry of a server, in the terms of a client.
-    pub(crate) fn new(host: Host, server: &Server) -> Result<Self, ClientError> {
+    pub(crate) fn new(kind: ClientKind, server: &Server) -> Result<Self, ClientError> {
         let mut entry = Self {
             name: server.name.clone(),
             members: Map::new(),
@@ -46,7 +46,10 @@ impl Entry {
                 token,
                 ..
             } => {
-                if matches!(host, Host::ClaudeCode | Host::Cursor | Host::Vscode) {
+                if matches!(
+                    kind,
+                    ClientKind::ClaudeCode | ClientKind::Cursor | ClientKind::Vscode
+                ) {
                     entry.set("type", "stdio");
                 }
                 entry.set("command", program.as_str());
@@ -55,12 +58,12 @@ impl Entry {
                 // reference itself. This option refuses the first; the server refuses the others.
                 arguments.extend(token.as_ref().map(|_| "--require-token"));
                 entry.set("args", json!(arguments));
-                entry.pass_variables(host, server, token.as_deref())?;
+                entry.pass_variables(kind, server, token.as_deref())?;
             }
             Transport::Http { url, token } => {
-                entry.address(host, url)?;
+                entry.address(kind, url)?;
                 if let Some(token) = token {
-                    entry.authorize(host, token);
+                    entry.authorize(kind, token);
                 }
             }
         }
@@ -71,29 +74,29 @@ impl Entry {
         self.members.insert(member.to_owned(), value.into());
     }
 
-    fn address(&mut self, host: Host, url: &str) -> Result<(), ClientError> {
-        match host {
-            Host::ClaudeDesktop => {
+    fn address(&mut self, kind: ClientKind, url: &str) -> Result<(), ClientError> {
+        match kind {
+            ClientKind::ClaudeDesktop => {
                 return Err(ClientError::NoAddress {
-                    client: host.title(),
+                    client: kind.title(),
                 });
             }
-            Host::ClaudeCode | Host::Vscode | Host::Gemini => {
+            ClientKind::ClaudeCode | ClientKind::Vscode | ClientKind::Gemini => {
                 self.set("type", "http");
                 self.set("url", url);
             }
-            Host::Cursor | Host::Codex => self.set("url", url),
+            ClientKind::Cursor | ClientKind::Codex => self.set("url", url),
         }
         Ok(())
     }
 
     /// Refers to the token in the client's environment, or makes the client ask for it. Never
     /// contains the token.
-    fn authorize(&mut self, host: Host, variable: &str) {
-        if host == Host::Codex {
+    fn authorize(&mut self, kind: ClientKind, variable: &str) {
+        if kind == ClientKind::Codex {
             return self.set("bearer_token_env_var", variable);
         }
-        let token = self.token(host, variable);
+        let token = self.token(kind, variable);
         self.set(
             "headers",
             json!({ "Authorization": format!("Bearer {token}") }),
@@ -101,9 +104,9 @@ impl Entry {
     }
 
     /// The reference to the token in this client's settings.
-    fn token(&mut self, host: Host, variable: &str) -> String {
-        if host != Host::Vscode {
-            return host.reference(variable);
+    fn token(&mut self, kind: ClientKind, variable: &str) -> String {
+        if kind != ClientKind::Vscode {
+            return kind.reference(variable);
         }
         let id = format!("{}-token", self.name);
         self.input = Some(json!({
@@ -118,7 +121,7 @@ impl Entry {
     /// Passes on the variables that a server needs, by this client's means.
     fn pass_variables(
         &mut self,
-        host: Host,
+        kind: ClientKind,
         server: &Server,
         token: Option<&str>,
     ) -> Result<(), ClientError> {
@@ -130,16 +133,16 @@ impl Entry {
         else {
             return Ok(());
         };
-        if host.env_passing() == EnvPassing::Named {
-            return self.name_variables(host, server, token);
+        if kind.env_passing() == EnvPassing::Named {
+            return self.name_variables(kind, server, token);
         }
         let mut env = Map::new();
         for variable in variables {
             let name = variable.passed_name();
-            match host.env_passing() {
+            match kind.env_passing() {
                 EnvPassing::Everything | EnvPassing::Named => {}
                 EnvPassing::Referred => {
-                    env.insert(name.clone(), host.reference(&name).into());
+                    env.insert(name.clone(), kind.reference(&name).into());
                 }
                 // A path is no secret. A DSN is, so it is left out.
                 EnvPassing::Literal => {
@@ -150,15 +153,15 @@ impl Entry {
             }
         }
         match token {
-            Some(_) if host.env_passing() == EnvPassing::Literal => {
+            Some(_) if kind.env_passing() == EnvPassing::Literal => {
                 let file = token_file.as_deref().ok_or(ClientError::NoToken {
-                    client: host.title(),
+                    client: kind.title(),
                 })?;
                 env.insert(TOKEN_FILE.to_owned(), file.into());
             }
-            Some(TOKEN) if host == Host::ClaudeCode => {}
+            Some(TOKEN) if kind == ClientKind::ClaudeCode => {}
             Some(variable) => {
-                let token = self.token(host, variable);
+                let token = self.token(kind, variable);
                 env.insert(TOKEN.to_owned(), token.into());
             }
             None => {}
@@ -171,7 +174,7 @@ impl Entry {
 
     fn name_variables(
         &mut self,
-        host: Host,
+        kind: ClientKind,
         server: &Server,
         token: Option<&str>,
     ) -> Result<(), ClientError> {
@@ -183,7 +186,7 @@ impl Entry {
             Some(TOKEN) => names.push(TOKEN.to_owned()),
             Some(_) => {
                 return Err(ClientError::NoRename {
-                    client: host.title(),
+                    client: kind.title(),
                 });
             }
             None => {}
@@ -206,27 +209,29 @@ impl Entry {
     }
 
     /// A one-line form of the entry, after the place to put it.
-    pub(crate) fn one_line(&self, host: Host, server: &Server) -> (&'static str, String) {
-        if let Some(command) = self.command(host, server) {
+    pub(crate) fn one_line(&self, kind: ClientKind, server: &Server) -> (&'static str, String) {
+        if let Some(command) = self.command(kind, server) {
             return ("in a terminal", command);
         }
-        let place = match host {
-            Host::Cursor => "in ~/.cursor/mcp.json",
-            Host::Codex => "in ~/.codex/config.toml",
-            Host::Gemini => "in ~/.gemini/settings.json",
-            Host::ClaudeCode | Host::ClaudeDesktop | Host::Vscode => "in its settings",
+        let place = match kind {
+            ClientKind::Cursor => "in ~/.cursor/mcp.json",
+            ClientKind::Codex => "in ~/.codex/config.toml",
+            ClientKind::Gemini => "in ~/.gemini/settings.json",
+            ClientKind::ClaudeCode | ClientKind::ClaudeDesktop | ClientKind::Vscode => {
+                "in its settings"
+            }
         };
-        let line = json!({ host.servers(): { &self.name: self.members } });
+        let line = json!({ kind.servers(): { &self.name: self.members } });
         (place, line.to_string())
     }
 
     /// The client's own command that adds the entry, if there is one.
-    pub(crate) fn command(&self, host: Host, server: &Server) -> Option<String> {
+    pub(crate) fn command(&self, kind: ClientKind, server: &Server) -> Option<String> {
         let mut words: Vec<String> = Vec::new();
         let mut say = |these: &[&str]| words.extend(these.iter().map(|word| quoted(word)));
         let name = self.name.as_str();
-        match (host, &server.transport) {
-            (Host::ClaudeCode, Transport::Stdio { .. }) => {
+        match (kind, &server.transport) {
+            (ClientKind::ClaudeCode, Transport::Stdio { .. }) => {
                 say(&["claude", "mcp", "add", "-s", "user", name]);
                 for (variable, value) in self.env() {
                     say(&["-e", &format!("{variable}={value}")]);
@@ -234,8 +239,8 @@ impl Entry {
                 say(&["--"]);
                 say(&self.program());
             }
-            (Host::ClaudeCode | Host::Gemini, Transport::Http { url, .. }) => {
-                let program = if host == Host::Gemini {
+            (ClientKind::ClaudeCode | ClientKind::Gemini, Transport::Http { url, .. }) => {
+                let program = if kind == ClientKind::Gemini {
                     "gemini"
                 } else {
                     "claude"
@@ -248,7 +253,7 @@ impl Entry {
                     say(&["--header", &format!("Authorization: {header}")]);
                 }
             }
-            (Host::Vscode, _) => {
+            (ClientKind::Vscode, _) => {
                 let mut document = Map::from_iter([("name".to_owned(), name.into())]);
                 document.extend(self.members.clone());
                 if let Some(input) = &self.input {
@@ -256,7 +261,7 @@ impl Entry {
                 }
                 say(&["code", "--add-mcp", &Value::from(document).to_string()]);
             }
-            (Host::Codex, Transport::Http { url, token }) => {
+            (ClientKind::Codex, Transport::Http { url, token }) => {
                 say(&["codex", "mcp", "add", name, "--url", url]);
                 if let Some(token) = token {
                     say(&["--bearer-token-env-var", token]);

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{error::ClientError, host::Host};
+use super::{error::ClientError, kind::ClientKind};
 
 /// An operating system with conventions of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,12 +30,12 @@ impl System {
 }
 
 /// The path of a client's settings for a user.
-pub(crate) fn user_settings(host: Host) -> Result<PathBuf, ClientError> {
-    person(host, System::here(), &|name| std::env::var_os(name))
+pub(crate) fn user_settings(kind: ClientKind) -> Result<PathBuf, ClientError> {
+    person(kind, System::here(), &|name| std::env::var_os(name))
 }
 
 fn person(
-    host: Host,
+    kind: ClientKind,
     system: System,
     variable: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<PathBuf, ClientError> {
@@ -61,33 +61,33 @@ fn person(
             None => Ok(home()?.join(".config")),
         },
     };
-    Ok(match host {
-        Host::ClaudeCode => match set("CLAUDE_CONFIG_DIR") {
+    Ok(match kind {
+        ClientKind::ClaudeCode => match set("CLAUDE_CONFIG_DIR") {
             Some(folder) => folder.join(".claude.json"),
             None => home()?.join(".claude.json"),
         },
-        Host::ClaudeDesktop => settings()?.join("Claude/claude_desktop_config.json"),
-        Host::Cursor => home()?.join(".cursor/mcp.json"),
-        Host::Vscode => settings()?.join("Code/User/mcp.json"),
-        Host::Codex => match set("CODEX_HOME") {
+        ClientKind::ClaudeDesktop => settings()?.join("Claude/claude_desktop_config.json"),
+        ClientKind::Cursor => home()?.join(".cursor/mcp.json"),
+        ClientKind::Vscode => settings()?.join("Code/User/mcp.json"),
+        ClientKind::Codex => match set("CODEX_HOME") {
             Some(folder) => folder.join("config.toml"),
             None => home()?.join(".codex/config.toml"),
         },
-        Host::Gemini => home()?.join(".gemini/settings.json"),
+        ClientKind::Gemini => home()?.join(".gemini/settings.json"),
     })
 }
 
 /// The path of a client's settings for one folder.
-pub(crate) fn folder_settings(host: Host, folder: &Path) -> Result<PathBuf, ClientError> {
-    let file = match host {
-        Host::ClaudeCode => ".mcp.json",
-        Host::Cursor => ".cursor/mcp.json",
-        Host::Vscode => ".vscode/mcp.json",
-        Host::Codex => ".codex/config.toml",
-        Host::Gemini => ".gemini/settings.json",
-        Host::ClaudeDesktop => {
+pub(crate) fn folder_settings(kind: ClientKind, folder: &Path) -> Result<PathBuf, ClientError> {
+    let file = match kind {
+        ClientKind::ClaudeCode => ".mcp.json",
+        ClientKind::Cursor => ".cursor/mcp.json",
+        ClientKind::Vscode => ".vscode/mcp.json",
+        ClientKind::Codex => ".codex/config.toml",
+        ClientKind::Gemini => ".gemini/settings.json",
+        ClientKind::ClaudeDesktop => {
             return Err(ClientError::NoFolder {
-                client: host.title(),
+                client: kind.title(),
             });
         }
     };
@@ -98,14 +98,14 @@ pub(crate) fn folder_settings(host: Host, folder: &Path) -> Result<PathBuf, Clie
 mod tests {
     use super::*;
 
-    fn check(system: System, variables: &[(&str, &str)], expected: &[(Host, &str)]) {
+    fn check(system: System, variables: &[(&str, &str)], expected: &[(ClientKind, &str)]) {
         let variable = |wanted: &str| {
             let found = variables.iter().find(|(name, _)| *name == wanted);
             found.map(|(_, value)| OsString::from(value))
         };
-        for (host, path) in expected {
-            let found = person(*host, system, &variable).unwrap();
-            assert_eq!(found, Path::new(path), "{host:?} on {system:?}");
+        for (kind, path) in expected {
+            let found = person(*kind, system, &variable).unwrap();
+            assert_eq!(found, Path::new(path), "{kind:?} on {system:?}");
         }
     }
 
@@ -115,15 +115,15 @@ mod tests {
             System::Linux,
             &[("HOME", "/ana")],
             &[
-                (Host::ClaudeCode, "/ana/.claude.json"),
+                (ClientKind::ClaudeCode, "/ana/.claude.json"),
                 (
-                    Host::ClaudeDesktop,
+                    ClientKind::ClaudeDesktop,
                     "/ana/.config/Claude/claude_desktop_config.json",
                 ),
-                (Host::Cursor, "/ana/.cursor/mcp.json"),
-                (Host::Vscode, "/ana/.config/Code/User/mcp.json"),
-                (Host::Codex, "/ana/.codex/config.toml"),
-                (Host::Gemini, "/ana/.gemini/settings.json"),
+                (ClientKind::Cursor, "/ana/.cursor/mcp.json"),
+                (ClientKind::Vscode, "/ana/.config/Code/User/mcp.json"),
+                (ClientKind::Codex, "/ana/.codex/config.toml"),
+                (ClientKind::Gemini, "/ana/.gemini/settings.json"),
             ],
         );
         check(
@@ -131,11 +131,11 @@ mod tests {
             &[("HOME", "/ana"), ("XDG_CONFIG_HOME", "/elsewhere")],
             &[
                 (
-                    Host::ClaudeDesktop,
+                    ClientKind::ClaudeDesktop,
                     "/ana/Library/Application Support/Claude/claude_desktop_config.json",
                 ),
                 (
-                    Host::Vscode,
+                    ClientKind::Vscode,
                     "/ana/Library/Application Support/Code/User/mcp.json",
                 ),
             ],
@@ -145,11 +145,11 @@ mod tests {
             &[("APPDATA", "/roaming"), ("USERPROFILE", "/ana")],
             &[
                 (
-                    Host::ClaudeDesktop,
+                    ClientKind::ClaudeDesktop,
                     "/roaming/Claude/claude_desktop_config.json",
                 ),
-                (Host::Vscode, "/roaming/Code/User/mcp.json"),
-                (Host::Cursor, "/ana/.cursor/mcp.json"),
+                (ClientKind::Vscode, "/roaming/Code/User/mcp.json"),
+                (ClientKind::Cursor, "/ana/.cursor/mcp.json"),
             ],
         );
     }
@@ -165,21 +165,21 @@ mod tests {
                 ("CLAUDE_CONFIG_DIR", "/claude"),
             ],
             &[
-                (Host::ClaudeCode, "/claude/.claude.json"),
+                (ClientKind::ClaudeCode, "/claude/.claude.json"),
                 (
-                    Host::ClaudeDesktop,
+                    ClientKind::ClaudeDesktop,
                     "/settings/Claude/claude_desktop_config.json",
                 ),
-                (Host::Vscode, "/settings/Code/User/mcp.json"),
-                (Host::Codex, "/codex/config.toml"),
+                (ClientKind::Vscode, "/settings/Code/User/mcp.json"),
+                (ClientKind::Codex, "/codex/config.toml"),
             ],
         );
     }
 
     #[test]
     fn without_a_home_there_is_no_place() {
-        for host in Host::ALL {
-            let found = person(*host, System::Linux, &|_| None);
+        for kind in ClientKind::ALL {
+            let found = person(*kind, System::Linux, &|_| None);
             assert!(matches!(
                 found,
                 Err(ClientError::NoHome { variable: "HOME" })

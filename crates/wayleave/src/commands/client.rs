@@ -17,7 +17,7 @@ use crate::{
         document::{self, EntryEdit},
         entry::Entry,
         error::ClientError,
-        host::Host,
+        kind::ClientKind,
         settings_file::SettingsFile,
         settings_path,
     },
@@ -46,7 +46,7 @@ pub(crate) enum Action {
 pub(crate) struct ClientArgs {
     /// The client.
     #[arg(value_name = "CLIENT")]
-    client: Host,
+    client: ClientKind,
     /// Connect to a running `wayleave serve` over HTTP instead of starting the server.
     #[arg(long, conflicts_with = "url")]
     http: bool,
@@ -100,23 +100,23 @@ async fn print(
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let host = arguments.client;
+    let kind = arguments.client;
     let server = server(arguments, project).await?;
-    let entry = Entry::new(host, &server)?;
+    let entry = Entry::new(kind, &server)?;
     let path = settings(arguments)?;
-    let remarks = remarks(host, &server);
-    let snippet = snippet(host, &server, &entry)?;
+    let remarks = remarks(kind, &server);
+    let snippet = snippet(kind, &server, &entry)?;
     let command = match arguments.folder {
-        None => entry.command(host, &server),
+        None => entry.command(kind, &server),
         Some(_) => None,
     };
     output.remark(format_args!(
         "{} reads `{}`; add this:",
-        host.title(),
+        kind.title(),
         path.display()
     ));
     let document = json!({
-        "client": host.word(), "name": server.name, "path": path.to_string_lossy(),
+        "client": kind.word(), "name": server.name, "path": path.to_string_lossy(),
         "snippet": snippet, "command": command, "remarks": remarks,
     });
     output.document_or(&document, &snippet);
@@ -130,7 +130,7 @@ async fn print(
     };
     output.remark(format_args!(
         "or run `wayleave client install {}`{options}",
-        host.word()
+        kind.word()
     ));
     say(&remarks, output);
     Ok(ExitCode::SUCCESS)
@@ -143,12 +143,12 @@ async fn install(
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let host = arguments.client;
+    let kind = arguments.client;
     let server = server(arguments, project).await?;
-    let entry = Entry::new(host, &server)?;
+    let entry = Entry::new(kind, &server)?;
     let path = settings(arguments)?;
     let put = EntryEdit {
-        host,
+        kind,
         server: &server,
         entry: &entry,
         replace,
@@ -161,19 +161,19 @@ async fn install(
         Ok(done) => done,
         Err(error) => {
             let failure = Failure::from(error);
-            let snippet = snippet(host, &server, &entry)?;
+            let snippet = snippet(kind, &server, &entry)?;
             let document = json!({ "error": failure.why.document(), "snippet": snippet });
             return Ok(output.refuse(&document, &failure));
         }
     };
-    let remarks = remarks(host, &server);
+    let remarks = remarks(kind, &server);
     let next = match (done.change, write) {
         (SettingsChange::None, _) => None,
-        (_, true) => Some(host.next()),
+        (_, true) => Some(kind.next()),
         (_, false) => Some("run it again with `--write`"),
     };
     let document = json!({
-        "client": host.word(), "name": server.name, "path": path.to_string_lossy(),
+        "client": kind.word(), "name": server.name, "path": path.to_string_lossy(),
         "change": done.change.as_str(), "written": done.written, "diff": done.difference,
         "backup": done.kept.as_ref().map(|kept| kept.to_string_lossy()),
         "remarks": remarks, "next": next,
@@ -267,9 +267,9 @@ fn say(remarks: &[String], output: Output) {
 }
 
 /// Settings that contain only this entry.
-fn snippet(host: Host, server: &Server, entry: &Entry) -> Result<String, Failure> {
+fn snippet(kind: ClientKind, server: &Server, entry: &Entry) -> Result<String, Failure> {
     let put = EntryEdit {
-        host,
+        kind,
         server,
         entry,
         replace: false,

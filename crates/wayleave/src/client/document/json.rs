@@ -30,7 +30,7 @@ pub(super) fn put(text: &str, what: &EntryEdit<'_>) -> Result<String, DocumentEr
         member: "it".to_owned(),
         expected: "an object",
     })?;
-    let servers = object_in(&settings, what.host.servers())?;
+    let servers = object_in(&settings, what.kind.servers())?;
     put_entry(&servers, what)?;
     if let Some(input) = &what.entry.input {
         put_input(&settings, input)?;
@@ -227,12 +227,12 @@ fn is_shown(path: &[String], value: &str, what: &EntryEdit<'_>) -> bool {
         }),
         // May contain a secret of the person: show only values this program wrote, and references.
         [servers, name, place @ ("env" | "headers"), member]
-            if *servers == what.host.servers() && *name == what.entry.name =>
+            if *servers == what.kind.servers() && *name == what.entry.name =>
         {
             let wanted = what.entry.members.get(*place).and_then(|it| it.get(member));
             wanted.and_then(Value::as_str) == Some(value) || is_reference(value)
         }
-        [servers, name, ..] => *servers == what.host.servers() && *name == what.entry.name,
+        [servers, name, ..] => *servers == what.kind.servers() && *name == what.entry.name,
         _ => false,
     }
 }

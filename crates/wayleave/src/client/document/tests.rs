@@ -35,10 +35,15 @@ fn over_http() -> Server {
     }
 }
 
-fn edit(host: Host, server: &Server, replace: bool, text: &str) -> Result<String, DocumentError> {
-    let entry = Entry::new(host, server).unwrap();
+fn edit(
+    kind: ClientKind,
+    server: &Server,
+    replace: bool,
+    text: &str,
+) -> Result<String, DocumentError> {
+    let entry = Entry::new(kind, server).unwrap();
     let what = EntryEdit {
-        host,
+        kind,
         server,
         entry: &entry,
         replace,
@@ -50,8 +55,8 @@ fn edit(host: Host, server: &Server, replace: bool, text: &str) -> Result<String
 
 /// Checks the edited text, and that a second edit changes nothing.
 #[track_caller]
-fn check(host: Host, server: &Server, before: &str, after: &str) {
-    assert_eq!(edit(host, server, false, before).unwrap(), after);
+fn check(kind: ClientKind, server: &Server, before: &str, after: &str) {
+    assert_eq!(edit(kind, server, false, before).unwrap(), after);
 }
 
 #[test]
@@ -70,10 +75,10 @@ fn an_empty_file_gets_the_entry_alone() {
 }
 "#;
     for before in ["", "\n", "{}\n", "{\n}\n"] {
-        check(Host::Cursor, &server(), before, after);
+        check(ClientKind::Cursor, &server(), before, after);
     }
     check(
-        Host::Codex,
+        ClientKind::Codex,
         &server(),
         "",
         r#"[mcp_servers.shop]
@@ -87,7 +92,7 @@ env_vars = ["SHOP_DSN"]
 #[test]
 fn others_and_their_comments_stay_byte_for_byte() {
     check(
-        Host::Gemini,
+        ClientKind::Gemini,
         &over_http(),
         r#"{
     // mine
@@ -114,7 +119,7 @@ fn others_and_their_comments_stay_byte_for_byte() {
 }"#,
     );
     check(
-        Host::Codex,
+        ClientKind::Codex,
         &over_http(),
         r#"# mine
 model = "o9"   # best
@@ -144,7 +149,7 @@ theme = "dark"
 #[test]
 fn line_ends_and_the_mark_of_an_editor_stay() {
     let after = edit(
-        Host::ClaudeDesktop,
+        ClientKind::ClaudeDesktop,
         &server(),
         false,
         "\u{feff}{\r\n\t\"a\": 1\r\n}\r\n",
@@ -157,7 +162,7 @@ fn line_ends_and_the_mark_of_an_editor_stay() {
 #[test]
 fn an_outdated_entry_is_brought_up_to_date_and_keeps_what_a_person_added() {
     check(
-        Host::Cursor,
+        ClientKind::Cursor,
         &server(),
         r#"{
   "mcpServers": {
@@ -187,7 +192,7 @@ fn an_outdated_entry_is_brought_up_to_date_and_keeps_what_a_person_added() {
 "#,
     );
     check(
-        Host::Codex,
+        ClientKind::Codex,
         &server(),
         r#"[mcp_servers.shop]
 # the shop
@@ -208,8 +213,8 @@ startup_timeout_sec = 20
 
 #[test]
 fn another_way_to_the_same_server_leaves_nothing_of_the_first() {
-    for host in Host::ALL {
-        let Ok(there) = Entry::new(*host, &over_http()) else {
+    for kind in ClientKind::ALL {
+        let Ok(there) = Entry::new(*kind, &over_http()) else {
             continue;
         };
         let mut at_home = over_http();
@@ -217,13 +222,13 @@ fn another_way_to_the_same_server_leaves_nothing_of_the_first() {
             url: "http://127.0.0.1:7411/mcp".to_owned(),
             token: None,
         };
-        let first = edit(*host, &at_home, false, "").unwrap();
-        let then = edit(*host, &server(), false, &first).unwrap();
+        let first = edit(*kind, &at_home, false, "").unwrap();
+        let then = edit(*kind, &server(), false, &first).unwrap();
         for member in there.members.keys().filter(|it| *it != "type") {
             assert!(!then.contains(member.as_str()), "{then}");
         }
         assert!(then.contains("--stdio"), "{then}");
-        let back = edit(*host, &at_home, false, &then).unwrap();
+        let back = edit(*kind, &at_home, false, &then).unwrap();
         assert!(!back.contains("--stdio"), "{back}");
         assert!(!back.contains("SHOP_DSN"), "{back}");
     }
@@ -233,7 +238,7 @@ fn another_way_to_the_same_server_leaves_nothing_of_the_first() {
 fn a_former_spelling_gives_way_to_the_present_one() {
     let before =
         r#"{"mcpServers": {"shop": {"httpUrl": "https://example.org/mcp", "trust": true}}}"#;
-    let after = edit(Host::Gemini, &over_http(), false, before).unwrap();
+    let after = edit(ClientKind::Gemini, &over_http(), false, before).unwrap();
     let document: Value = serde_json::from_str(&after).unwrap();
     let entry = &document["mcpServers"]["shop"];
     assert_eq!(entry["url"], "https://example.org/mcp");
@@ -246,25 +251,28 @@ fn a_server_of_the_same_name_loses_its_place_only_when_told_to() {
     let taken = Err(DocumentError::Taken {
         name: "shop".to_owned(),
     });
-    for (host, before) in [
+    for (kind, before) in [
         (
-            Host::Cursor,
+            ClientKind::Cursor,
             r#"{"mcpServers": {"shop": {"command": "x"}}}"#,
         ),
         (
-            Host::Cursor,
+            ClientKind::Cursor,
             r#"{"mcpServers": {"shop": {"command": "wayleave", "args": ["serve", "--project", "/other"]}}}"#,
         ),
-        (Host::Cursor, r#"{"mcpServers": {"shop": "a text"}}"#),
-        (Host::Codex, "[mcp_servers.shop]\nurl = \"https://x.org\"\n"),
+        (ClientKind::Cursor, r#"{"mcpServers": {"shop": "a text"}}"#),
         (
-            Host::Codex,
+            ClientKind::Codex,
+            "[mcp_servers.shop]\nurl = \"https://x.org\"\n",
+        ),
+        (
+            ClientKind::Codex,
             "mcp_servers = { shop = { command = \"x\" } }\n",
         ),
-        (Host::Codex, "[mcp_servers]\nshop = 1\n"),
+        (ClientKind::Codex, "[mcp_servers]\nshop = 1\n"),
     ] {
-        assert_eq!(edit(host, &server(), false, before), taken, "{before}");
-        let after = edit(host, &server(), true, before).unwrap();
+        assert_eq!(edit(kind, &server(), false, before), taken, "{before}");
+        let after = edit(kind, &server(), true, before).unwrap();
         assert!(
             after.contains("--stdio") && !after.contains("x.org"),
             "{after}"
@@ -274,7 +282,7 @@ fn a_server_of_the_same_name_loses_its_place_only_when_told_to() {
 
 #[test]
 fn a_question_is_asked_once_of_all_servers_that_need_it() {
-    let after = edit(Host::Vscode, &over_http(), false, "").unwrap();
+    let after = edit(ClientKind::Vscode, &over_http(), false, "").unwrap();
     let document: Value = serde_json::from_str(&after).unwrap();
     assert_eq!(document["inputs"][0]["id"], "shop-token");
     assert_eq!(
@@ -282,7 +290,7 @@ fn a_question_is_asked_once_of_all_servers_that_need_it() {
         "Bearer ${input:shop-token}"
     );
     let before = r#"{"inputs": [{"id": "a"}], "servers": {"b": {}}}"#;
-    let after = edit(Host::Vscode, &over_http(), false, before).unwrap();
+    let after = edit(ClientKind::Vscode, &over_http(), false, before).unwrap();
     let document: Value = serde_json::from_str(&after).unwrap();
     assert_eq!(document["inputs"].as_array().unwrap().len(), 2);
     assert!(document["servers"]["b"].is_object());
@@ -290,23 +298,23 @@ fn a_question_is_asked_once_of_all_servers_that_need_it() {
 
 #[test]
 fn what_cannot_be_understood_is_not_touched() {
-    let syntax = |host, text: &str| match edit(host, &server(), false, text) {
+    let syntax = |kind, text: &str| match edit(kind, &server(), false, text) {
         Err(DocumentError::Syntax { line, what, .. }) => (line, what),
         other => panic!("{text} gave {other:?}"),
     };
     for text in ["{\n \"a\": }", "{\n'a': 1}", "{}\n{}", "{\n\"a\" 1}"] {
-        let (line, what) = syntax(Host::Gemini, text);
+        let (line, what) = syntax(ClientKind::Gemini, text);
         assert_eq!(line, 2, "{text}: {what}");
     }
-    assert_eq!(syntax(Host::Codex, "a = 1\nb = hunter2\n").0, 2);
-    for (host, text) in [
-        (Host::Cursor, "[]"),
-        (Host::Cursor, r#"{"mcpServers": []}"#),
-        (Host::Vscode, r#"{"servers": 1}"#),
-        (Host::Codex, "mcp_servers = 1\n"),
-        (Host::Codex, "[[mcp_servers]]\na = 1\n"),
+    assert_eq!(syntax(ClientKind::Codex, "a = 1\nb = hunter2\n").0, 2);
+    for (kind, text) in [
+        (ClientKind::Cursor, "[]"),
+        (ClientKind::Cursor, r#"{"mcpServers": []}"#),
+        (ClientKind::Vscode, r#"{"servers": 1}"#),
+        (ClientKind::Codex, "mcp_servers = 1\n"),
+        (ClientKind::Codex, "[[mcp_servers]]\na = 1\n"),
     ] {
-        let refused = edit(host, &server(), false, text);
+        let refused = edit(kind, &server(), false, text);
         assert!(
             matches!(refused, Err(DocumentError::Shape { .. })),
             "{text}"
@@ -316,7 +324,7 @@ fn what_cannot_be_understood_is_not_touched() {
         r#"{"mcpServers": {}, "mcpServers": {}}"#,
         r#"{"mcpServers": {"shop": {}, "shop": {}}}"#,
     ] {
-        let refused = edit(Host::Cursor, &server(), false, text);
+        let refused = edit(ClientKind::Cursor, &server(), false, text);
         assert!(
             matches!(refused, Err(DocumentError::Twice { .. })),
             "{text}"
@@ -326,38 +334,38 @@ fn what_cannot_be_understood_is_not_touched() {
 
 #[test]
 fn no_complaint_repeats_what_the_file_holds() {
-    for (host, text) in [
-        (Host::Cursor, r#"{"key": hunter2}"#),
-        (Host::Cursor, r#"{"key": "hunter2"#),
-        (Host::Codex, "key = hunter2\n"),
-        (Host::Codex, "key = \"hunter2\n"),
-        (Host::Codex, "hunter2 = 1\nhunter2 = 2\n"),
+    for (kind, text) in [
+        (ClientKind::Cursor, r#"{"key": hunter2}"#),
+        (ClientKind::Cursor, r#"{"key": "hunter2"#),
+        (ClientKind::Codex, "key = hunter2\n"),
+        (ClientKind::Codex, "key = \"hunter2\n"),
+        (ClientKind::Codex, "hunter2 = 1\nhunter2 = 2\n"),
     ] {
-        let refused = edit(host, &server(), false, text).unwrap_err();
+        let refused = edit(kind, &server(), false, text).unwrap_err();
         assert!(!refused.to_string().contains("hunter2"), "{refused}");
     }
 }
 
 #[test]
 fn a_difference_shows_this_entry_and_of_others_only_where_they_are() {
-    for (host, before) in [
+    for (kind, before) in [
         (
-            Host::Cursor,
+            ClientKind::Cursor,
             r#"{"mcpServers": {"other": {"command": "hunter2", "env": {"KEY": "hunter2"}}, "shop": {
                 "env": {"MINE": "hunter2"}, "args": ["serve", "--project", "/shop"]}}, "a": ["hunter2"] // hunter2
             }"#,
         ),
         (
-            Host::Codex,
+            ClientKind::Codex,
             "key = \"hunter2\" # hunter2\nlist = [\"hunter2\"]\n[mcp_servers]\n\
              other = { env = { KEY = \"hunter2\" } }\n[mcp_servers.shop]\nargs = [\"serve\", \
              \"--project\", \"/shop\"]\nenv.MINE = \"\"\"\nhunter2 # \"\"\"\n",
         ),
     ] {
         let server = server();
-        let entry = Entry::new(host, &server).unwrap();
+        let entry = Entry::new(kind, &server).unwrap();
         let what = EntryEdit {
-            host,
+            kind,
             server: &server,
             entry: &entry,
             replace: false,

@@ -13,14 +13,14 @@ pub(super) fn put(text: &str, what: &EntryEdit<'_>) -> Result<String, DocumentEr
     let mut document = parse(text)?;
     let servers = document
         .as_table_mut()
-        .entry(what.host.servers())
+        .entry(what.kind.servers())
         .or_insert_with(|| {
             let mut servers = Table::new();
             servers.set_implicit(true);
             Item::Table(servers)
         });
     let inline = servers.is_inline_table();
-    let servers = table(servers, what.host.servers())?;
+    let servers = table(servers, what.kind.servers())?;
     let entry = what.entry;
     let Some(there) = servers.get_mut(&entry.name) else {
         servers.insert(&entry.name, made(what, inline));
@@ -200,7 +200,7 @@ impl VisitMut for HideValues<'_> {
 
     fn visit_string_mut(&mut self, node: &mut Formatted<String>) {
         let path: Vec<_> = self.path.iter().map(String::as_str).collect();
-        let (servers, entry) = (self.what.host.servers(), &self.what.entry.name);
+        let (servers, entry) = (self.what.kind.servers(), &self.what.entry.name);
         let ours =
             matches!(path.as_slice(), [first, name, ..] if *first == servers && *name == entry);
         let guarded = matches!(path.get(2), Some(&("env" | "http_headers")));

@@ -17,7 +17,7 @@ use crate::{
     client::{
         self, ServedProject, Server, Transport, Variable,
         error::ClientError,
-        host::{EnvPassing, Host},
+        kind::{ClientKind, EnvPassing},
     },
     failure::Failure,
 };
@@ -91,7 +91,7 @@ fn address(text: &str) -> Result<Url, ClientError> {
         return Err(wrong("it names a user"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("it holds more than a host and a path"));
+        return Err(wrong("it holds more than a kind and a path"));
     }
     Ok(url)
 }
@@ -129,18 +129,18 @@ fn file_of(variable: &str) -> Result<Option<String>, ClientError> {
 }
 
 /// The steps that are left to the person.
-pub(super) fn remarks(host: Host, server: &Server) -> Vec<String> {
+pub(super) fn remarks(kind: ClientKind, server: &Server) -> Vec<String> {
     match &server.transport {
         Transport::Stdio { variables, .. } => {
-            let needs = variables.iter().filter_map(|it| need(host, it));
+            let needs = variables.iter().filter_map(|it| need(kind, it));
             needs.collect()
         }
         Transport::Http { url, token } => {
             let mut remarks = Vec::new();
-            if let (Some(token), true) = (token, host != Host::Vscode) {
+            if let (Some(token), true) = (token, kind != ClientKind::Vscode) {
                 remarks.push(format!(
                     "set `{token}` where {} is started; the token itself is written nowhere",
-                    host.title()
+                    kind.title()
                 ));
             }
             let parsed = Url::parse(url).ok();
@@ -153,9 +153,9 @@ pub(super) fn remarks(host: Host, server: &Server) -> Vec<String> {
     }
 }
 
-fn need(host: Host, variable: &Variable) -> Option<String> {
-    let (name, client) = (&variable.name, host.title());
-    if host.env_passing() == EnvPassing::Literal {
+fn need(kind: ClientKind, variable: &Variable) -> Option<String> {
+    let (name, client) = (&variable.name, kind.title());
+    if kind.env_passing() == EnvPassing::Literal {
         return variable.file.is_none().then(|| {
             let file = variable.file_name();
             format!(

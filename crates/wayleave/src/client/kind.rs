@@ -2,9 +2,9 @@
 
 use clap::ValueEnum;
 
-/// A client.
+/// A kind of client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Host {
+pub(crate) enum ClientKind {
     #[value(alias = "claude")]
     ClaudeCode,
     ClaudeDesktop,
@@ -34,7 +34,7 @@ pub(crate) enum EnvPassing {
     Literal,
 }
 
-impl Host {
+impl ClientKind {
     pub(crate) const ALL: &[Self] = &[
         Self::ClaudeCode,
         Self::ClaudeDesktop,
@@ -122,9 +122,12 @@ mod tests {
 
     #[test]
     fn every_client_is_called_by_its_word() {
-        for host in Host::ALL {
-            assert_eq!(Host::from_str(host.word(), false), Ok(*host));
+        for kind in ClientKind::ALL {
+            assert_eq!(ClientKind::from_str(kind.word(), false), Ok(*kind));
         }
-        assert_eq!(Host::from_str("claude", false), Ok(Host::ClaudeCode));
+        assert_eq!(
+            ClientKind::from_str("claude", false),
+            Ok(ClientKind::ClaudeCode)
+        );
     }
 }

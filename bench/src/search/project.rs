@@ -19,11 +19,12 @@ use wayleave_ledger::{FOLDER, NewSource, RatifyRequest};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 use wayleave_plan::package::Package;
+use wayleave_plan::search::SearchableStream;
 use wayleave_project::Project;
+use wayleave_project::index_status;
 use wayleave_project::source::EnvironmentVariables;
 use wayleave_search::{Index, IndexDir, IndexRoot, IndexState};
 use wayleave_server::Deployment;
-use wayleave_surface::IndexableStream;
 
 use super::corpus;
 use super::rivals::BuildCost;
@@ -123,13 +124,16 @@ impl Library {
     /// Opens the built index.
     pub(crate) fn opened(&self, deployment: &Deployment) -> Result<Index> {
         let what = only(deployment)?;
-        let IndexState::Ready(index) = self.index_dir(&what)?.open(&what.spec)? else {
+        let IndexState::Ready(index) = self
+            .index_dir(&what)?
+            .open(&index_status::spec(&what.indexed))?
+        else {
             anyhow::bail!("the built index is missing");
         };
         Ok(index)
     }
 
-    fn index_dir(&self, what: &IndexableStream) -> Result<IndexDir> {
+    fn index_dir(&self, what: &SearchableStream) -> Result<IndexDir> {
         let indexes = IndexRoot::new(self.folder.join(FOLDER).join("index"));
         Ok(indexes.dir(&what.connection_id, &what.stream)?)
     }
@@ -147,7 +151,7 @@ fn source(folder: &Path) -> PathBuf {
     folder.join("source.db")
 }
 
-fn only(deployment: &Deployment) -> Result<IndexableStream> {
+fn only(deployment: &Deployment) -> Result<SearchableStream> {
     let mut all = deployment.service().searchable();
     all.pop().context("nothing can be searched")
 }

@@ -4,8 +4,11 @@ use std::path::Path;
 
 use serde::Serialize;
 use wayleave_ledger::FOLDER;
-use wayleave_plan::{search::SearchableStream, value::Value};
-use wayleave_search::{Analyzer, Index, IndexError, IndexRoot, IndexState, Spec};
+use wayleave_plan::{
+    search::{IndexDefinition, SearchableStream},
+    value::Value,
+};
+use wayleave_search::{Index, IndexError, IndexRoot, IndexState, Spec};
 
 use crate::explanation::{Explanation, with_causes};
 
@@ -82,16 +85,20 @@ pub struct IndexStatus {
     pub follows_changes: bool,
 }
 
+/// The content of the index that a mapping defines.
+pub fn spec(defined: &IndexDefinition) -> Spec {
+    Spec {
+        digest: defined.digest.hex(),
+        fields: defined.fields.clone(),
+        analyzer: defined.analyzer.into(),
+    }
+}
+
 /// The status of the index of a stream, determined by reading all of it.
 pub fn status(index_root: &IndexRoot, what: &SearchableStream) -> Result<IndexStatus, IndexError> {
     let dir = index_root.dir(&what.connection_id, &what.stream)?;
-    let fields = &what.indexed.fields;
-    let analyzer = Analyzer::from(what.indexed.analyzer);
-    let found = dir.open(&Spec {
-        digest: what.indexed.digest.hex(),
-        fields: fields.clone(),
-        analyzer,
-    })?;
+    let spec = spec(&what.indexed);
+    let found = dir.open(&spec)?;
     let index = match &found {
         IndexState::Ready(index) => Some(index),
         IndexState::Absent | IndexState::Outdated | IndexState::Damaged => None,
@@ -105,8 +112,8 @@ pub fn status(index_root: &IndexRoot, what: &SearchableStream) -> Result<IndexSt
         malformed: index.map(|it| it.stamp().malformed()),
         bytes: dir.usage()?.bytes,
         as_of: index.and_then(|it| time(it.stamp().as_of)),
-        analyzer: analyzer.version(),
-        fields: fields.clone(),
+        analyzer: spec.analyzer.version(),
+        fields: spec.fields,
         follows_changes: what.is_tracked,
     })
 }

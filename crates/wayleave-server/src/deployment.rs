@@ -25,7 +25,10 @@ use wayleave_activity::ActivityLog;
 use wayleave_ledger::FOLDER;
 use wayleave_mcp::{Batch, Caller, Identity, Registry, Server};
 use wayleave_model::grant::Scope;
-use wayleave_plan::{active_datasets::ActiveDatasets, search};
+use wayleave_plan::{
+    active_datasets::ActiveDatasets,
+    search::{self, SearchableStream},
+};
 use wayleave_project::{
     Explanation, Project, Settings, activity_log,
     datasets::DatasetFault,
@@ -40,7 +43,7 @@ use wayleave_project::{
 };
 use wayleave_search::{IndexError, IndexRoot};
 use wayleave_surface::{
-    Extent, IndexableStream, ReadLimits, ReadService, WriteService,
+    Extent, ReadLimits, ReadService, WriteService,
     access::{self, Access},
     datasets::{DatasetPrimitives, Datasets},
     live::{ChangeFeed, ChangeFeedOptions},
@@ -226,7 +229,7 @@ impl Deployment {
     }
 
     /// Rebuilds one full-text index, from all records of its stream.
-    pub async fn rebuild_index(&self, what: &IndexableStream) -> Result<(), IndexError> {
+    pub async fn rebuild_index(&self, what: &SearchableStream) -> Result<(), IndexError> {
         let dir = (self.indexes.index_root()).dir(&what.connection_id, &what.stream)?;
         let stop = CancellationToken::new();
         let built = self

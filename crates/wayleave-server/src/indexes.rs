@@ -15,17 +15,16 @@ use futures::future::BoxFuture;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use wayleave_plan::search::SearchableStream;
 use wayleave_search::{IndexDir, IndexError, IndexRoot, IndexState, Spec};
 use wayleave_surface::live::{ChangeCounts, ChangeFeed};
-use wayleave_surface::{
-    Extent, IndexableStream, Indexes, ReadService, SearchIndexState, WrittenStream,
-};
+use wayleave_surface::{Extent, Indexes, ReadService, SearchIndexState, WrittenStream};
 
 use crate::active_settings::ActiveSettings;
 use scheduled_index::ScheduledIndex;
 use snapshots::IndexSnapshots;
-use wayleave_project::explanation::with_causes;
 use wayleave_project::settings::SearchSettings;
+use wayleave_project::{explanation::with_causes, index_status};
 
 /// Delay before a retry while another process builds the index.
 const BUSY_RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -57,7 +56,7 @@ struct Signals {
     settings: watch::Receiver<u64>,
 }
 
-fn is_of(written: &WrittenStream, what: &IndexableStream) -> bool {
+fn is_of(written: &WrittenStream, what: &SearchableStream) -> bool {
     *written.connection_id == *what.connection_id && *written.stream == *what.stream
 }
 
@@ -120,7 +119,7 @@ impl ServedIndexes {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn serve(&self, what: &IndexableStream, indexed: SearchIndexState) {
+    fn serve(&self, what: &SearchableStream, indexed: SearchIndexState) {
         self.snapshots().put(what, indexed);
         self.changed();
     }
@@ -310,7 +309,7 @@ impl ServedIndexes {
 
     /// Opens the index on disk, if it is complete and matches the served mapping.
     async fn open(&self, one: &mut ScheduledIndex, dir: IndexDir) {
-        let spec = one.what.spec.clone();
+        let spec = index_status::spec(&one.what.indexed);
         let opened = tokio::task::spawn_blocking(move || {
             let version = dir.version()?;
             Ok::<_, IndexError>((dir.open(&spec)?, version))
@@ -409,7 +408,7 @@ async fn next_seen(seen: Option<&mut watch::Receiver<ChangeCounts>>) -> ChangeCo
 }
 
 /// The connection and the stream of an index.
-fn name(what: &IndexableStream) -> (String, String) {
+fn name(what: &SearchableStream) -> (String, String) {
     (what.connection_id.clone(), what.stream.clone())
 }
 

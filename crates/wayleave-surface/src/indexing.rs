@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use wayleave_plan::Record;
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::{CountKind, QueryRequest, SortKey};
 use wayleave_plan::seal::Seal;
-use wayleave_plan::search::{self, IndexDefinition};
+use wayleave_plan::search::SearchableStream;
 use wayleave_plan::value::Value;
-use wayleave_plan::view::{FieldView, StreamView, View};
-use wayleave_plan::{AuthorizedPlan, active_datasets::ActiveDatasets};
-use wayleave_search::{Change, Document, Feed, Index, IndexDir, IndexError, Spec, Watermark};
+use wayleave_plan::view::{FieldView, View};
+use wayleave_plan::{AuthorizedPlan, Record};
+use wayleave_project::index_status;
+use wayleave_search::{Change, Document, Feed, Index, IndexDir, IndexError, Watermark};
 use wayleave_store::{CallerKey, OnMalformed, ReadContext, Rows, StoreError};
 
 use crate::call_context::Stores;
@@ -37,21 +37,6 @@ const MAX_STATEMENT_RECORDS: u32 = 10_000;
 const BATCH_RECORDS: usize = 256;
 /// Maximum number of portions in the queue.
 const MAX_QUEUED_BATCHES: usize = 4;
-
-/// A stream that can be searched.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexableStream {
-    /// Its dataset.
-    pub connector_key: String,
-    /// Its connection.
-    pub connection_id: String,
-    /// The stream.
-    pub stream: String,
-    /// The content of its index.
-    pub spec: Spec,
-    /// Whether its changes can be tracked; if not, it is read whole each time.
-    pub is_tracked: bool,
-}
 
 /// How much of a stream to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,33 +65,6 @@ pub enum UnreadableStream {
     NoReadableUpdate,
 }
 
-/// The content of this stream's index.
-pub(crate) fn spec(stream: &StreamView) -> Spec {
-    from_indexed(IndexDefinition::new(stream))
-}
-
-fn from_indexed(indexed: IndexDefinition) -> Spec {
-    Spec {
-        digest: indexed.digest.hex(),
-        fields: indexed.fields,
-        analyzer: indexed.analyzer.into(),
-    }
-}
-
-/// Every searchable stream of the active datasets.
-pub fn searchable(active: &ActiveDatasets) -> Vec<IndexableStream> {
-    let streams = search::searchable(active).into_iter();
-    streams
-        .map(|it| IndexableStream {
-            connector_key: it.connector_key,
-            connection_id: it.connection_id,
-            stream: it.stream,
-            spec: from_indexed(it.indexed),
-            is_tracked: it.is_tracked,
-        })
-        .collect()
-}
-
 /// A run of indexing.
 pub(crate) struct Indexing<'a> {
     pub(crate) view: View,
@@ -119,7 +77,7 @@ impl Indexing<'_> {
     /// Builds the index of a stream, or brings it up to date.
     pub(crate) async fn run(
         &self,
-        what: &IndexableStream,
+        what: &SearchableStream,
         place: &IndexDir,
         extent: Extent,
         since: Option<String>,
@@ -139,7 +97,7 @@ impl Indexing<'_> {
             portions: receiver,
             at_hand: Vec::new().into_iter(),
         };
-        let (place, spec) = (place.clone(), what.spec.clone());
+        let (place, spec) = (place.clone(), index_status::spec(&what.indexed));
         // A detached thread, so that the process can end without waiting for it: a half-built index
         // is not served, and is built again.
         let (done, made) = oneshot::channel();
@@ -164,7 +122,7 @@ impl Indexing<'_> {
     }
 
     /// Sends every record of a walk, then whether it was complete.
-    async fn feed(&self, what: &IndexableStream, walk: Walk, sender: mpsc::Sender<FeedMessage>) {
+    async fn feed(&self, what: &SearchableStream, walk: Walk, sender: mpsc::Sender<FeedMessage>) {
         let last = match self.portions(what, walk, &sender).await {
             Ok(()) => FeedMessage::End,
             Err(error) => FeedMessage::Failed(error),
@@ -176,7 +134,7 @@ impl Indexing<'_> {
     /// Reads a walk statement by statement: a store limits how long each may take.
     async fn portions(
         &self,
-        what: &IndexableStream,
+        what: &SearchableStream,
         mut walk: Walk,
         sender: &mpsc::Sender<FeedMessage>,
     ) -> Result<(), UnreadableStream> {
@@ -197,9 +155,9 @@ impl Indexing<'_> {
                 let is_malformed = row.contains(&Value::Malformed);
                 portion.extend(page.records().first().map(|record| {
                     if is_malformed {
-                        malformed(record, &what.spec.fields)
+                        malformed(record, &what.indexed.fields)
                     } else {
-                        change(record, &what.spec.fields)
+                        change(record, &what.indexed.fields)
                     }
                 }));
                 if plan.can_resume_after(&row) {
@@ -227,7 +185,7 @@ impl Indexing<'_> {
     /// the records are read, so that changes made meanwhile are read again.
     async fn whole(
         &self,
-        what: &IndexableStream,
+        what: &SearchableStream,
     ) -> Result<(Walk, Option<String>), UnreadableStream> {
         let bookmark = if what.is_tracked {
             match self.walk(what, "beginning".to_owned()).await {
@@ -262,7 +220,7 @@ impl Indexing<'_> {
 
     async fn changes(
         &self,
-        what: &IndexableStream,
+        what: &SearchableStream,
         since: String,
     ) -> Result<(Walk, Option<String>), UnreadableStream> {
         let (walk, bookmark) = self.walk(what, since).await?;
@@ -272,7 +230,7 @@ impl Indexing<'_> {
     /// A walk of changes, and the bookmark at its end.
     async fn walk(
         &self,
-        what: &IndexableStream,
+        what: &SearchableStream,
         since: String,
     ) -> Result<(Walk, String), UnreadableStream> {
         let mut request = request(what);
@@ -292,7 +250,7 @@ impl Indexing<'_> {
 
     /// The greatest valid value of `updated`. A store may sort malformed ones after it: PostgreSQL
     /// sorts `infinity` after every time, SQLite texts after every number.
-    async fn latest(&self, what: &IndexableStream) -> Result<Value, UnreadableStream> {
+    async fn latest(&self, what: &SearchableStream) -> Result<Value, UnreadableStream> {
         let mut request = request(what);
         let plan = QueryPlan::new(&self.view, &request, self.seal)?;
         let updated = plan
@@ -334,13 +292,13 @@ impl Indexing<'_> {
     }
 }
 
-fn request(what: &IndexableStream) -> QueryRequest {
+fn request(what: &SearchableStream) -> QueryRequest {
     QueryRequest {
         stream: what.stream.clone(),
         connection_id: Some(what.connection_id.clone()),
         filter: None,
         sort: Vec::new(),
-        fields: Some(what.spec.fields.clone()),
+        fields: Some(what.indexed.fields.clone()),
         expand: Vec::new(),
         limit: MAX_STATEMENT_RECORDS,
         cursor: None,

@@ -48,7 +48,7 @@ pub mod workup;
 mod write;
 
 pub use call_context::Stores;
-pub use indexing::{Extent, IndexableStream, UnreadableStream, searchable};
+pub use indexing::{Extent, UnreadableStream};
 pub use reply::{MAX_ERROR_BYTES, Reply};
 pub use search::{Indexes, SearchIndexState};
 pub use service::{ReadLimits, ReadService, WrittenStream};

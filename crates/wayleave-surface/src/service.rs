@@ -15,11 +15,12 @@ use wayleave_plan::read_tool::ReadTool;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::SchemaRequest;
 use wayleave_plan::seal::{KeyRing, Seal};
+use wayleave_plan::search::{SearchableStream, searchable};
 use wayleave_plan::view::View;
 use wayleave_search::{Index, IndexDir, IndexError};
 
 use crate::call_context::{CallContext, ReadBackends, Stores};
-use crate::indexing::{self, Extent, IndexableStream, Indexing};
+use crate::indexing::{Extent, Indexing};
 use crate::reply::Reply;
 use crate::search::{self, Indexes, NoIndexes};
 use crate::views::Views;
@@ -176,14 +177,14 @@ impl ReadService {
     }
 
     /// Every served stream that can be searched.
-    pub fn searchable(&self) -> Vec<IndexableStream> {
-        indexing::searchable(&self.0.snapshot.load().active)
+    pub fn searchable(&self) -> Vec<SearchableStream> {
+        searchable(&self.0.snapshot.load().active)
     }
 
     /// Builds the index of a stream in its folder, or adds what changed `since` a bookmark.
     pub async fn index(
         &self,
-        what: &IndexableStream,
+        what: &SearchableStream,
         place: &IndexDir,
         extent: Extent,
         since: Option<String>,

@@ -2,15 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use wayleave_plan::search::SearchableStream;
 use wayleave_search::Index;
+use wayleave_surface::Extent;
 use wayleave_surface::live::ChangeCounts;
-use wayleave_surface::{Extent, IndexableStream};
 
 use wayleave_project::settings::SearchSettings;
 
 /// An index and when it is due.
 pub(super) struct ScheduledIndex {
-    pub(super) what: IndexableStream,
+    pub(super) what: SearchableStream,
     every: SearchSettings,
     /// When to update it next.
     pub(super) due: Instant,
@@ -31,7 +32,7 @@ pub(super) struct ScheduledIndex {
 const FEED_DELAY: Duration = Duration::from_secs(1);
 
 impl ScheduledIndex {
-    pub(super) fn new(what: IndexableStream, every: SearchSettings) -> Self {
+    pub(super) fn new(what: SearchableStream, every: SearchSettings) -> Self {
         let now = Instant::now();
         Self {
             what,

@@ -7,8 +7,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use wayleave_plan::search::SearchableStream;
 use wayleave_search::{Index, Spec};
-use wayleave_surface::{IndexableStream, Indexes, SearchIndexState};
+use wayleave_surface::{Indexes, SearchIndexState};
 
 /// Lifetime of an earlier snapshot.
 const SNAPSHOT_TTL: Duration = Duration::from_mins(10);
@@ -61,7 +62,7 @@ impl IndexSnapshots {
     }
 
     /// Puts an index into the current snapshot.
-    pub(super) fn put(&mut self, what: &IndexableStream, indexed: SearchIndexState) {
+    pub(super) fn put(&mut self, what: &SearchableStream, indexed: SearchIndexState) {
         let name = (what.connection_id.clone(), what.stream.clone());
         if generation(self.now.0.get(&name)) != generation(Some(&indexed)) {
             self.earlier.push_front((Instant::now(), self.now()));

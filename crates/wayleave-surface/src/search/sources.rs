@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 use wayleave_plan::refusal::Refusal;
-use wayleave_plan::search::SearchPlan;
+use wayleave_plan::search::{IndexDefinition, SearchPlan};
 use wayleave_plan::value::datetime_text;
+use wayleave_project::index_status;
 use wayleave_search::{Index, Query, Source};
 
 use super::{Indexes, SearchIndexState};
-use crate::{failure, indexing};
+use crate::failure;
 
 /// Maximum number of connections listed individually.
 const MAX_LISTED: usize = 12;
@@ -57,7 +58,7 @@ impl MissingStream {
 impl Sources {
     pub(super) fn new(plan: &SearchPlan, indexes: &dyn Indexes) -> Self {
         let stream = |it: &wayleave_plan::search::SearchStream| {
-            let spec = indexing::spec(&it.view);
+            let spec = index_status::spec(&IndexDefinition::new(&it.view));
             let (id, name) = (it.view.connection_id(), it.view.name());
             let index = indexes.index(id, name, &spec);
             Stream {

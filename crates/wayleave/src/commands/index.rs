@@ -6,9 +6,9 @@
 use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
+use wayleave_plan::search::SearchableStream;
 use wayleave_project::{render, source::EnvironmentVariables};
 use wayleave_server::Deployment;
-use wayleave_surface::IndexableStream;
 
 use crate::{arguments, failure::Failure, output::Output, progress::Spinner};
 
@@ -49,7 +49,7 @@ async fn rebuild(
     dataset: Option<&str>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let mut wanted: Vec<IndexableStream> = deployment.service().searchable();
+    let mut wanted: Vec<SearchableStream> = deployment.service().searchable();
     wanted.retain(|it| dataset.is_none_or(|name| it.connector_key == name));
     if let (Some(dataset), true) = (dataset, wanted.is_empty()) {
         return Err(

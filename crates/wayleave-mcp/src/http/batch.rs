@@ -8,7 +8,7 @@ use http::{HeaderMap, Response, StatusCode, request::Parts};
 use http_body_util::BodyExt as _;
 
 use super::{
-    body::{RequestPermits, ResponseBody, ResponseLifetime, charge},
+    body::{RequestPermits, ResponseBody, ResponseEnd, charge},
     endpoint::HttpEndpoint,
     headers,
     post::Post,
@@ -86,9 +86,9 @@ impl HttpEndpoint {
         caller: &Arc<Caller>,
     ) -> Response<ResponseBody> {
         let observation = parts.extensions.get::<Arc<Observation>>().cloned();
-        let lifetime = ResponseLifetime::UntilAnswered;
+        let end = ResponseEnd::Answered;
         let entered = self.enter_session(&parts.headers, Era::Session, caller);
-        let permits = entered.and_then(|it| self.acquire_permits(it, lifetime, caller));
+        let permits = entered.and_then(|it| self.acquire_permits(it, end, caller));
         let mut permits = match permits {
             Ok(permits) => permits,
             Err(refused) => return refused.into(),
@@ -96,7 +96,7 @@ impl HttpEndpoint {
         if let (Some(observation), Some(session)) = (&observation, &permits.session) {
             observation.set_session(&session.client);
         }
-        if let Err(exceeded) = charge(caller, lifetime, &mut permits).await
+        if let Err(exceeded) = charge(caller, end, &mut permits).await
             && !envelope.is_one_way()
         {
             return self.refuse_over_budget(exceeded, envelope, observation.as_deref());

@@ -138,32 +138,30 @@ pub(super) struct RequestPermits {
     pub(super) budget_permit: Option<OwnedSemaphorePermit>,
 }
 
-/// How long a response lasts.
+/// What ends a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ResponseLifetime {
-    /// Until the answer is sent.
-    UntilAnswered,
-    /// Until the server starts draining; then it sends its last message.
-    UntilDraining,
-    /// Until it is cut.
-    UntilCut,
+pub(super) enum ResponseEnd {
+    /// Its answer is sent.
+    Answered,
+    /// The server starts draining; then it sends its last message.
+    Draining,
+    /// It is cut.
+    Cut,
 }
 
 /// Charges a request to its caller's budget, and waits for a slot.
 pub(super) async fn charge(
     caller: &Caller,
-    lifetime: ResponseLifetime,
+    end: ResponseEnd,
     permits: &mut RequestPermits,
 ) -> Result<(), BudgetExceeded> {
-    match (caller.budget(), lifetime) {
+    match (caller.budget(), end) {
         (None, _) => Ok(()),
-        (Some(budget), ResponseLifetime::UntilAnswered) => {
+        (Some(budget), ResponseEnd::Answered) => {
             permits.budget_permit = Some(budget.acquire().await?);
             Ok(())
         }
         // A stream already has its permit.
-        (Some(budget), ResponseLifetime::UntilDraining | ResponseLifetime::UntilCut) => {
-            budget.spend()
-        }
+        (Some(budget), ResponseEnd::Draining | ResponseEnd::Cut) => budget.spend(),
     }
 }

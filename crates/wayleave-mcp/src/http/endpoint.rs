@@ -12,7 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     Options,
     body::ResponseBody,
-    body::{RequestPermits, ResponseLifetime},
+    body::{RequestPermits, ResponseEnd},
     connections::Connection,
     cors,
     headers::{self, SESSION_ID, era, text},
@@ -156,10 +156,7 @@ impl HttpEndpoint {
         }
         let served = match parts.method {
             Method::POST => self.post(parts, body, caller, connection).await,
-            Method::GET => {
-                self.without_body(parts, caller, ResponseLifetime::UntilCut)
-                    .await
-            }
+            Method::GET => self.without_body(parts, caller, ResponseEnd::Cut).await,
             Method::DELETE => self.delete(parts, caller).await,
             _ => {
                 let mut response =
@@ -197,7 +194,7 @@ impl HttpEndpoint {
     ) -> Result<Response<ResponseBody>, HttpRefusal> {
         let id = text(&parts.headers, &SESSION_ID).map(str::to_owned);
         let mut response = self
-            .without_body(parts, caller, ResponseLifetime::UntilAnswered)
+            .without_body(parts, caller, ResponseEnd::Answered)
             .await?;
         if let (StatusCode::ACCEPTED, Some(id)) = (response.status(), id) {
             self.sessions.end(&id);
@@ -211,39 +208,37 @@ impl HttpEndpoint {
         &self,
         parts: Parts,
         caller: Arc<Caller>,
-        lifetime: ResponseLifetime,
+        end: ResponseEnd,
     ) -> Result<Response<ResponseBody>, HttpRefusal> {
         let session = self.enter_session(&parts.headers, era(&parts.headers), &caller)?;
-        let permits = self.acquire_permits(session, lifetime, &caller)?;
-        if let (ResponseLifetime::UntilCut, Some(budget)) = (lifetime, caller.budget()) {
+        let permits = self.acquire_permits(session, end, &caller)?;
+        if let (ResponseEnd::Cut, Some(budget)) = (end, caller.budget()) {
             budget.spend().map_err(HttpRefusal::BudgetExceeded)?;
         }
         let request = Request::from_parts(parts, Full::new(Bytes::new()));
         let conversation = self.conversation(permits.session.as_ref(), caller.clone());
         let response = self.sdk.handle(request, conversation).await;
         let response = reply::finish(response, permits).await;
-        Ok(match lifetime {
+        Ok(match end {
             // The SDK does not know the caller, so it would not end the stream.
-            ResponseLifetime::UntilCut => {
-                response.map(|body| body.until(async move { caller.over().await }))
-            }
-            ResponseLifetime::UntilAnswered | ResponseLifetime::UntilDraining => response,
+            ResponseEnd::Cut => response.map(|body| body.until(async move { caller.over().await })),
+            ResponseEnd::Answered | ResponseEnd::Draining => response,
         })
     }
 
     pub(super) fn acquire_permits(
         &self,
         session: Option<SessionUse>,
-        lifetime: ResponseLifetime,
+        end: ResponseEnd,
         caller: &Caller,
     ) -> Result<RequestPermits, HttpRefusal> {
         let mut permits = RequestPermits {
-            ending: (lifetime != ResponseLifetime::UntilCut).then(|| self.ending.token()),
+            ending: (end != ResponseEnd::Cut).then(|| self.ending.token()),
             session,
             stream_permit: None,
             budget_permit: None,
         };
-        if lifetime != ResponseLifetime::UntilAnswered {
+        if end != ResponseEnd::Answered {
             let own = caller.budget().map(|budget| budget.stream()).transpose();
             permits.budget_permit = own.map_err(HttpRefusal::BudgetExceeded)?;
             let room = self.stream_room.clone().try_acquire_owned();

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     body::ResponseBody,
-    body::{RequestPermits, ResponseLifetime, charge},
+    body::{RequestPermits, ResponseEnd, charge},
     connections::Connection,
     endpoint::{HttpEndpoint, identify},
     headers::{self, METHOD, SESSION_ID, era, is_json, text},
@@ -50,12 +50,12 @@ impl HttpEndpoint {
         let era = era(&parts.headers);
         let session = self.enter_session(&parts.headers, era, &caller)?;
         let listening = text(&parts.headers, &METHOD) == Some("subscriptions/listen");
-        let lifetime = if era == Era::Stateless && listening {
-            ResponseLifetime::UntilDraining
+        let end = if era == Era::Stateless && listening {
+            ResponseEnd::Draining
         } else {
-            ResponseLifetime::UntilAnswered
+            ResponseEnd::Answered
         };
-        let mut permits = self.acquire_permits(session, lifetime, &caller)?;
+        let mut permits = self.acquire_permits(session, end, &caller)?;
         if !is_json(&parts.headers) {
             return Err(HttpRefusal::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -82,7 +82,7 @@ impl HttpEndpoint {
                 observation.set_session(&session.client);
             }
         }
-        if let Err(exceeded) = charge(&caller, lifetime, &mut permits).await
+        if let Err(exceeded) = charge(&caller, end, &mut permits).await
             && !envelope.is_one_way()
         {
             return Ok(self.refuse_over_budget(exceeded, &envelope, observation.as_deref()));

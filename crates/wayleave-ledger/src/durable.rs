@@ -106,7 +106,12 @@ pub(crate) fn sync(path: &Path) -> Result<(), DiskError> {
 }
 
 fn sync_parent(path: &Path) -> Result<(), DiskError> {
-    path.parent().map_or(Ok(()), sync)
+    match path.parent() {
+        // A bare name is in the working directory.
+        Some(folder) if folder.as_os_str().is_empty() => sync(Path::new(".")),
+        Some(folder) => sync(folder),
+        None => Ok(()),
+    }
 }
 
 /// Creates a folder that only its owner may enter, or checks that an existing one is private.

@@ -9,10 +9,10 @@
 //!
 //! The last line authenticates those before it.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs;
+use std::io::{self, Read as _};
 use std::num::NonZeroU32;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -25,12 +25,13 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::owner_key::OwnerKey;
 use super::signer::{SignError, Signer};
 use super::wire::put_string;
+use crate::durable::{PreparedFile, TEMP_PREFIX};
 
 const MARK: &str = "wayleave-owner-key 1";
 const KDF: &str = "pbkdf2-hmac-sha512";
 const CIPHER: &str = "chacha20-poly1305";
 /// Rounds for new files: about half a second.
-const ROUNDS: u32 = 600_000;
+const ROUNDS: NonZeroU32 = NonZeroU32::new(600_000).unwrap();
 /// Accepted rounds: a file with fewer was not made by us, and more would take minutes.
 const ROUNDS_RANGE: std::ops::RangeInclusive<u32> = 200_000..=20_000_000;
 const SALT_BYTES: usize = 32;
@@ -92,6 +93,9 @@ pub enum KeyFileError {
     /// The system supplies no random bytes.
     #[error("the system's random source failed")]
     NoRandomness,
+    /// The cryptographic library refused to make or to seal the key.
+    #[error("a new key could not be made or sealed")]
+    Creation,
 }
 
 impl KeyFileError {
@@ -118,32 +122,21 @@ impl OwnerKeyFile {
         for bytes in [&mut seed, &mut salt] {
             getrandom::fill(bytes).map_err(|_| KeyFileError::NoRandomness)?;
         }
-        let syntax = || KeyFileError::Syntax {
-            path: path.to_owned(),
-        };
-        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| syntax())?;
-        let unlocked = UnlockedKey::new(pair).ok_or_else(syntax)?;
-        let rounds = NonZeroU32::new(ROUNDS).unwrap_or(NonZeroU32::MAX);
-        let header = header(&unlocked.key, rounds, &salt);
-        let cipher = cipher(passphrase, rounds, &salt).ok_or_else(syntax)?;
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed);
+        let pair = pair.map_err(|_| KeyFileError::Creation)?;
+        let unlocked = UnlockedKey::new(pair).ok_or(KeyFileError::Creation)?;
+        let header = header(&unlocked.key, ROUNDS, &salt);
+        let cipher = cipher(passphrase, ROUNDS, &salt).ok_or(KeyFileError::Creation)?;
         let mut sealed = seed.to_vec();
         let aad = Aad::from(header.as_bytes());
         let done = cipher.seal_in_place_append_tag(nonce(), aad, &mut sealed);
-        done.map_err(|_| syntax())?;
+        done.map_err(|_| KeyFileError::Creation)?;
         let text = format!("{header}{CIPHER} {}\n", STANDARD.encode(&sealed));
-        let disk = |source| KeyFileError::Disk {
+        publish(path, text.as_bytes()).map_err(|source| KeyFileError::Disk {
             path: path.to_owned(),
             doing: "written",
             source,
-        };
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(disk)?;
-        file.write_all(text.as_bytes()).map_err(disk)?;
-        file.sync_all().map_err(disk)?;
+        })?;
         Ok(unlocked)
     }
 
@@ -192,6 +185,18 @@ impl OwnerKeyFile {
         unlocked().ok_or_else(|| KeyFileError::Passphrase {
             path: self.path.clone(),
         })
+    }
+}
+
+/// Writes a new file that only its user can read. A crash leaves either the whole file or none at
+/// `path`, so that the same command can be run again.
+fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_file_name(format!("{TEMP_PREFIX}{}", uuid::Uuid::new_v4()));
+    let prepared = PreparedFile::write(temporary, bytes, 0o600).map_err(|it| it.source)?;
+    if prepared.publish_new(path).map_err(|it| it.source)? {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Keys, signatures and key files, cross-checked with OpenSSH.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -152,7 +152,12 @@ fn a_key_file_opens_with_its_passphrase_alone_and_only_unaltered() {
     let good = passphrase("four plain words here");
     let made = OwnerKeyFile::create(&path, &good).unwrap();
     let again = OwnerKeyFile::create(&path, &good);
-    assert!(matches!(again, Err(KeyFileError::Disk { .. })));
+    let Err(KeyFileError::Disk { source, .. }) = again else {
+        panic!("a key file was replaced");
+    };
+    assert_eq!(source.kind(), ErrorKind::AlreadyExists);
+    // No temporary file stays beside it.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     let file = OwnerKeyFile::open(&path).unwrap();
     assert_eq!(file.key(), made.key());
     assert_eq!(file.unlock(&good).unwrap().key(), made.key());

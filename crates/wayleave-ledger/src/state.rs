@@ -316,8 +316,12 @@ impl State {
                 who,
             } => {
                 let it = self.datasets.entry(dataset).or_default();
-                // Always present: an activation is admitted only for a ratified dataset.
-                it.active = it.ratified.clone().map(|ratified| Activation {
+                #[expect(clippy::expect_used, reason = "`admit` has found the ratification")]
+                let ratified = it
+                    .ratified
+                    .clone()
+                    .expect("an activation is admitted only for a ratified dataset");
+                it.active = Some(Activation {
                     seq,
                     at,
                     digest,

@@ -32,7 +32,7 @@ const MAGIC: &[u8; 8] = b"WLARC1\r\n";
 const BLOCK_BYTES: usize = 32 * 1024;
 /// Deflate level. Higher levels cost more time than they gain: ids and digests do not compress.
 const DEFLATE_LEVEL: u32 = 4;
-const KEY_BYTES: u64 = 12;
+const KEY_BYTES: usize = 12;
 const ENTRY_BYTES: usize = 8 + 4 + 4 + 8 + TAG_BYTES;
 const SUMMARY_BYTES: usize = 8 * 7 + 32 + 32 + 32;
 
@@ -427,9 +427,12 @@ impl<'p> Archive<'p> {
     }
 
     fn key_at(&self, at: u64) -> Result<(u64, u32), ReadError> {
-        let bytes = self.read_at(self.summary.keys_offset + at * KEY_BYTES, KEY_BYTES)?;
-        let (key, rest) = bytes.split_first_chunk().unwrap_or((&[0; 8], &[]));
-        let block = rest.first_chunk().unwrap_or(&[0; 4]);
-        Ok((u64::from_le_bytes(*key), u32::from_le_bytes(*block)))
+        let mut bytes = [0; KEY_BYTES];
+        let offset = self.summary.keys_offset + at * KEY_BYTES as u64;
+        self.file
+            .read_exact_at(&mut bytes, offset)
+            .map_err(ReadError::disk(self.path))?;
+        let [key @ .., a, b, c, d] = bytes;
+        Ok((u64::from_le_bytes(key), u32::from_le_bytes([a, b, c, d])))
     }
 }

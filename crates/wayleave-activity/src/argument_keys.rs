@@ -2,7 +2,7 @@
 //! for everyone, while the log stays intact.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, OpenOptions},
     io::{self, Write as _},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
@@ -18,7 +18,10 @@ use arc_swap::ArcSwap;
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 
-use crate::activity::{ActivityId, SealedArguments, from_hex, to_hex};
+use crate::{
+    activity::{ActivityId, SealedArguments, from_hex, to_hex},
+    archive::sync_folder,
+};
 
 /// Name of the key file in the project's private folder.
 pub const ARGUMENT_KEYS_FILE: &str = "activity.keys";
@@ -129,7 +132,11 @@ impl ArgumentKeys {
                 match create(&path, &first) {
                     Ok(()) => first,
                     // Another process created it first.
-                    Err(_) if path.exists() => read(&path)?,
+                    Err(ArgumentKeyError::Disk { cause, .. })
+                        if cause.kind() == io::ErrorKind::AlreadyExists =>
+                    {
+                        read(&path)?
+                    }
                     Err(error) => return Err(error),
                 }
             }
@@ -227,10 +234,7 @@ impl ArgumentKeys {
             .and_then(|()| file.sync_all());
         wiped.map_err(disk("written"))?;
         fs::rename(&temporary, &self.path).map_err(disk("written"))?;
-        if let Some(folder) = self.path.parent() {
-            let synced = File::open(folder).and_then(|folder| folder.sync_all());
-            synced.map_err(disk("written"))?;
-        }
+        sync_folder(&self.path).map_err(disk("written"))?;
         let number = next.number;
         self.key.store(next.into());
         Ok(number)
@@ -248,6 +252,7 @@ fn read(path: &Path) -> Result<ArgumentKey, ArgumentKeyError> {
     })
 }
 
+/// Creates a key file durably: a key that a crash loses would leave its arguments unreadable.
 fn create(path: &Path, key: &ArgumentKey) -> Result<(), ArgumentKeyError> {
     let make = || {
         let mut options = OpenOptions::new();
@@ -257,7 +262,8 @@ fn create(path: &Path, key: &ArgumentKey) -> Result<(), ArgumentKeyError> {
             .mode(0o600)
             .open(path)?;
         file.write_all(key.line().as_bytes())?;
-        file.sync_all()
+        file.sync_all()?;
+        sync_folder(path)
     };
     make().map_err(|cause| ArgumentKeyError::Disk {
         path: path.to_owned(),

@@ -28,6 +28,9 @@ pub enum LogError {
         /// Offset of the damage in bytes.
         offset: u64,
     },
+    /// The system's random source failed.
+    #[error("the system's random source failed")]
+    Random,
     /// The maximum number of writers is reached.
     #[error("`{}` already has the maximum of {limit} writers", path.display())]
     TooManyWriters {
@@ -65,6 +68,7 @@ impl LogError {
             Self::Damaged { .. } => {
                 "see `wayleave audit verify`; move the damaged folder away to begin a new log"
             }
+            Self::Random => "check that `/dev/urandom` can be read",
             Self::TooManyWriters { .. } => "stop servers of this project that are not needed",
             Self::Slow { .. } => {
                 "check what keeps that disk busy; calls are served again once writes succeed"

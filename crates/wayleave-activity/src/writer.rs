@@ -360,12 +360,7 @@ impl Resumption {
 
 fn random() -> Result<[u8; 16], LogError> {
     let mut bytes = [0; 16];
-    let filled = getrandom::fill(&mut bytes);
-    filled.map_err(|error| LogError::Disk {
-        path: PathBuf::from("/dev/urandom"),
-        doing: "read",
-        cause: io::Error::other(error),
-    })?;
+    getrandom::fill(&mut bytes).map_err(|_| LogError::Random)?;
     Ok(bytes)
 }
 

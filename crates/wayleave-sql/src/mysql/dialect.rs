@@ -8,6 +8,7 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
+use super::digits::{MAX_DIGITS, MAX_SCALE};
 use super::repertoire::Encodable;
 use super::types::Kind;
 use crate::compile::dialect::{ComparisonSql, Dialect, is_within_a_day};
@@ -40,10 +41,6 @@ pub(crate) struct MysqlDialect {
 /// The beginning of a condition that fails the statement.
 pub(crate) const FAILS: &str = "EXP(10000 * ";
 
-/// Maximum number of digits of a decimal.
-const MAX_DECIMAL_DIGITS: usize = 65;
-/// Maximum number of digits after the point that a cast can keep.
-const MAX_SCALE: usize = 30;
 impl MysqlDialect {
     /// UTF-8 bytes, which sort as code points do and have no padding.
     fn bytes(name: Sql) -> Sql {
@@ -449,12 +446,13 @@ fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
 fn compare_decimal(left: Sql, comparison: Comparison, text: &str) -> ComparisonSql {
     let digits = text.trim_start_matches('-');
     let whole = digits.split('.').next().map_or(0, str::len);
-    let scale = MAX_SCALE.min(MAX_DECIMAL_DIGITS.saturating_sub(whole));
-    let Some((kept, side)) = cut(text, MAX_DECIMAL_DIGITS, scale) else {
+    let most = usize::from(MAX_DIGITS);
+    let scale = usize::from(MAX_SCALE).min(most.saturating_sub(whole));
+    let Some((kept, side)) = cut(text, most, scale) else {
         return beyond_all(comparison, !text.starts_with('-'));
     };
     let scale = kept.split_once('.').map_or(0, |(_, after)| after.len());
-    let cast = format!(" AS DECIMAL({MAX_DECIMAL_DIGITS}, {scale}))");
+    let cast = format!(" AS DECIMAL({MAX_DIGITS}, {scale}))");
     let right = Sql::bind(Bind::Text(kept)).within("CAST(", &cast);
     compare_nearest(left, comparison, right, side)
 }

@@ -6,10 +6,10 @@ use wayleave_plan::plan::{Column, TextMatch};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
-use super::super::digits::{self, Digits, QUOTIENT_SCALE};
+use super::super::digits::{self, Digits, MAX_DIGITS, MAX_SCALE, QUOTIENT_SCALE};
 use super::super::repertoire::Repertoire;
 use super::super::types::Kind;
-use super::{MAX_DECIMAL_DIGITS, MAX_SCALE, MysqlDialect, bytes_operand};
+use super::{MysqlDialect, bytes_operand};
 use crate::compile::compute::{Compute, DigitLimit, KindLookup, Magnitude, folded_bytes};
 use crate::compile::dialect::Dialect;
 use crate::compile::formula::sign;
@@ -106,7 +106,7 @@ impl Compute for MysqlDialect {
             }
             Magnitude::Quotient => {
                 let divided = absolute(left);
-                let room = limit.exponent - (digits::MAX_DIGITS - QUOTIENT_SCALE) + 1;
+                let room = limit.exponent - (MAX_DIGITS - QUOTIENT_SCALE) + 1;
                 let scaled = divided.clone().within("", &format!(" * 1e{room}"));
                 let by = absolute(right).within("NULLIF(", ", 0)");
                 let quotient = Sql::joined([divided, by], " / ");
@@ -137,8 +137,8 @@ impl Compute for MysqlDialect {
         let decimal = |text: &str| {
             let scale = text.split_once('.').map_or(0, |(_, after)| after.len());
             let cast = format!(
-                " AS DECIMAL({MAX_DECIMAL_DIGITS}, {}))",
-                scale.min(MAX_SCALE)
+                " AS DECIMAL({MAX_DIGITS}, {}))",
+                scale.min(usize::from(MAX_SCALE))
             );
             Sql::bind(Bind::Text(text.to_owned())).within("CAST(", &cast)
         };
@@ -181,7 +181,7 @@ impl Compute for MysqlDialect {
         }
         let left = left.within(
             "CAST(",
-            &format!(" AS DECIMAL({MAX_DECIMAL_DIGITS}, {QUOTIENT_SCALE}))"),
+            &format!(" AS DECIMAL({MAX_DIGITS}, {QUOTIENT_SCALE}))"),
         );
         Sql::joined([left, right], sign(op)).within("ROUND(", &format!(", {QUOTIENT_DIGITS})"))
     }
@@ -253,7 +253,7 @@ impl Compute for MysqlDialect {
 
 /// An integer as a decimal: a computed value may exceed machine integers.
 fn decimal(integer: Sql) -> Sql {
-    integer.within("CAST(", &format!(" AS DECIMAL({MAX_DECIMAL_DIGITS}, 0))"))
+    integer.within("CAST(", &format!(" AS DECIMAL({MAX_DIGITS}, 0))"))
 }
 
 /// The number that a single-precision float stands for: the float rounded to the fewest digits that

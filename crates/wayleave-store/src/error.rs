@@ -75,10 +75,10 @@ pub enum StoreError {
         what: &'static str,
     },
     /// The schema does not exist, or the role cannot see it.
-    #[error("no schema `{schema}` is visible in the source")]
+    #[error("{}", no_schema(schema.as_deref()))]
     NoSchema {
-        /// The requested schema.
-        schema: String,
+        /// The requested schema; `None` if none was requested and the source has no default.
+        schema: Option<String>,
         /// The visible schemas, sorted.
         visible: Vec<String>,
     },
@@ -210,6 +210,13 @@ impl StoreError {
     }
 }
 
+fn no_schema(schema: Option<&str>) -> String {
+    match schema {
+        Some(schema) => format!("no schema `{schema}` is visible in the source"),
+        None => "no schema is named, and the source has no default one".to_owned(),
+    }
+}
+
 fn missing(table: &str, column: Option<&str>) -> String {
     match column {
         Some(column) => format!("column `{column}` of table `{table}`"),
@@ -281,7 +288,7 @@ mod tests {
     #[test]
     fn every_error_tells_what_to_do_next() {
         let error = StoreError::NoSchema {
-            schema: "pubic".into(),
+            schema: Some("pubic".into()),
             visible: vec!["public".into()],
         };
         assert_eq!(
@@ -290,5 +297,17 @@ mod tests {
         );
         assert!(!error.hint().is_empty());
         assert!(!error.is_retryable());
+    }
+
+    #[test]
+    fn a_source_without_a_default_schema_is_not_said_to_miss_one() {
+        let error = StoreError::NoSchema {
+            schema: None,
+            visible: vec!["crm".into()],
+        };
+        assert_eq!(
+            error.to_string(),
+            "no schema is named, and the source has no default one"
+        );
     }
 }

@@ -81,10 +81,7 @@ async fn schema(
     visible.sort();
     match options.schema.clone().or(own) {
         Some(schema) if visible.contains(&schema) => Ok(schema),
-        wanted => Err(StoreError::NoSchema {
-            schema: wanted.unwrap_or_default(),
-            visible,
-        }),
+        schema => Err(StoreError::NoSchema { schema, visible }),
     }
 }
 

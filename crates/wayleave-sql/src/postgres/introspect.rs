@@ -236,10 +236,7 @@ impl CatalogueReader<'_, '_> {
         visible.sort();
         match wanted {
             Some(schema) if visible.contains(&schema) => Ok(schema),
-            wanted => {
-                let schema = wanted.unwrap_or_else(|| "public".to_owned());
-                Err(StoreError::NoSchema { schema, visible })
-            }
+            schema => Err(StoreError::NoSchema { schema, visible }),
         }
     }
 

@@ -128,7 +128,7 @@ async fn another_schema_is_read_when_asked_for_and_a_missing_one_names_the_rest(
         .unwrap_err()
     {
         StoreError::NoSchema { schema, visible } => {
-            assert_eq!(schema, "elsewere");
+            assert_eq!(schema.as_deref(), Some("elsewere"));
             assert_eq!(visible, ["elsewhere", "public"]);
         }
         error => panic!("{error:?}"),

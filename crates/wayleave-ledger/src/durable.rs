@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::error::{Action, DiskError, LedgerError, OpenError};
+use crate::error::{DiskAction, DiskError, LedgerError, OpenError};
 
 /// Prefix of the names of unpublished files. `gc` removes those left by a crash.
 pub(crate) const TEMP_PREFIX: &str = ".tmp-";
@@ -53,12 +53,12 @@ impl PreparedFile {
             .create_new(true)
             .mode(mode)
             .open(&temporary)
-            .map_err(DiskError::wrap(Action::Create, &temporary))?;
+            .map_err(DiskError::wrap(DiskAction::Create, &temporary))?;
         let prepared = Self { temporary };
         file.write_all(bytes)
-            .map_err(DiskError::wrap(Action::Write, &prepared.temporary))?;
+            .map_err(DiskError::wrap(DiskAction::Write, &prepared.temporary))?;
         file.sync_all()
-            .map_err(DiskError::wrap(Action::Sync, &prepared.temporary))?;
+            .map_err(DiskError::wrap(DiskAction::Sync, &prepared.temporary))?;
         Ok(prepared)
     }
 
@@ -74,7 +74,8 @@ impl PreparedFile {
 
     /// Renames the file to its target, replacing an existing one.
     pub(crate) fn replace(self, target: &Path) -> Result<(), DiskError> {
-        fs::rename(&self.temporary, target).map_err(DiskError::wrap(Action::Publish, target))?;
+        fs::rename(&self.temporary, target)
+            .map_err(DiskError::wrap(DiskAction::Publish, target))?;
         sync_parent(target)
     }
 
@@ -83,7 +84,7 @@ impl PreparedFile {
         let published = match fs::hard_link(&self.temporary, target) {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-            Err(error) => return Err(DiskError::wrap(Action::Publish, target)(error)),
+            Err(error) => return Err(DiskError::wrap(DiskAction::Publish, target)(error)),
         };
         drop(self);
         // Also if another process published it: it may have crashed before syncing the folder.
@@ -101,8 +102,9 @@ impl Drop for PreparedFile {
 
 /// Syncs a file's bytes or a folder's entries to disk.
 pub(crate) fn sync(path: &Path) -> Result<(), DiskError> {
-    let file = File::open(path).map_err(DiskError::wrap(Action::Read, path))?;
-    file.sync_all().map_err(DiskError::wrap(Action::Sync, path))
+    let file = File::open(path).map_err(DiskError::wrap(DiskAction::Read, path))?;
+    file.sync_all()
+        .map_err(DiskError::wrap(DiskAction::Sync, path))
 }
 
 fn sync_parent(path: &Path) -> Result<(), DiskError> {
@@ -119,13 +121,13 @@ pub(crate) fn private_folder(path: &Path) -> Result<(), OpenError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => Ok(sync(path).and_then(|()| sync_parent(path))?),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_private(path),
-        Err(error) => Err(DiskError::wrap(Action::Create, path)(error).into()),
+        Err(error) => Err(DiskError::wrap(DiskAction::Create, path)(error).into()),
     }
 }
 
 /// Checks that only its owner may enter a folder.
 pub(crate) fn check_private(path: &Path) -> Result<(), OpenError> {
-    let found = fs::metadata(path).map_err(DiskError::wrap(Action::Read, path))?;
+    let found = fs::metadata(path).map_err(DiskError::wrap(DiskAction::Read, path))?;
     let mode = found.permissions().mode() & 0o7777;
     let others = mode & 0o077;
     if others == 0 {
@@ -143,11 +145,11 @@ pub(crate) fn remove_files(
     doomed: impl Fn(&str) -> bool,
 ) -> Result<Vec<PathBuf>, DiskError> {
     let mut removed = Vec::new();
-    for found in fs::read_dir(folder).map_err(DiskError::wrap(Action::Read, folder))? {
-        let found = found.map_err(DiskError::wrap(Action::Read, folder))?;
+    for found in fs::read_dir(folder).map_err(DiskError::wrap(DiskAction::Read, folder))? {
+        let found = found.map_err(DiskError::wrap(DiskAction::Read, folder))?;
         if found.file_name().to_str().is_some_and(&doomed) {
             let path = found.path();
-            fs::remove_file(&path).map_err(DiskError::wrap(Action::Remove, &path))?;
+            fs::remove_file(&path).map_err(DiskError::wrap(DiskAction::Remove, &path))?;
             removed.push(path);
         }
     }
@@ -172,20 +174,20 @@ impl Drop for FolderLock {
 impl FolderLock {
     /// Takes the lock shared. Waits while `gc` runs.
     pub(crate) fn shared(folder: &Path) -> Result<Self, DiskError> {
-        let file = File::open(folder).map_err(DiskError::wrap(Action::Lock, folder))?;
+        let file = File::open(folder).map_err(DiskError::wrap(DiskAction::Lock, folder))?;
         file.lock_shared()
-            .map_err(DiskError::wrap(Action::Lock, folder))?;
+            .map_err(DiskError::wrap(DiskAction::Lock, folder))?;
         Ok(Self { file })
     }
 
     /// Takes the lock exclusively, without waiting: `None` while any process writes.
     pub(crate) fn exclusive(folder: &Path) -> Result<Option<Self>, DiskError> {
-        let file = File::open(folder).map_err(DiskError::wrap(Action::Lock, folder))?;
+        let file = File::open(folder).map_err(DiskError::wrap(DiskAction::Lock, folder))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { file })),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(error)) => {
-                Err(DiskError::wrap(Action::Lock, folder)(error))
+                Err(DiskError::wrap(DiskAction::Lock, folder)(error))
             }
         }
     }

@@ -18,7 +18,7 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[error("could not {action} `{}`", path.display())]
 pub struct DiskError {
     /// The action that failed.
-    pub action: Action,
+    pub action: DiskAction,
     /// The file or folder.
     pub path: PathBuf,
     /// The cause.
@@ -29,7 +29,7 @@ pub struct DiskError {
 /// An action on a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Action {
+pub enum DiskAction {
     /// Create it.
     Create,
     /// Read it, or list it.
@@ -47,7 +47,7 @@ pub enum Action {
     Lock,
 }
 
-impl std::fmt::Display for Action {
+impl std::fmt::Display for DiskAction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Create => "create",
@@ -62,7 +62,10 @@ impl std::fmt::Display for Action {
 }
 
 impl DiskError {
-    pub(crate) fn wrap(action: Action, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn wrap(
+        action: DiskAction,
+        path: &std::path::Path,
+    ) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self {
             action,
@@ -81,7 +84,7 @@ impl DiskError {
 
     /// Whether the process must stop writing: a sync failed.
     pub fn is_fatal(&self) -> bool {
-        self.action == Action::Sync
+        self.action == DiskAction::Sync
     }
 }
 

@@ -14,7 +14,7 @@ use wayleave_model::ratify::Ratification;
 use crate::canonical;
 use crate::clock::Millis;
 use crate::signing::{EntrySignature, OwnerKey};
-use crate::text::{self, BadText};
+use crate::text::{self, InvalidText};
 
 /// One act, recorded permanently. It holds no DSN, no credential, and no value except those that a
 /// human put into a grant's row filter or a token's claims.
@@ -249,7 +249,7 @@ impl Event {
 
     /// Checks that names, people and notes may be recorded permanently. Checked when an entry is
     /// written, not when it is read: a stricter rule must not break an older ledger.
-    pub(crate) fn check_text(&self) -> Result<(), BadText> {
+    pub(crate) fn check_text(&self) -> Result<(), InvalidText> {
         match self {
             Self::LedgerCreated { .. } | Self::ActivitySealed { .. } => Ok(()),
             Self::DatasetRatified(Ratification {

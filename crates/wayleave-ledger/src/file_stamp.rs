@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::error::{Action, DiskError};
+use crate::error::{DiskAction, DiskError};
 
 /// Identity and state of the file or folder at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl FileStamp {
         let found = match fs::metadata(path) {
             Ok(found) => found,
             Err(error) if is_absent(&error) => return Ok(None),
-            Err(error) => return Err(DiskError::wrap(Action::Read, path)(error)),
+            Err(error) => return Err(DiskError::wrap(DiskAction::Read, path)(error)),
         };
         Ok(Some(Self {
             device: found.dev(),

@@ -11,7 +11,7 @@ use wayleave_model::digest::Digest;
 use wayleave_model::ratify::VerifyError;
 
 use crate::durable::{self, PreparedFile, TEMP_PREFIX};
-use crate::error::{Action, DiskError, GovernanceError, OpenError};
+use crate::error::{DiskAction, DiskError, GovernanceError, OpenError};
 
 /// The folder of frozen mappings.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ impl FrozenMappings {
             .join(format!("{TEMP_PREFIX}{}", uuid::Uuid::new_v4()));
         let prepared = PreparedFile::write(temporary, bytes, 0o400)?;
         if !prepared.publish_new(&path)? {
-            let found = fs::read(&path).map_err(DiskError::wrap(Action::Read, &path))?;
+            let found = fs::read(&path).map_err(DiskError::wrap(DiskAction::Read, &path))?;
             check(path.clone(), digest, &found)?;
             durable::sync(&path)?;
         }
@@ -62,7 +62,7 @@ impl FrozenMappings {
         match fs::read(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(DiskError::wrap(Action::Read, &path)(error)),
+            Err(error) => Err(DiskError::wrap(DiskAction::Read, &path)(error)),
         }
     }
 

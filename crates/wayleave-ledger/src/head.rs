@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::chain::{EntryHash, Head};
 use crate::durable::{PreparedFile, TEMP_PREFIX};
-use crate::error::{Action, DiskError};
+use crate::error::{DiskAction, DiskError};
 use crate::file_stamp::FileStamp;
 use crate::verify::{Problem, Witness, WitnessedHead};
 
@@ -68,7 +68,7 @@ impl HeadFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(HeadRecord::Missing);
             }
-            Err(error) => return Err(DiskError::wrap(Action::Read, &self.path)(error)),
+            Err(error) => return Err(DiskError::wrap(DiskAction::Read, &self.path)(error)),
         };
         let head = str::from_utf8(&bytes)
             .ok()
@@ -88,7 +88,7 @@ impl HeadFile {
         if let Err(error) = leftover
             && error.kind() != io::ErrorKind::NotFound
         {
-            return Err(DiskError::wrap(Action::Remove, &temporary)(error));
+            return Err(DiskError::wrap(DiskAction::Remove, &temporary)(error));
         }
         PreparedFile::write(temporary, format!("{MARK}{head}\n").as_bytes(), 0o600)
     }

@@ -36,7 +36,7 @@ mod walk;
 pub use audit::AuditReport;
 pub use chain::{EntryHash, Head, ParseHeadError};
 pub use clock::{Clock, FixedClock, Millis, MonotonicClock, SystemClock, rfc3339};
-pub use error::{Action, Cause, DiskError, GovernanceError, LedgerError, OpenError};
+pub use error::{Cause, DiskAction, DiskError, GovernanceError, LedgerError, OpenError};
 pub use event::{Entry, Event, NewGrant, NewToken};
 pub use file_stamp::FileStamp;
 pub use governance::{
@@ -53,5 +53,5 @@ pub use state::{
     Activation, Dataset, GrantEntry, OwnerEntry, RatificationEntry, Refusal, Revocation, Source,
     State, TokenEntry, Validity,
 };
-pub use text::BadText;
+pub use text::InvalidText;
 pub use verify::{Problem, TrustAnchor, VerifyReport, Witness};

@@ -8,7 +8,7 @@ use wayleave_model::sensitive::looks_like_dsn;
 /// A name or a text that may not be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {rule}")]
-pub struct BadText {
+pub struct InvalidText {
     /// What the text is, such as a note.
     what: &'static str,
     /// The rule it broke.
@@ -23,13 +23,13 @@ const MAX_CLAIMS: usize = 32;
 const MAX_CLAIM_CHARS: usize = 1_000;
 
 /// A dataset's name: `^[a-z][a-z0-9-]{0,31}$`.
-pub(crate) fn dataset(name: &str) -> Result<(), BadText> {
+pub(crate) fn dataset(name: &str) -> Result<(), InvalidText> {
     let rule = "is 1 to 32 of `a-z`, `0-9` and `-`, and begins with a letter";
     check_name(name, 32, "-", "a dataset's name", rule)
 }
 
 /// A source's name: `^[a-z][a-z0-9_-]{0,63}$`.
-pub(crate) fn source(name: &str) -> Result<(), BadText> {
+pub(crate) fn source(name: &str) -> Result<(), InvalidText> {
     let rule = "is 1 to 64 of `a-z`, `0-9`, `_` and `-`, and begins with a letter";
     check_name(name, 64, "_-", "a source's name", rule)
 }
@@ -40,7 +40,7 @@ fn check_name(
     marks: &str,
     what: &'static str,
     rule: &'static str,
-) -> Result<(), BadText> {
+) -> Result<(), InvalidText> {
     let body = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || marks.contains(c);
     let fits = name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.len() <= max_bytes
@@ -49,7 +49,7 @@ fn check_name(
 }
 
 /// The name of an environment variable. A pasted DSN does not fit.
-pub(crate) fn env(name: &str) -> Result<(), BadText> {
+pub(crate) fn env(name: &str) -> Result<(), InvalidText> {
     let fits = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.len() <= 128
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -58,7 +58,7 @@ pub(crate) fn env(name: &str) -> Result<(), BadText> {
 }
 
 /// A person's own name.
-pub(crate) fn who(name: &str) -> Result<(), BadText> {
+pub(crate) fn who(name: &str) -> Result<(), InvalidText> {
     let what = "the acting person's name";
     ensure(!name.trim().is_empty(), what, "must not be empty")?;
     ensure(
@@ -75,7 +75,7 @@ pub(crate) fn who(name: &str) -> Result<(), BadText> {
 }
 
 /// An owner's name.
-pub(crate) fn owner(name: &str) -> Result<(), BadText> {
+pub(crate) fn owner(name: &str) -> Result<(), InvalidText> {
     let what = "an owner's name";
     let fits = !name.is_empty()
         && name.trim() == name
@@ -87,11 +87,11 @@ pub(crate) fn owner(name: &str) -> Result<(), BadText> {
 }
 
 /// A note that gives a reason; may be empty.
-pub(crate) fn note(text: &str) -> Result<(), BadText> {
+pub(crate) fn note(text: &str) -> Result<(), InvalidText> {
     check_note(text, "a note")
 }
 
-fn check_note(text: &str, what: &'static str) -> Result<(), BadText> {
+fn check_note(text: &str, what: &'static str) -> Result<(), InvalidText> {
     ensure(
         text.chars().count() <= MAX_NOTE_CHARS,
         what,
@@ -105,12 +105,12 @@ fn check_note(text: &str, what: &'static str) -> Result<(), BadText> {
 }
 
 /// The purpose of a grant; may be empty.
-pub(crate) fn purpose(text: &str) -> Result<(), BadText> {
+pub(crate) fn purpose(text: &str) -> Result<(), InvalidText> {
     check_note(text, "a purpose")
 }
 
 /// The label of a token; may be empty.
-pub(crate) fn label(text: &str) -> Result<(), BadText> {
+pub(crate) fn label(text: &str) -> Result<(), InvalidText> {
     let what = "a token's label";
     let fits = text.chars().count() <= MAX_LABEL_CHARS && !text.chars().any(char::is_control);
     ensure(
@@ -122,13 +122,13 @@ pub(crate) fn label(text: &str) -> Result<(), BadText> {
 }
 
 /// A grant's id: `g_` and letters or digits.
-pub(crate) fn grant(id: &str) -> Result<(), BadText> {
+pub(crate) fn grant(id: &str) -> Result<(), InvalidText> {
     let rule = "is `g_` and 4 to 32 letters or digits";
     ensure(is_id(id, "g_"), "a grant's id", rule)
 }
 
 /// A token's id: `t_` and letters or digits. A token itself does not fit.
-pub(crate) fn token(id: &str) -> Result<(), BadText> {
+pub(crate) fn token(id: &str) -> Result<(), InvalidText> {
     let rule = "is `t_` and 4 to 32 letters or digits, never the token itself";
     ensure(is_id(id, "t_"), "a token's id", rule)
 }
@@ -140,7 +140,7 @@ fn is_id(id: &str, prefix: &str) -> bool {
 }
 
 /// The terms of a grant: not empty, and within the limits.
-pub(crate) fn terms(terms: &Terms) -> Result<(), BadText> {
+pub(crate) fn terms(terms: &Terms) -> Result<(), InvalidText> {
     dataset(&terms.dataset)?;
     let what = "a grant";
     let something = terms.streams.values().all(|it| !it.fields.is_empty());
@@ -162,7 +162,7 @@ pub(crate) fn terms(terms: &Terms) -> Result<(), BadText> {
 }
 
 /// The claims of a token.
-pub(crate) fn claims(claims: &Claims) -> Result<(), BadText> {
+pub(crate) fn claims(claims: &Claims) -> Result<(), InvalidText> {
     let what = "a claim";
     ensure(
         claims.len() <= MAX_CLAIMS,
@@ -191,7 +191,7 @@ pub(crate) fn claims(claims: &Claims) -> Result<(), BadText> {
 }
 
 /// Rejects text that looks like a password, which could never be removed from the ledger.
-fn no_credentials(text: &str, what: &'static str) -> Result<(), BadText> {
+fn no_credentials(text: &str, what: &'static str) -> Result<(), InvalidText> {
     ensure(
         !looks_like_dsn(text),
         what,
@@ -199,11 +199,11 @@ fn no_credentials(text: &str, what: &'static str) -> Result<(), BadText> {
     )
 }
 
-fn ensure(fits: bool, what: &'static str, rule: &'static str) -> Result<(), BadText> {
+fn ensure(fits: bool, what: &'static str, rule: &'static str) -> Result<(), InvalidText> {
     if fits {
         Ok(())
     } else {
-        Err(BadText { what, rule })
+        Err(InvalidText { what, rule })
     }
 }
 

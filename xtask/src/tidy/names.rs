@@ -96,8 +96,8 @@ const MODULE_WORDS: &[&str] = &[
 const SAME_NAME: &[(&str, usize, &str)] = &[
     (
         "Action",
-        3,
-        "what a capability does, what a disk operation did, what a command does",
+        2,
+        "what a capability does, and what a command does",
     ),
     (
         "Call",

@@ -16,7 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::{error_mapping, rows, schema, session};
 use crate::clock::Millis;
 use crate::durable::{FolderLock, PreparedFile, TEMP_PREFIX};
-use crate::error::{Action, DiskError, LedgerError, OpenError};
+use crate::error::{DiskAction, DiskError, LedgerError, OpenError};
 use crate::event::Event;
 use crate::verify::Problem;
 
@@ -69,7 +69,7 @@ fn build(path: &Path, at: Millis, event: &Event) -> Result<(), LedgerError> {
         if beside.exists() {
             let source = io::Error::other("it should be empty and gone by now");
             return Err(DiskError {
-                action: Action::Remove,
+                action: DiskAction::Remove,
                 path: beside,
                 source,
             }
@@ -86,7 +86,7 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, OpenError>
         path: path.to_owned(),
     };
     // SQLite would treat an empty file as a new database.
-    let found = fs::metadata(path).map_err(DiskError::wrap(Action::Read, path))?;
+    let found = fs::metadata(path).map_err(DiskError::wrap(DiskAction::Read, path))?;
     if !found.is_file() || found.len() == 0 {
         return Err(not_a_database());
     }

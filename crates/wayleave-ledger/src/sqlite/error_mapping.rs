@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Error, ErrorCode, ffi};
 
-use crate::error::{Action, DiskError, LedgerError};
+use crate::error::{DiskAction, DiskError, LedgerError};
 
 /// Maps a database error of the ledger at `path`.
 pub(super) fn ledger_error(path: &Path) -> impl Fn(Error) -> LedgerError + Copy + '_ {
@@ -24,7 +24,7 @@ pub(super) fn ledger_error(path: &Path) -> impl Fn(Error) -> LedgerError + Copy 
                 LedgerError::Busy { ledger }
             }
             Some(ErrorCode::ReadOnly) => LedgerError::ReadOnly { ledger },
-            Some(ErrorCode::DiskFull) => disk(Action::Write, io::ErrorKind::StorageFull),
+            Some(ErrorCode::DiskFull) => disk(DiskAction::Write, io::ErrorKind::StorageFull),
             Some(ErrorCode::SystemIoFailure) => disk(failed_action(&error), io::ErrorKind::Other),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => LedgerError::Corrupt {
                 ledger,
@@ -52,11 +52,11 @@ pub(super) fn commit_error(path: &Path, seq: u64) -> impl Fn(Error) -> LedgerErr
 }
 
 /// The system call of SQLite that failed.
-fn failed_action(error: &Error) -> Action {
+fn failed_action(error: &Error) -> DiskAction {
     match error.sqlite_error().map(|error| error.extended_code) {
-        Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => Action::Sync,
-        Some(ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ) => Action::Read,
-        _ => Action::Write,
+        Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => DiskAction::Sync,
+        Some(ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ) => DiskAction::Read,
+        _ => DiskAction::Write,
     }
 }
 

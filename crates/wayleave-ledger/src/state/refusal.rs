@@ -163,7 +163,7 @@ pub enum Refusal {
     HeadMoved,
     /// A name or a text may not be recorded.
     #[error(transparent)]
-    BadText(#[from] crate::text::BadText),
+    InvalidText(#[from] crate::text::InvalidText),
     /// The creation of the ledger must be its first entry, and only that.
     #[error("a ledger is created once, by its first entry")]
     Misplaced,

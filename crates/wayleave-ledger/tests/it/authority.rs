@@ -161,7 +161,7 @@ async fn no_credential_can_be_written_into_a_grant_or_a_token() {
     let mut nothing = granting(digest);
     nothing.terms.streams.clear();
     let refused = refusal(governance.grant(nothing, "ana").await);
-    assert!(matches!(refused, Refusal::BadText(_)), "{refused}");
+    assert!(matches!(refused, Refusal::InvalidText(_)), "{refused}");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use memchr::memmem;
 use serde_json::{Map, Value as Json, json};
 use tokio::runtime::Runtime;
 use wayleave_plan::package::Package;
-use wayleave_search::{Index, Query, Source, search};
+use wayleave_search::{Index, Query, SearchedIndex, search};
 use wayleave_surface::ReadService;
 
 use super::corpus::{Case, Question};
@@ -123,7 +123,7 @@ impl Engines {
 
 /// Number of hits of the index alone.
 pub(crate) fn ranked(index: &Index, question: &Question, most: usize) -> Result<usize> {
-    let source = Source {
+    let source = SearchedIndex {
         index,
         fields: vec!["title", "body"],
         counted: true,

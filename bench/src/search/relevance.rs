@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use rusqlite::Connection;
-use wayleave_search::{Change, Document, IndexRoot, Query, Source, Spec, Watermark, search};
+use wayleave_search::{Change, Document, IndexRoot, Query, SearchedIndex, Spec, Watermark, search};
 
 const PASSAGES: &str = include_str!("../../../crates/wayleave-search/tests/corpus/passages.tsv");
 const JUDGEMENTS: &str =
@@ -112,7 +112,7 @@ fn ours() -> Result<f64> {
         bookmark: None,
     };
     let index = dir.build(&spec, watermark, changes.into_iter())?;
-    let source = Source {
+    let source = SearchedIndex {
         index: &index,
         fields: vec!["title", "body"],
         counted: true,

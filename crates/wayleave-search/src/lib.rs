@@ -38,5 +38,5 @@ pub use index::Index;
 pub use index_root::{IndexDir, IndexRoot, IndexState, Usage};
 pub use query::{MAX_PARTS, MAX_PHRASE_WORDS, MAX_QUERY_BYTES, Query};
 pub use stamp::{Spec, Stamp, Watermark};
-pub use union::{Candidate, Ranking, Source, search};
+pub use union::{Candidate, Ranking, SearchedIndex, search};
 pub use wayleave_model::ranking::{RankPosition, Score};

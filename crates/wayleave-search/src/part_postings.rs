@@ -11,7 +11,7 @@ use crate::impact::{CommonTerm, Impacts};
 use crate::index::IndexedField;
 use crate::query::{Part, Pattern};
 use crate::rank::{PartWeight, Scorer, each_term};
-use crate::union::Source;
+use crate::union::SearchedIndex;
 use crate::window::Window;
 
 /// The records of one segment that match one part, in order of documents.
@@ -112,7 +112,7 @@ impl<'a> PartPostings<'a> {
         impacts: Option<&'a Impacts>,
         part: &Part,
         weight: &PartWeight<'_>,
-        source: &Source<'_>,
+        source: &SearchedIndex<'_>,
     ) -> tantivy::Result<Self> {
         let mut fields = Vec::new();
         for field in source.granted().filter(|it| part.applies_to(&it.name)) {

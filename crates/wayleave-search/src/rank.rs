@@ -13,7 +13,7 @@ use wayleave_model::ranking::Score;
 use crate::analyze::Analyzer;
 use crate::impact::{Impact, Impacts, MANY_OCCURRENCES};
 use crate::query::{Part, Pattern, Query};
-use crate::union::Source;
+use crate::union::SearchedIndex;
 
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
@@ -37,8 +37,8 @@ impl Weights {
     /// Counts documents and words in those sources of which the caller may see every row: rows it
     /// cannot see must not affect the scores of those it can. Each source counts the words of its
     /// own analyzer, so that the rarity of a part is that in the union of all records.
-    pub(crate) fn count(query: &Query, sources: &[Source<'_>]) -> tantivy::Result<Self> {
-        let counted: Vec<&Source<'_>> = sources.iter().filter(|it| it.counted).collect();
+    pub(crate) fn count(query: &Query, sources: &[SearchedIndex<'_>]) -> tantivy::Result<Self> {
+        let counted: Vec<&SearchedIndex<'_>> = sources.iter().filter(|it| it.counted).collect();
         let documents: u64 = counted.iter().map(|it| it.index.documents()).sum();
         let mut rarities = BTreeMap::new();
         for analyzer in sources.iter().map(|it| it.index.analyzer()) {
@@ -150,7 +150,7 @@ impl Scorer {
 fn rarity(
     query: &Query,
     part: &Part,
-    counted: &[&Source<'_>],
+    counted: &[&SearchedIndex<'_>],
     documents: u64,
 ) -> tantivy::Result<f64> {
     if documents == 0 {
@@ -191,7 +191,7 @@ fn rarity(
 /// Number of records that match a part. Counts, in each index, the field with the most matches.
 fn holders(
     part: &Part,
-    counted: &[&Source<'_>],
+    counted: &[&SearchedIndex<'_>],
     count: impl Fn(Analyzer, CountedSegment<'_>, (Field, Field)) -> tantivy::Result<u64>,
 ) -> tantivy::Result<u64> {
     let mut holders = 0;

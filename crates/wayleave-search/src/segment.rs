@@ -9,7 +9,7 @@ use crate::prune::Pruner;
 use crate::query::AnalyzedQuery;
 use crate::rank::{CountedSegment, Weights};
 use crate::top_k::{StartAfter, TopK};
-use crate::union::Source;
+use crate::union::SearchedIndex;
 use crate::window::Window;
 
 /// Smallest window in records, where no window can be skipped.
@@ -34,7 +34,7 @@ pub(crate) fn best(
     keys: &SegmentKeys,
     query: &AnalyzedQuery,
     weights: &Weights,
-    source: &Source<'_>,
+    source: &SearchedIndex<'_>,
     request: TopKRequest<'_>,
 ) -> tantivy::Result<Vec<(u64, String)>> {
     let mut parts = Vec::new();

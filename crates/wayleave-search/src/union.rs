@@ -14,7 +14,7 @@ use crate::top_k::{RemainingTies, StartAfter};
 
 /// One index to search, as far as the caller may see it.
 #[derive(Debug, Clone)]
-pub struct Source<'a> {
+pub struct SearchedIndex<'a> {
     /// The index.
     pub index: &'a Index,
     /// The names of the fields the caller may see. No other field is searched.
@@ -23,7 +23,7 @@ pub struct Source<'a> {
     pub counted: bool,
 }
 
-impl Source<'_> {
+impl SearchedIndex<'_> {
     pub(crate) fn granted(&self) -> impl Iterator<Item = &IndexedField> {
         let fields = self.fields.iter();
         fields.filter_map(|name| self.index.field(name))
@@ -50,7 +50,7 @@ pub struct Ranking {
 
 /// The best `limit` records after a position in the ranking of the union of all sources.
 pub fn search(
-    sources: &[Source<'_>],
+    sources: &[SearchedIndex<'_>],
     query: &Query,
     after: Option<&RankPosition>,
     limit: usize,
@@ -90,7 +90,7 @@ pub fn search(
 }
 
 fn best(
-    source: &Source<'_>,
+    source: &SearchedIndex<'_>,
     query: &Query,
     weights: &Weights,
     after: Option<StartAfter<'_>>,

@@ -163,7 +163,6 @@ const SAME_NAME: &[(&str, usize, &str)] = &[
         "of MCP, of a database, and in a client's settings",
     ),
     ("Shape", 2, "of a definition, and of a table"),
-    ("Source", 2, "an operator's, and a searched one"),
     ("Table", 2, "of a catalogue, and of a reply"),
     ("Tool", 2, "of MCP, and the five read tools"),
 ];

@@ -15,7 +15,8 @@ use wayleave_store::conformance::SeededRng;
 use crate::fixture::{spec, watermark};
 use crate::impact::ImpactConfig;
 use crate::{
-    Candidate, Change, Document, Index, IndexRoot, Query, RankPosition, Score, Source, search,
+    Candidate, Change, Document, Index, IndexRoot, Query, RankPosition, Score, SearchedIndex,
+    search,
 };
 
 const QUERIES_A_CORPUS: usize = 200;
@@ -127,12 +128,12 @@ impl Corpus {
     }
 
     fn ask(&self, ask: &Ask) -> Vec<Candidate> {
-        let source = |index| Source {
+        let source = |index| SearchedIndex {
             index,
             fields: ask.fields.clone(),
             counted: ask.counted,
         };
-        let sources: Vec<Source<'_>> = self.indexes.iter().map(source).collect();
+        let sources: Vec<SearchedIndex<'_>> = self.indexes.iter().map(source).collect();
         let query = Query::parse(&ask.q, |name| name == "title" || name == "body");
         let found = search(&sources, &query, ask.after.as_ref(), ask.most).unwrap();
         assert!(found.failed.is_empty());

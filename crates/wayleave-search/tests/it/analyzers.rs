@@ -2,7 +2,8 @@
 
 use tempfile::TempDir;
 use wayleave_search::{
-    Analyzer, Candidate, Change, Document, Index, IndexRoot, Query, Source, Spec, Watermark, search,
+    Analyzer, Candidate, Change, Document, Index, IndexRoot, Query, SearchedIndex, Spec, Watermark,
+    search,
 };
 
 const WATERMARK: Watermark = Watermark {
@@ -30,9 +31,9 @@ fn index(folder: &TempDir, connection: &str, analyzer: Analyzer, texts: &[&str])
 }
 
 fn find(indexes: &[&Index], q: &str) -> Vec<Candidate> {
-    let sources: Vec<Source<'_>> = indexes
+    let sources: Vec<SearchedIndex<'_>> = indexes
         .iter()
-        .map(|index| Source {
+        .map(|index| SearchedIndex {
             index,
             fields: vec!["body"],
             counted: true,

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::{fs, io};
 
 use tempfile::TempDir;
-use wayleave_search::{IndexDir, IndexRoot, IndexState, Query, Source, Spec, search};
+use wayleave_search::{IndexDir, IndexRoot, IndexState, Query, SearchedIndex, Spec, search};
 use wayleave_test::crash::{FaultTarget, copy_tree, kill_while_it_writes};
 
 fn spec() -> Spec {
@@ -65,7 +65,7 @@ fn held(root: &Path) -> Contents {
         panic!("no index that is whole");
     };
     let having = |word: &str| {
-        let source = Source {
+        let source = SearchedIndex {
             index: &index,
             fields: vec!["body"],
             counted: true,

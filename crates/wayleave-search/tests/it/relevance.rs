@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use rusqlite::Connection;
-use wayleave_search::{Change, Document, IndexRoot, Query, Source, Spec, Watermark, search};
+use wayleave_search::{Change, Document, IndexRoot, Query, SearchedIndex, Spec, Watermark, search};
 
 const PASSAGES: &str = include_str!("../corpus/passages.tsv");
 const JUDGEMENTS: &str = include_str!("../corpus/judgements.tsv");
@@ -110,7 +110,7 @@ fn ours() -> f64 {
         bookmark: None,
     };
     let index = dir.build(&spec, watermark, changes.into_iter()).unwrap();
-    let source = Source {
+    let source = SearchedIndex {
         index: &index,
         fields: vec!["title", "body"],
         counted: true,

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use tempfile::TempDir;
 use wayleave_search::{
-    Analyzer, Candidate, Change, Document, Index, IndexRoot, IndexState, Query, Source, Spec,
-    Watermark, search,
+    Analyzer, Candidate, Change, Document, Index, IndexRoot, IndexState, Query, SearchedIndex,
+    Spec, Watermark, search,
 };
 
 fn spec(fields: &[&str]) -> Spec {
@@ -69,8 +69,8 @@ impl Library {
         self
     }
 
-    fn sources<'a>(&'a self, fields: &[&'a str]) -> Vec<Source<'a>> {
-        let source = |index| Source {
+    fn sources<'a>(&'a self, fields: &[&'a str]) -> Vec<SearchedIndex<'a>> {
+        let source = |index| SearchedIndex {
             index,
             fields: fields.to_vec(),
             counted: true,
@@ -83,7 +83,7 @@ impl Library {
     }
 }
 
-fn find(sources: &[Source<'_>], q: &str, most: usize) -> Vec<Candidate> {
+fn find(sources: &[SearchedIndex<'_>], q: &str, most: usize) -> Vec<Candidate> {
     let query = Query::parse(q, |name| sources.iter().any(|it| it.fields.contains(&name)));
     let ranking = search(sources, &query, None, most).unwrap();
     assert!(ranking.failed.is_empty(), "{ranking:?}");
@@ -91,7 +91,7 @@ fn find(sources: &[Source<'_>], q: &str, most: usize) -> Vec<Candidate> {
 }
 
 /// The candidates of all pages of a walk.
-fn walk(sources: &[Source<'_>], q: &str, page: usize) -> Vec<Candidate> {
+fn walk(sources: &[SearchedIndex<'_>], q: &str, page: usize) -> Vec<Candidate> {
     let query = Query::parse(q, |_| false);
     let mut all: Vec<Candidate> = Vec::new();
     loop {

@@ -7,7 +7,7 @@ use wayleave_plan::refusal::Refusal;
 use wayleave_plan::search::{IndexDefinition, SearchPlan};
 use wayleave_plan::value::datetime_text;
 use wayleave_project::index_status;
-use wayleave_search::{Index, Query, Source};
+use wayleave_search::{Index, Query, SearchedIndex};
 
 use super::{Indexes, SearchIndexState};
 use crate::failure;
@@ -276,7 +276,7 @@ struct ReadyIndex {
 }
 
 impl ReadyIndexes {
-    pub(super) fn sources(&self) -> Vec<Source<'_>> {
+    pub(super) fn sources(&self) -> Vec<SearchedIndex<'_>> {
         self.0.iter().map(ReadyIndex::source).collect()
     }
 
@@ -297,8 +297,8 @@ impl ReadyIndexes {
 }
 
 impl ReadyIndex {
-    fn source(&self) -> Source<'_> {
-        Source {
+    fn source(&self) -> SearchedIndex<'_> {
+        SearchedIndex {
             index: &self.index,
             fields: self.fields.iter().map(String::as_str).collect(),
             counted: self.counted,

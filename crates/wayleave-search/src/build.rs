@@ -99,11 +99,11 @@ impl IndexDir {
         let before = index_root::stamp(&inner).filter(|stamp| stamp.matches(spec));
         let before = before.ok_or(IndexError::Absent)?;
         let mut stamp = Stamp::new(spec, watermark, Some(before));
-        let written = write(&inner, &mut stamp, WriteMode::Refresh, feed)?;
+        let scope = write(&inner, &mut stamp, WriteMode::Refresh, feed)?;
         drop::<Lock>(lock);
-        match written {
-            Written::Documents => self.reopen(spec),
-            Written::Stamp => self.open_unchecked(&inner, stamp),
+        match scope {
+            CommitScope::Documents => self.reopen(spec),
+            CommitScope::Stamp => self.open_unchecked(&inner, stamp),
         }
     }
 
@@ -126,7 +126,7 @@ enum WriteMode {
 
 /// What a commit changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Written {
+enum CommitScope {
     Documents,
     /// Only how fresh the index is.
     Stamp,
@@ -137,7 +137,7 @@ fn write(
     stamp: &mut Stamp,
     mode: WriteMode,
     mut feed: impl Feed,
-) -> Result<Written, IndexError> {
+) -> Result<CommitScope, IndexError> {
     // Made for the first change: it takes threads and megabytes, and most refreshes have none.
     let mut first_change = None;
     let fields = Fields::from_schema(inner, stamp)?;
@@ -186,7 +186,7 @@ fn write(
     }
     let Some(mut writer) = first_change else {
         commit_stamp(inner, stamp)?;
-        return Ok(Written::Stamp);
+        return Ok(CommitScope::Stamp);
     };
     commit(&mut writer, stamp)?;
     writer
@@ -195,7 +195,7 @@ fn write(
     if mode == WriteMode::Build {
         merge_segments(inner, stamp)?;
     }
-    Ok(Written::Documents)
+    Ok(CommitScope::Documents)
 }
 
 fn writer(inner: &tantivy::Index) -> Result<IndexWriter, IndexError> {

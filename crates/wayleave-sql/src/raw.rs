@@ -33,7 +33,7 @@ pub fn sqlite_statements(
     dsn: &str,
     plans: &[&AuthorizedPlan],
 ) -> Result<Vec<Statement<SqliteBind>>, StoreError> {
-    let file = sqlite::dsn::File::parse(dsn)?;
+    let file = sqlite::dsn::SqliteFile::parse(dsn)?;
     let store = sqlite::SqliteStore::new(file, StoreOptions::default());
     let statements = store.statements(plans)?.into_iter();
     let boxed = |(text, binds): (String, Vec<_>)| Statement {

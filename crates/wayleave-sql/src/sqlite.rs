@@ -42,7 +42,7 @@ use wayleave_store::{
     Introspect, IntrospectOptions, Limits, Progress, SampleError, Store, StoreError, Writer,
 };
 
-use self::dsn::File;
+use self::dsn::SqliteFile;
 use crate::adapter::{Adapter, UnopenedSource};
 use crate::read_task::StoreOptions;
 use crate::write::keys::KeyTableDialect;
@@ -52,7 +52,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     kind: SourceKind::Sqlite,
     redacted_dsn: "sqlite:***",
     dsn_parameters: &dsn::PARAMETERS,
-    parse: |text| Ok(Box::new(SqliteSource(File::parse(text)?))),
+    parse: |text| Ok(Box::new(SqliteSource(SqliteFile::parse(text)?))),
     key_table: KeyTableDialect {
         quote: '"',
         text: "text",
@@ -63,7 +63,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 };
 
 /// The source that a DSN names.
-struct SqliteSource(File);
+struct SqliteSource(SqliteFile);
 
 #[async_trait]
 impl UnopenedSource for SqliteSource {
@@ -91,7 +91,7 @@ impl UnopenedSource for SqliteSource {
 
 /// A SQLite file. Opens a session for each request.
 struct SqliteIntrospector {
-    file: File,
+    file: SqliteFile,
     limits: Limits,
 }
 

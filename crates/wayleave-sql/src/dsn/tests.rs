@@ -4,7 +4,7 @@ use secrecy::ExposeSecret as _;
 
 use super::*;
 use crate::postgres::dsn::parse as server_of;
-use crate::sqlite::dsn::File;
+use crate::sqlite::dsn::SqliteFile;
 
 fn server(text: &str) -> Server {
     server_of(text).unwrap()
@@ -119,7 +119,7 @@ fn a_sqlite_dsn_is_a_path() {
         ("sqlite:///var/x.db?immutable=1", "/var/x.db", true),
         ("/var/what?.db", "/var/what?.db", false),
     ] {
-        let file = File::parse(text).unwrap();
+        let file = SqliteFile::parse(text).unwrap();
         assert_eq!(
             (file.path, file.immutable),
             (PathBuf::from(path), immutable),

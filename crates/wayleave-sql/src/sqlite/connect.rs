@@ -8,7 +8,7 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, Row};
 use wayleave_store::{Detail, Limits, StoreError};
 
-use super::dsn::File;
+use super::dsn::SqliteFile;
 use super::error::store_error;
 
 /// Virtual machine steps between two checks of the clock.
@@ -34,7 +34,11 @@ pub(super) struct SqliteCatalogueSession {
 impl SqliteCatalogueSession {
     /// Opens an existing file. Never creates one, and writes no sidecar file where `immutable` is
     /// promised.
-    pub(super) fn open(file: &File, limits: Limits, wanted: Weak<()>) -> Result<Self, StoreError> {
+    pub(super) fn open(
+        file: &SqliteFile,
+        limits: Limits,
+        wanted: Weak<()>,
+    ) -> Result<Self, StoreError> {
         let exists = std::fs::metadata(&file.path);
         match exists {
             Ok(metadata) if metadata.is_file() => {}
@@ -147,7 +151,7 @@ fn not_a_file() -> StoreError {
 }
 
 /// SQLite's URI for a path, with every byte encoded that could mean something else.
-fn immutable_uri(file: &File) -> Result<String, StoreError> {
+fn immutable_uri(file: &SqliteFile) -> Result<String, StoreError> {
     let absolute = std::path::absolute(&file.path).map_err(|_| not_a_file())?;
     let mut uri = url::Url::from_file_path(absolute).map_err(|()| not_a_file())?;
     uri.set_query(Some("immutable=1"));
@@ -164,7 +168,7 @@ mod tests {
         let (_folder, path) = wayleave_test::sqlite_file("CREATE TABLE t (id INTEGER)").unwrap();
         for immutable in [false, true] {
             let wanted = InterruptOnDrop::default();
-            let file = File {
+            let file = SqliteFile {
                 path: path.clone(),
                 immutable,
             };
@@ -186,7 +190,7 @@ mod tests {
     fn work_that_nobody_waits_for_is_stopped() {
         let (_folder, path) = wayleave_test::sqlite_file("CREATE TABLE t (id INTEGER)").unwrap();
         let wanted = InterruptOnDrop::default();
-        let file = File {
+        let file = SqliteFile {
             path,
             immutable: false,
         };

@@ -11,13 +11,13 @@ pub(super) const PARAMETERS: [&str; 1] = ["immutable"];
 
 /// A SQLite file.
 #[derive(Clone)]
-pub(crate) struct File {
+pub(crate) struct SqliteFile {
     pub(crate) path: PathBuf,
     /// Whether the operator promises that nothing writes to the file, so that no lock is needed.
     pub(crate) immutable: bool,
 }
 
-impl File {
+impl SqliteFile {
     pub(crate) fn parse(text: &str) -> Result<Self, StoreError> {
         let Some(rest) = text.strip_prefix("sqlite:") else {
             if text.contains("://") {

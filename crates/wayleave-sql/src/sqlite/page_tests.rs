@@ -12,7 +12,7 @@ use wayleave_plan::value::Value;
 use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{Answer, Limits, ReadContext, Row};
 
-use super::dsn::File;
+use super::dsn::SqliteFile;
 use super::pool::SqliteSession;
 use super::read::Inner;
 use super::read_attempt::ReadAttempt;
@@ -29,7 +29,7 @@ const SOME: usize = 20_000;
 const ODD: &str = "CREATE INDEX odd ON things (at) WHERE at NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-5][0-9]:[0-5][0-9]Z';";
 
 struct Table {
-    file: File,
+    file: SqliteFile,
     served: ServedMapping,
     _folder: tempfile::TempDir,
 }
@@ -81,7 +81,7 @@ fn keyed(type_name: &str, id: &str, declared: &str, at: &str, more: &str) -> Tab
         .unwrap();
     }
     Table {
-        file: File {
+        file: SqliteFile {
             path,
             immutable: false,
         },

@@ -15,7 +15,7 @@ use wayleave_store::{Limits, OnMalformed, StoreError};
 use super::connect::SqliteCatalogueSession;
 use super::dialect::BY_CODE_POINT;
 use super::dialect::functions::ALL;
-use super::dsn::File;
+use super::dsn::SqliteFile;
 use super::error::store_error;
 use super::functions;
 use super::indexes::Indexes;
@@ -71,7 +71,7 @@ pub(super) struct SqliteSession {
 pub(super) struct FileIdentity(u64, u64);
 
 impl FileIdentity {
-    pub(super) fn read(file: &File) -> Option<Self> {
+    pub(super) fn read(file: &SqliteFile) -> Option<Self> {
         let metadata = std::fs::metadata(&file.path).ok()?;
         Some(Self(metadata.dev(), metadata.ino()))
     }
@@ -79,7 +79,7 @@ impl FileIdentity {
 
 impl SqliteSession {
     /// Opens a session that can do nothing but select.
-    pub(super) fn open(file: &File, limits: Limits) -> Result<Self, StoreError> {
+    pub(super) fn open(file: &SqliteFile, limits: Limits) -> Result<Self, StoreError> {
         let identity = FileIdentity::read(file);
         let mut connection =
             SqliteCatalogueSession::open(file, limits, Weak::new())?.into_connection();
@@ -189,7 +189,7 @@ mod tests {
 
     fn session(sql: &str) -> (tempfile::TempDir, SqliteSession) {
         let (folder, path) = wayleave_test::sqlite_file(sql).unwrap();
-        let file = File {
+        let file = SqliteFile {
             path,
             immutable: false,
         };

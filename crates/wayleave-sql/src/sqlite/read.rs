@@ -14,7 +14,7 @@ use wayleave_store::{
 
 use super::capabilities::CAPABILITIES;
 use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn};
-use super::dsn::File;
+use super::dsn::SqliteFile;
 use super::error::{ended, store_error};
 use super::indexes::Indexes;
 use super::inline::{self, InlineBackoff};
@@ -47,7 +47,7 @@ pub(crate) struct SqliteStore {
 
 /// State shared by all reads of a file.
 pub(super) struct Inner {
-    pub(super) file: File,
+    pub(super) file: SqliteFile,
     pub(super) options: StoreOptions,
     pub(super) shapes: Shapes<Affinity>,
     /// Programs that write to the file.
@@ -56,7 +56,7 @@ pub(super) struct Inner {
 }
 
 impl SqliteStore {
-    pub(crate) fn new(file: File, options: StoreOptions) -> Self {
+    pub(crate) fn new(file: SqliteFile, options: StoreOptions) -> Self {
         Self {
             inner: Arc::new(Inner::new(file, options)),
             tasks: ReadTasks::default(),
@@ -169,7 +169,7 @@ async fn perform(
 }
 
 impl Inner {
-    pub(super) fn new(file: File, options: StoreOptions) -> Self {
+    pub(super) fn new(file: SqliteFile, options: StoreOptions) -> Self {
         Self {
             writers: WriterWatch::new(&file),
             file,

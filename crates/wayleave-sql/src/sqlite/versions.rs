@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError, Weak};
 use wayleave_store::{Limits, StoreError};
 
 use super::connect::SqliteCatalogueSession;
-use super::dsn::File;
+use super::dsn::SqliteFile;
 use super::pool::FileIdentity;
 
 /// A session that only reads `data_version`, which counts the commits of other connections that
@@ -23,7 +23,7 @@ struct OpenVersion {
 
 impl VersionSession {
     /// A number that changes with every commit, and when the path names another file.
-    pub(super) fn token(&self, file: &File, limits: Limits) -> Result<u64, StoreError> {
+    pub(super) fn token(&self, file: &SqliteFile, limits: Limits) -> Result<u64, StoreError> {
         let mut version = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let identity = FileIdentity::read(file);
         let current = version.session.take().filter(|(_, of)| *of == identity);

@@ -19,7 +19,7 @@ use wayleave_store::{
 use self::authorizer::prepare;
 use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn};
 use super::dialect::SqliteDialect;
-use super::dsn::File;
+use super::dsn::SqliteFile;
 use super::error::{ended, store_error};
 use super::pool::FileIdentity;
 use super::rules::table_rules;
@@ -67,14 +67,14 @@ impl WriteDialect for SqliteDialect {
 
 /// A SQLite file that takes writes.
 pub(crate) struct SqliteWriter {
-    file: File,
+    file: SqliteFile,
     options: StoreOptions,
     /// The one session, because a file has one writer at a time.
     session: Arc<Mutex<Option<SqliteWriteSession>>>,
 }
 
 impl SqliteWriter {
-    pub(crate) fn new(file: File, options: StoreOptions) -> Self {
+    pub(crate) fn new(file: SqliteFile, options: StoreOptions) -> Self {
         Self {
             file,
             options,
@@ -146,7 +146,7 @@ impl TimeLimit {
 /// Writes on a thread that may block; waits for other writers until the deadline.
 fn perform(
     kept: &mut Option<SqliteWriteSession>,
-    file: &File,
+    file: &SqliteFile,
     options: StoreOptions,
     write: &AuthorizedWrite,
     time: &TimeLimit,
@@ -246,7 +246,7 @@ struct SqliteWriteSession {
 
 impl SqliteWriteSession {
     /// Opens an existing file; never creates one.
-    fn open(file: &File, options: StoreOptions) -> Result<Self, StoreError> {
+    fn open(file: &SqliteFile, options: StoreOptions) -> Result<Self, StoreError> {
         let limit = options.limits.statement;
         if file.immutable {
             return Err(StoreError::Unsupported {

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::dsn::File;
+use super::dsn::SqliteFile;
 
 /// A journal unchanged for this long does not belong to a writer that still waits.
 const MAX_JOURNAL_AGE: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ pub(super) struct Transaction {
 
 impl WriterWatch {
     /// Watches a file; `None` where nothing writes to it.
-    pub(super) fn new(file: &File) -> Option<Self> {
+    pub(super) fn new(file: &SqliteFile) -> Option<Self> {
         let mut journal = file.path.clone().into_os_string();
         journal.push("-journal");
         (!file.immutable).then(|| Self {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use wayleave_model::catalogue::{Catalogue, Column, ForeignKey, Table, TableKind};
 use wayleave_model::mapping::{Datatype, SourceKind};
 
-use crate::checks::ClosedList;
+use crate::check_constraints::ClosedList;
 
 /// The tables added so far.
 #[derive(Default)]

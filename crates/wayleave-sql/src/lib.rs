@@ -7,7 +7,7 @@
 
 mod adapter;
 mod assemble;
-mod checks;
+mod check_constraints;
 mod compile;
 mod decimal_key;
 mod dsn;

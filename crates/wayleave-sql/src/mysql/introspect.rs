@@ -10,7 +10,7 @@ use wayleave_store::{IntrospectOptions, Progress, Step, StoreError};
 use super::catalogue::{COLUMNS, CatalogueColumn, ColumnRow};
 use super::connect::{Flavour, MysqlCatalogueSession};
 use crate::assemble::TableAssembler;
-use crate::checks::{closed_list_expression, json_column};
+use crate::check_constraints::{closed_list_expression, json_column};
 
 const SCHEMAS: &str = "SELECT SCHEMA_NAME, SCHEMA_NAME = DATABASE() \
     FROM information_schema.SCHEMATA \

@@ -15,7 +15,7 @@ use wayleave_store::{IntrospectOptions, Progress, Step, StoreError};
 use super::catalogue::{COLUMNS, CatalogueColumn};
 use super::connect::PgCatalogueSession;
 use crate::assemble::TableAssembler;
-use crate::checks::closed_lists;
+use crate::check_constraints::closed_lists;
 
 // The session's own schema is the first of its search path, not counting `pg_catalog`, which always
 // comes first.

@@ -13,7 +13,7 @@ use super::catalogue::{COLUMNS, COLUMNS_OF_TABLE, COLUMNS_OF_VIEWS, CatalogueCol
 use super::connect::SqliteCatalogueSession;
 use super::types;
 use crate::assemble::TableAssembler;
-use crate::checks::closed_lists;
+use crate::check_constraints::closed_lists;
 
 const TABLES: &str = "SELECT name, type, wr, strict FROM pragma_table_list \
     WHERE schema = 'main' AND type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";

@@ -28,6 +28,13 @@ use crate::read_task::{
 /// The future of a running read.
 pub(crate) type RunningRead<'a> = Pin<&'a mut (dyn Future<Output = Result<(), StoreError>> + Send)>;
 
+/// How a transaction ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TransactionEnd {
+    Commit,
+    Rollback,
+}
+
 /// The operations of one kind of server.
 pub(crate) trait ServerDriver: Send + Sync + 'static {
     /// A read-only session.
@@ -76,11 +83,11 @@ pub(crate) trait ServerDriver: Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// Ends the transaction: commits it if `well`, else rolls it back.
+    /// Ends the transaction of a read in a shared session.
     fn end(
         &self,
         _: &mut Self::Session,
-        _well: bool,
+        _: TransactionEnd,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         std::future::ready(Ok(()))
     }
@@ -314,7 +321,11 @@ impl<S: ServerDriver> Inner<S> {
         Box::pin(async {
             self.driver.begin(session).await?;
             let outcome = self.attempt_alone(session, known, request, sender).await;
-            let ended = self.driver.end(session, outcome.is_ok()).await;
+            let end = match outcome {
+                Ok(()) => TransactionEnd::Commit,
+                Err(_) => TransactionEnd::Rollback,
+            };
+            let ended = self.driver.end(session, end).await;
             outcome.and(ended)
         })
         .await

@@ -20,6 +20,7 @@ use super::settings::{self, StartupOptions};
 use super::values::RawValue;
 use crate::compile::Bind;
 use crate::dsn::Server;
+use crate::pooled_store::TransactionEnd;
 
 /// Maximum number of prepared statements in a session.
 const MAX_STATEMENTS: usize = 64;
@@ -90,7 +91,7 @@ impl PgSession {
                 let begun = session.begin().await.map_err(failed);
                 begun.map_err(refused_pooler)?;
                 settings = session.settings().await.map_err(failed)?;
-                session.end(true).await.map_err(failed)?;
+                session.end(TransactionEnd::Commit).await.map_err(failed)?;
             }
             settings::check(settings.iter().map(Option::as_deref))?;
             let encoding = settings.first().and_then(Option::as_deref);
@@ -153,11 +154,10 @@ impl PgSession {
     }
 
     /// Ends the transaction, so that the pooler may hand its session to another client.
-    pub(super) async fn end(&mut self, well: bool) -> Result<(), Error> {
-        let end = if well {
-            settings::COMMIT
-        } else {
-            settings::ROLLBACK
+    pub(super) async fn end(&mut self, end: TransactionEnd) -> Result<(), Error> {
+        let end = match end {
+            TransactionEnd::Commit => settings::COMMIT,
+            TransactionEnd::Rollback => settings::ROLLBACK,
         };
         self.query(end, &[]).await.map(drop)
     }
@@ -332,7 +332,7 @@ mod tests {
         let rows: Vec<Row> = rows.try_collect().await.unwrap();
         assert!(rows.is_empty());
         assert_eq!(text(&session, NAMED).await, "0");
-        session.end(true).await.unwrap();
+        session.end(TransactionEnd::Commit).await.unwrap();
         session.close().await;
     }
 

@@ -27,7 +27,7 @@ use crate::compile::PlanParts;
 use crate::compile::{Shape, Tables, compile};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
-use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
+use crate::pooled_store::{PooledStore, RunningRead, ServerDriver, TransactionEnd};
 use crate::read_task::{StoreOptions, no_table};
 use crate::write::pooled_writer::PooledWriter;
 
@@ -187,8 +187,8 @@ impl ServerDriver for Database {
         begun.map_err(|error| self.failed("beginning a transaction", &error))
     }
 
-    async fn end(&self, session: &mut PgSession, well: bool) -> Result<(), StoreError> {
-        let ended = session.end(well).await;
+    async fn end(&self, session: &mut PgSession, end: TransactionEnd) -> Result<(), StoreError> {
+        let ended = session.end(end).await;
         ended.map_err(|error| self.failed("ending a transaction", &error))
     }
 

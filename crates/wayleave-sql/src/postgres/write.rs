@@ -18,6 +18,7 @@ use super::settings;
 use super::types::Kind;
 use crate::compile::sql::Placeholder;
 use crate::compile::{Bind, Shape, Sql};
+use crate::pooled_store::TransactionEnd;
 use crate::values::{Cell, scalar, unexpected_answer};
 use crate::write::pooled_writer::WriteDriver;
 use crate::write::statements::{WriteDialect, assigned_text};
@@ -102,7 +103,7 @@ impl WriteDriver for Database {
     }
 
     async fn rollback(&self, session: &mut PgSession) -> Result<(), StoreError> {
-        let ended = session.end(false).await;
+        let ended = session.end(TransactionEnd::Rollback).await;
         ended.map_err(|error| self.failed("rolling back", &error))
     }
 

@@ -24,9 +24,9 @@ use crate::dsn::Server;
 
 /// Time without requests after which the session is ended.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
-/// Half the first pause after a lost session. The pause doubles with each failure in a row, up to
-/// the check interval.
-const FIRST_RETRY: Duration = Duration::from_millis(250);
+/// The first pause after a lost session. It doubles with each failure in a row, up to the check
+/// interval.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum number of tables that are listened for.
 const MAX_TABLES: usize = 10_000;
 
@@ -177,7 +177,7 @@ impl Shared {
     /// Listens until stopped or unwanted.
     async fn run(self: Arc<Self>, stop: CancellationToken) {
         let _running = RunningGuard(&self);
-        let mut retry = FIRST_RETRY;
+        let mut retry_pause = FIRST_PAUSE;
         loop {
             let sessions = self.state().sessions;
             let end = tokio::select! {
@@ -186,14 +186,15 @@ impl Shared {
             };
             self.state().forget();
             if self.state().sessions > sessions {
-                retry = FIRST_RETRY;
+                retry_pause = FIRST_PAUSE;
             }
             let pause = match end {
                 SessionEnd::Idle => break,
                 SessionEnd::NothingToListenFor => self.check_interval,
                 SessionEnd::Lost => {
-                    retry = (retry * 2).min(self.check_interval);
-                    retry
+                    let pause = retry_pause.min(self.check_interval);
+                    retry_pause = pause * 2;
+                    pause
                 }
             };
             tokio::select! {

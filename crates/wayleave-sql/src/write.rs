@@ -243,7 +243,7 @@ async fn change<S: WriteSession>(
     session: &mut S,
     write: &AuthorizedWrite,
 ) -> Result<WriteOutcome, WriteFault> {
-    let (key, before) = found(session, write).await?;
+    let (key, before) = current_record(session, write).await?;
     check_others(session, write, Some(&before)).await?;
     if write.changes_nothing(&before) {
         return Ok(WriteOutcome {
@@ -274,7 +274,7 @@ async fn remove<S: WriteSession>(
     session: &mut S,
     write: &AuthorizedWrite,
 ) -> Result<WriteOutcome, WriteFault> {
-    let (key, before) = found(session, write).await?;
+    let (key, before) = current_record(session, write).await?;
     check_others(session, write, Some(&before)).await?;
     let tables = session.tables(write.target()).await?;
     let statement = delete(&session.dialect(), &tables, write, &key)?;
@@ -299,7 +299,7 @@ async fn remove<S: WriteSession>(
 }
 
 /// The key and the current image of the record to change or delete.
-async fn found<S: WriteSession>(
+async fn current_record<S: WriteSession>(
     session: &mut S,
     write: &AuthorizedWrite,
 ) -> Result<(Vec<Value>, RecordImage), WriteFault> {

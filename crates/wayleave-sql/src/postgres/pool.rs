@@ -1,11 +1,9 @@
 //! Pooled sessions for reading, with their prepared statements.
 
 use std::collections::VecDeque;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::TryStreamExt as _;
 use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Column, Error, Row, RowStream, Statement};
@@ -181,9 +179,11 @@ impl PgSession {
         // It also locks the table until the transaction ends, so the types still hold when the
         // statement itself runs.
         let probe = format!("SELECT q.* FROM (SELECT 1) AS one LEFT JOIN ({text}) AS q ON FALSE");
-        let mut rows = pin!(self.client.query_typed_raw(&probe, untyped(binds)).await?);
-        let row = rows.try_next().await?;
-        let types = row.map(|row| types(row.columns())).unwrap_or_default();
+        let binds: Vec<_> = untyped(binds)
+            .map(|(bind, of)| (bind as &(dyn ToSql + Sync), of))
+            .collect();
+        let row = self.client.query_typed_one(&probe, &binds).await?;
+        let types = types(row.columns());
         Ok(PreparedQuery { named: None, types })
     }
 
@@ -283,6 +283,7 @@ pub(super) async fn cancel(
 
 #[cfg(test)]
 mod tests {
+    use futures::TryStreamExt as _;
 
     use super::super::dsn;
     use super::*;

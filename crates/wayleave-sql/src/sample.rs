@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use wayleave_model::propose::{ColumnSample, MAX_SAMPLED_VALUES, MIN_SAMPLED_ROWS, SampledColumn};
 use wayleave_store::{Limits, SampleError, StoreError};
 
+use crate::compile::sql::quoted;
+
 /// Number of rows that the first statement reads.
 const FIRST_ROWS: u64 = 1_000;
 /// Maximum number of characters read of a value. Longer values are not listed.
@@ -57,13 +59,6 @@ impl SampleStatements {
             all: format!("SELECT DISTINCT {text} AS v {from} LIMIT {limit}"),
         })
     }
-}
-
-/// A name in quotes. No store has a name with a NUL in it, and a driver might end the statement
-/// there.
-pub(crate) fn quoted(quote: char, name: &str) -> Option<String> {
-    let doubled: String = [quote; 2].iter().collect();
-    (!name.contains('\0')).then(|| format!("{quote}{}{quote}", name.replace(quote, &doubled)))
 }
 
 /// The sample of the first rows, and whether all rows must be read to complete it.

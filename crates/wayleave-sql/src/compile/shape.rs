@@ -10,7 +10,7 @@ use wayleave_store::StoreError;
 
 use super::common_datatype;
 use super::dialect::Dialect;
-use super::sql::Sql;
+use super::sql::{Sql, push_quoted};
 
 /// A table in the store.
 #[derive(Debug, Clone)]
@@ -102,20 +102,7 @@ impl<K: NativeKind> Shape<K> {
         name: &str,
         out: &mut String,
     ) -> Result<(), StoreError> {
-        // No store has a name with a NUL in it, and a driver might end the statement there.
-        if name.contains('\0') {
-            return Err(self.drift(None));
-        }
-        let quote = dialect.quote();
-        out.push(quote);
-        for (index, part) in name.split(quote).enumerate() {
-            if index > 0 {
-                out.extend([quote, quote]);
-            }
-            out.push_str(part);
-        }
-        out.push(quote);
-        Ok(())
+        push_quoted(out, dialect.quote(), name).ok_or_else(|| self.drift(None))
     }
 }
 

@@ -31,6 +31,30 @@ pub(crate) enum Placeholder {
     Dollar,
 }
 
+/// Appends a name in quotes; `None` for one with a NUL in it, which no store has and where a driver
+/// might end the statement.
+pub(crate) fn push_quoted(out: &mut String, quote: char, name: &str) -> Option<()> {
+    if name.contains('\0') {
+        return None;
+    }
+    out.push(quote);
+    for (index, part) in name.split(quote).enumerate() {
+        if index > 0 {
+            out.extend([quote, quote]);
+        }
+        out.push_str(part);
+    }
+    out.push(quote);
+    Some(())
+}
+
+/// A name in quotes, as [`push_quoted`] writes it.
+pub(crate) fn quoted(quote: char, name: &str) -> Option<String> {
+    let mut out = String::new();
+    push_quoted(&mut out, quote, name)?;
+    Some(out)
+}
+
 /// A fragment of SQL.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Sql {

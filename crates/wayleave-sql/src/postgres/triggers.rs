@@ -142,7 +142,7 @@ impl TableName {
     /// The name in quotes. Their only escape is doubling, whatever the settings of a session.
     fn quoted(&self) -> Option<String> {
         let parts = self.schema.iter().chain([&self.table]);
-        let quoted = parts.map(|part| crate::sample::quoted('"', part));
+        let quoted = parts.map(|part| crate::compile::sql::quoted('"', part));
         Some(quoted.collect::<Option<Vec<_>>>()?.join("."))
     }
 }

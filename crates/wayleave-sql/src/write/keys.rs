@@ -8,8 +8,8 @@ use wayleave_store::{StoreError, WriteOutcome};
 
 use super::{StatementOutcome, WriteFault, WriteSession};
 use crate::adapter::Adapter;
+use crate::compile::sql::quoted;
 use crate::compile::{Bind, Sql};
-use crate::sample::quoted;
 use crate::values::unexpected_answer;
 
 /// The table of idempotency keys, in the schema of the tables that are written.

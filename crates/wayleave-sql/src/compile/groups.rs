@@ -13,6 +13,7 @@ use wayleave_store::StoreError;
 use super::comparisons::{compare, written};
 use super::dialect::Dialect;
 use super::joins::left_joins;
+use super::keyset::{RelativePlace, lexicographic};
 use super::predicate::{
     MalformedRule, MeasureInputs, any, condition, condition_where, conditions, where_all,
 };
@@ -408,19 +409,9 @@ struct KeyPositions<'q, D: Dialect> {
 
 impl<D: Dialect> KeyPositions<'_, D> {
     fn after(&mut self, groups: &Tables<D::Kind>, values: &[Value]) -> Result<Sql, StoreError> {
-        let mut found: Option<Sql> = None;
-        for (by, value) in self.plan.order.iter().zip(values).rev() {
-            let beyond = self.condition(groups, by, value, true)?;
-            found = Some(match found {
-                None => beyond,
-                Some(later) => {
-                    let tie = self.condition(groups, by, value, false)?;
-                    let tied = Sql::joined([tie, later], " AND ").within("(", ")");
-                    any(vec![beyond, tied])
-                }
-            });
-        }
-        Ok(found.unwrap_or_else(|| Sql::text("1 = 0")))
+        lexicographic(&self.plan.order, values, |by, value, place| {
+            self.condition(groups, by, value, place)
+        })
     }
 
     /// A condition for a later value of one part of the order, or for the same value.
@@ -429,12 +420,12 @@ impl<D: Dialect> KeyPositions<'_, D> {
         groups: &Tables<D::Kind>,
         by: &OrderBy,
         value: &Value,
-        beyond: bool,
+        place: RelativePlace,
     ) -> Result<Sql, StoreError> {
-        let comparison = match (beyond, by.descending) {
-            (false, _) => Comparison::Eq,
-            (true, true) => Comparison::Lt,
-            (true, false) => Comparison::Gt,
+        let comparison = match (place, by.descending) {
+            (RelativePlace::Tie, _) => Comparison::Eq,
+            (RelativePlace::Beyond, true) => Comparison::Lt,
+            (RelativePlace::Beyond, false) => Comparison::Gt,
         };
         let key = match &by.column.origin {
             ColumnOrigin::Group { index, .. } => self.plan.by.get(*index),
@@ -444,14 +435,14 @@ impl<D: Dialect> KeyPositions<'_, D> {
             let name = groups.name(self.dialect, &by.column)?;
             let compared =
                 |value: &Value| compare(self.dialect, groups, &by.column, comparison, value);
-            return after_or_equal(name, value, beyond, compared);
+            return after_or_equal(name, value, place, compared);
         };
         let condition = match key {
             GroupKey::Column(column) => {
                 let name = self.tables.name(self.dialect, column)?;
                 let compared =
                     |value: &Value| compare(self.dialect, self.tables, column, comparison, value);
-                after_or_equal(name, value, beyond, compared)?
+                after_or_equal(name, value, place, compared)?
             }
             GroupKey::Period { .. } => {
                 let period = period_of(self.dialect, self.tables, key)?;
@@ -461,7 +452,7 @@ impl<D: Dialect> KeyPositions<'_, D> {
                         .compare_period(period.clone(), comparison, value);
                     Ok(written(compared, &period))
                 };
-                after_or_equal(period.clone(), value, beyond, compared)?
+                after_or_equal(period.clone(), value, place, compared)?
             }
         };
         let name = format!("p{}", self.inner.len());
@@ -475,13 +466,13 @@ impl<D: Dialect> KeyPositions<'_, D> {
 fn after_or_equal(
     name: Sql,
     value: &Value,
-    beyond: bool,
+    place: RelativePlace,
     compared: impl Fn(&Value) -> Result<Sql, StoreError>,
 ) -> Result<Sql, StoreError> {
-    Ok(match (value, beyond) {
-        (Value::Null, true) => Sql::text("1 = 0"),
-        (Value::Null, false) => name.within("", " IS NULL"),
-        (value, true) => any(vec![compared(value)?, name.within("", " IS NULL")]),
-        (value, false) => compared(value)?,
+    Ok(match (value, place) {
+        (Value::Null, RelativePlace::Beyond) => Sql::text("1 = 0"),
+        (Value::Null, RelativePlace::Tie) => name.within("", " IS NULL"),
+        (value, RelativePlace::Beyond) => any(vec![compared(value)?, name.within("", " IS NULL")]),
+        (value, RelativePlace::Tie) => compared(value)?,
     })
 }

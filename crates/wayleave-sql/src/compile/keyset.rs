@@ -35,19 +35,10 @@ fn unguarded<D: Dialect>(
     {
         return Ok(condition);
     }
-    let mut condition: Option<Sql> = None;
-    for (by, value) in order.iter().zip(values).rev() {
-        let beyond = beyond(dialect, tables, by, value)?;
-        condition = Some(match condition {
-            None => beyond,
-            Some(later) => {
-                let tie = tie(dialect, tables, by, value)?;
-                let tied = Sql::joined([tie, later], " AND ").within("(", ")");
-                any(vec![beyond, tied])
-            }
-        });
-    }
-    let condition = condition.unwrap_or_else(|| Sql::text("1 = 0"));
+    let condition = lexicographic(order, values, |by, value, place| match place {
+        RelativePlace::Beyond => beyond(dialect, tables, by, value),
+        RelativePlace::Tie => tie(dialect, tables, by, value),
+    })?;
     // An `OR` hides where an index could begin; this condition shows it, and holds for every later
     // row.
     Ok(match (order, values) {
@@ -64,6 +55,37 @@ fn unguarded<D: Dialect>(
         }
         _ => condition,
     })
+}
+
+/// Where a value is relative to that of a cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RelativePlace {
+    /// Later in the order.
+    Beyond,
+    /// The same.
+    Tie,
+}
+
+/// Combines the conditions of single columns: the first is beyond, or it ties and the rest is
+/// later.
+pub(super) fn lexicographic(
+    order: &[OrderBy],
+    values: &[Value],
+    mut condition: impl FnMut(&OrderBy, &Value, RelativePlace) -> Result<Sql, StoreError>,
+) -> Result<Sql, StoreError> {
+    let mut combined: Option<Sql> = None;
+    for (by, value) in order.iter().zip(values).rev() {
+        let beyond = condition(by, value, RelativePlace::Beyond)?;
+        combined = Some(match combined {
+            None => beyond,
+            Some(later) => {
+                let tie = condition(by, value, RelativePlace::Tie)?;
+                let tied = Sql::joined([tie, later], " AND ").within("(", ")");
+                any(vec![beyond, tied])
+            }
+        });
+    }
+    Ok(combined.unwrap_or_else(|| Sql::text("1 = 0")))
 }
 
 /// Whether a column of the order may be NULL.

@@ -11,8 +11,8 @@ use wayleave_store::{Detail, Limits, StoreError};
 use super::dsn::SqliteFile;
 use super::error::store_error;
 
-/// Virtual machine steps between two checks of the clock.
-const STEPS_PER_CHECK: i32 = 1_000;
+/// Virtual machine steps between two checks of whether a statement must stop.
+pub(super) const STEPS_PER_CHECK: i32 = 1_000;
 
 /// Interrupts the sessions that watch it when it is dropped.
 #[derive(Default)]

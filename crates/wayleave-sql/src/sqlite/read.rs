@@ -14,6 +14,7 @@ use wayleave_store::{
 
 use super::capabilities::CAPABILITIES;
 use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn};
+use super::connect::STEPS_PER_CHECK;
 use super::dsn::SqliteFile;
 use super::error::{ended, store_error};
 use super::indexes::Indexes;
@@ -30,9 +31,6 @@ use crate::pool::{Pool, Slot};
 use crate::read_task::{
     ReadTasks, RowOrigin, Shapes, StopCondition, StoreOptions, may_have_changed, no_table,
 };
-
-/// Virtual machine steps between two calls of the watchdog.
-const STEPS_PER_CHECK: i32 = 1_000;
 
 /// Interval at which a read that waits for a writer checks whether it is done.
 const WRITER_POLL_INTERVAL: Duration = Duration::from_millis(10);

@@ -18,6 +18,7 @@ use wayleave_store::{
 
 use self::authorizer::prepare;
 use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn};
+use super::connect::STEPS_PER_CHECK;
 use super::dialect::SqliteDialect;
 use super::dsn::SqliteFile;
 use super::error::{ended, store_error};
@@ -33,8 +34,6 @@ use crate::values::{self, scalar, unexpected_answer};
 use crate::write::statements::{WriteDialect, assigned_text};
 use crate::write::{CommitFault, StatementOutcome, WriteFault, WriteSession, steps};
 
-/// Virtual machine steps between two checks of the clock.
-const STEPS_PER_CHECK: i32 = 1_000;
 /// The activity of a write whose turn has not come.
 const WAITING: &str = "waiting for other writes";
 

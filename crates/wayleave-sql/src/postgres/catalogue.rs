@@ -52,8 +52,8 @@ LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation AND l.collnamespac
 CROSS JOIN (SELECT * FROM pg_catalog.pg_database WHERE datname = current_database()) d \
 ORDER BY r.oid, a.attnum";
 
-/// The sets of columns that table `$2` in schema `$1` keeps unique. An index of a table that others
-/// inherit from does not cover their rows, which are read with its own.
+/// The sets of columns that table `$2` in schema `$1` keeps unique. A parent's index does not
+/// cover the rows of its children, which a read of the parent includes.
 pub(super) const UNIQUE: &str = "SELECT array_agg(a.attname::text) \
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
 JOIN pg_catalog.pg_index i ON i.indrelid = c.oid AND i.indisunique AND i.indisvalid \

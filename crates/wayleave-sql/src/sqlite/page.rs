@@ -1,9 +1,8 @@
 //! Reads a page through an index, where its order alone would need every row.
 //!
-//! SQLite does not see that an index has two of our orders: times, which are sorted by a function
-//! of ours, and nullable columns, since NULLs come last whatever the direction. Both become reads
-//! for which it uses the index: of no more times than a page can hold, and of values first and
-//! NULLs after them. The meaning of a plan does not change.
+//! An index does not give SQLite two orders that plans need: times, sorted by a function of ours,
+//! and nullable columns, whose NULLs come last. The first is read up to the last time that the page
+//! can hold; the second as two reads, values and then NULLs. The meaning of a plan does not change.
 
 use std::sync::Arc;
 

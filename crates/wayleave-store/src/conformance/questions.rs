@@ -43,17 +43,17 @@ pub async fn run_questions(
     let served = ServedMapping::new(&(fixture::mapping(kind) + COMPUTED))?;
     let tables = fixture::rows();
     let suite = Suite::new(store, served, &tables);
-    let mut analyst = Analyst {
+    let mut question_suite = QuestionSuite {
         rng: SeededRng::new(options.seed),
         suite: &suite,
         report: QuestionsReport::default(),
     };
     let mut needed = vec![false; exclusions.len()];
     for _ in 0..options.requests {
-        let samples = analyst.rng.percent(55);
-        let aggregates = analyst.rng.percent(50);
-        let question = analyst.question(samples, aggregates);
-        analyst.report.questions += 1;
+        let samples = question_suite.rng.percent(55);
+        let aggregates = question_suite.rng.percent(50);
+        let question = question_suite.question(samples, aggregates);
+        question_suite.report.questions += 1;
         let tool = if aggregates {
             "aggregate"
         } else {
@@ -61,9 +61,9 @@ pub async fn run_questions(
         };
         let asked = json!({tool: question});
         let outcome = if aggregates {
-            analyst.aggregate(question, &asked).await
+            question_suite.aggregate(question, &asked).await
         } else {
-            analyst.query(question, &asked).await
+            question_suite.query(question, &asked).await
         };
         if let Err(error) = outcome {
             let excluded = exclusions.iter().position(|it| (it.applies)(&asked));
@@ -71,7 +71,7 @@ pub async fn run_questions(
                 Some(needed) => *needed = true,
                 None => return Err(error),
             }
-            analyst.report.excluded += 1;
+            question_suite.report.excluded += 1;
         }
     }
     let unneeded = exclusions.iter().zip(needed).find(|(_, needed)| !needed);
@@ -79,7 +79,7 @@ pub async fn run_questions(
         let reason = exclusion.reason;
         return Err(ConformanceError::Unneeded { reason });
     }
-    let report = analyst.report;
+    let report = question_suite.report;
     if report.refused * 10 > report.questions {
         let reason = format!("policy refused too much: {report:?}");
         return Err(ConformanceError::Broken { reason });
@@ -87,13 +87,13 @@ pub async fn run_questions(
     Ok(report)
 }
 
-struct Analyst<'s, 'a> {
+struct QuestionSuite<'s, 'a> {
     rng: SeededRng,
     suite: &'s Suite<'a>,
     report: QuestionsReport,
 }
 
-impl Analyst<'_, '_> {
+impl QuestionSuite<'_, '_> {
     async fn query(
         &mut self,
         mut question: Map<String, Json>,

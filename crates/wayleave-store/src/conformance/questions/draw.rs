@@ -4,10 +4,10 @@ use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::Datatype;
 
 use super::super::fixture;
-use super::Analyst;
+use super::QuestionSuite;
 use super::names::{PARTS, QuestionField, SAMPLES};
 
-impl Analyst<'_, '_> {
+impl QuestionSuite<'_, '_> {
     /// Generates a question about the records of one stream, or about groups of them.
     pub(super) fn question(&mut self, samples: bool, aggregates: bool) -> Map<String, Json> {
         let (stream, names) = if samples {

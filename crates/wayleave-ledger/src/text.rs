@@ -3,6 +3,7 @@
 //! A refusal names the rule, never the text: the text may be a pasted secret.
 
 use wayleave_model::grant::{Claim, Claims, Terms};
+use wayleave_model::names::NameKind;
 use wayleave_model::sensitive::looks_like_dsn;
 
 /// A name or a text that may not be recorded.
@@ -22,30 +23,16 @@ const MAX_FILTER_BYTES: usize = 16 * 1024;
 const MAX_CLAIMS: usize = 32;
 const MAX_CLAIM_CHARS: usize = 1_000;
 
-/// A dataset's name: `^[a-z][a-z0-9-]{0,31}$`.
+/// A dataset's name.
 pub(crate) fn dataset(name: &str) -> Result<(), InvalidText> {
     let rule = "is 1 to 32 of `a-z`, `0-9` and `-`, and begins with a letter";
-    check_name(name, 32, "-", "a dataset's name", rule)
+    ensure(NameKind::Dataset.matches(name), "a dataset's name", rule)
 }
 
-/// A source's name: `^[a-z][a-z0-9_-]{0,63}$`.
+/// A source's name.
 pub(crate) fn source(name: &str) -> Result<(), InvalidText> {
     let rule = "is 1 to 64 of `a-z`, `0-9`, `_` and `-`, and begins with a letter";
-    check_name(name, 64, "_-", "a source's name", rule)
-}
-
-fn check_name(
-    name: &str,
-    max_bytes: usize,
-    marks: &str,
-    what: &'static str,
-    rule: &'static str,
-) -> Result<(), InvalidText> {
-    let body = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || marks.contains(c);
-    let fits = name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.len() <= max_bytes
-        && name.chars().all(body);
-    ensure(fits, what, rule)
+    ensure(NameKind::Source.matches(name), "a source's name", rule)
 }
 
 /// The name of an environment variable. A pasted DSN does not fit.

@@ -169,11 +169,6 @@ impl OwnerKey {
         self.material.name()
     }
 
-    /// Whether it belongs to a security key, which requires a touch for each signature.
-    pub fn is_security_key(&self) -> bool {
-        matches!(self.material, KeyMaterial::SecurityKey { .. })
-    }
-
     /// Whether these bytes, in SSH's encoding, are this key's signature of `message`.
     pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         self.check(message, signature).is_some()

@@ -7,6 +7,7 @@
 mod digests;
 mod group;
 mod local;
+mod member;
 mod reader;
 mod refusal;
 mod subscriber;
@@ -31,13 +32,14 @@ use wayleave_plan::request::{FetchRequest, address};
 
 pub use digests::RecordChangeKind;
 pub use local::{LocalWatch, RecordChanges, WatchError};
-pub use watcher::RecordChange;
+pub use member::RecordChange;
 
 use crate::resources;
 use crate::service::{ReadService, WrittenStream};
+use member::{Admission, Interest, JoinRequest};
 use reader::StreamReader;
 use subscriber::ClientSubscription;
-use watcher::{Admission, Interest, JoinRequest, Watcher};
+use watcher::Watcher;
 
 /// Polling interval and limits of the change feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +197,7 @@ impl ChangeFeed {
 
     /// Watches the streams of the type that became visible to the caller since it subscribed.
     fn extend(&self, subscribed: &Arc<ClientSubscription>) {
-        use watcher::Subscriber as _;
+        use member::Subscriber as _;
         let Some((type_name, package)) = subscribed.type_name().zip(subscribed.package()) else {
             return;
         };

@@ -12,7 +12,7 @@ use wayleave_plan::read_tool::ReadTool;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::FetchRequest;
 
-use super::watcher::{Admission, Interest, JoinRequest, RecordChange, Subscriber};
+use super::member::{Admission, Interest, JoinRequest, RecordChange, Subscriber};
 use super::{ChangeFeed, StreamKey, watched_key};
 
 /// Changes detected together. Empty where too much changed to list single records, or where changes

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use wayleave_mcp::{Caller, Subscription};
 use wayleave_plan::package::Package;
 
-use super::watcher::{RecordChange, Subscriber};
+use super::member::{RecordChange, Subscriber};
 use super::{StreamKey, SubjectGuard};
 use crate::access::Access;
 

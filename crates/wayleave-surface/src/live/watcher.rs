@@ -6,22 +6,22 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-use wayleave_mcp::RpcError;
 use wayleave_plan::package::Package;
 use wayleave_plan::query::QueryPlan;
 use wayleave_store::StoreError;
 
 use super::digests::{RecordChangeKind, RecordDigests};
 use super::group::{Group, GroupChanges, WatchedRecords};
+use super::member::{Admission, Interest, JoinRequest, Member, RecordChange};
 use super::reader::{ReadFailure, StreamReader};
-use super::{ChangeCounts, StreamKey, WatchedKey, refusal};
+use super::{ChangeCounts, refusal};
 use crate::service::WrittenStream;
 
 /// Maximum time between two attempts to read a failing source.
@@ -29,75 +29,6 @@ const MAX_BACKOFF: Duration = Duration::from_mins(1);
 
 /// Number of subscribers notified before yielding to other tasks.
 const MAX_BURST: usize = 32;
-
-/// A change of a record, as one subscriber sees it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RecordChange {
-    /// The record's id.
-    pub id: String,
-    /// What happened to it.
-    pub kind: RecordChangeKind,
-}
-
-/// Subscriber to record changes.
-pub(super) trait Subscriber: Send + Sync {
-    /// Its current package; `None` while it is not authorized.
-    fn package(&self) -> Option<Arc<Package>>;
-    /// Receives changes detected together. Empty if its view changed as a whole.
-    fn changed(&self, changes: &[RecordChange]);
-    /// One of its watched streams is no longer served.
-    fn stream_ended(&self, key: &StreamKey);
-    /// A stream that it would have watched as well cannot be watched.
-    fn stream_refused(&self, key: &StreamKey);
-}
-
-/// The watched part of a stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Interest {
-    /// All records.
-    Records,
-    /// One record.
-    Record(WatchedKey),
-}
-
-/// A request to join the watcher of a stream.
-pub(super) struct JoinRequest {
-    pub(super) subscriber: Arc<dyn Subscriber>,
-    pub(super) interest: Interest,
-    /// Whether the interest has ended.
-    pub(super) is_over: Arc<AtomicBool>,
-    pub(super) admission: Admission,
-}
-
-/// How a joining subscriber learns that later changes will be reported.
-pub(super) enum Admission {
-    /// It is answered, and refused if the stream cannot be read now.
-    Answered(oneshot::Sender<Result<(), RpcError>>),
-    /// It is notified of the whole stream once that can be read, however long that takes.
-    Notified,
-}
-
-struct Member {
-    subscriber: Arc<dyn Subscriber>,
-    interest: Interest,
-    is_over: Arc<AtomicBool>,
-    /// The package and the revision of the datasets for which its group was chosen.
-    seen: Option<(Arc<Package>, u64)>,
-    group: Option<u64>,
-    /// `None` once it is admitted.
-    admission: Option<Admission>,
-}
-
-impl Member {
-    fn is_joining(&self) -> bool {
-        self.admission.is_some()
-    }
-
-    /// Whether it is refused if the stream cannot be read now.
-    fn awaits_answer(&self) -> bool {
-        matches!(self.admission, Some(Admission::Answered(_)))
-    }
-}
 
 pub(super) struct Watcher {
     reader: StreamReader,

@@ -91,7 +91,7 @@ fn address(text: &str) -> Result<Url, ClientError> {
         return Err(wrong("it names a user"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("it holds more than a kind and a path"));
+        return Err(wrong("it holds more than a host and a path"));
     }
     Ok(url)
 }

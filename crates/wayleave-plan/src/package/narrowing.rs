@@ -66,11 +66,15 @@ impl GrantNarrowing {
                     let place = format!("the grant of stream `{name}`");
                     unfit.push(unknown("field", place, field, known.clone()));
                 }
-                let Some(stream) = mapping.stream(name) else {
+                let stream = mapping.stream(name);
+                // The key of a stream that is gone is unknown, so its fields stay as they are.
+                if stream.is_none() && !granted.fields.is_subset(wanted) {
                     unfit.push(no_stream(mapping, name));
                     continue;
+                }
+                let is_key = |field: &str| {
+                    stream.is_some_and(|stream| stream.key.iter().any(|it| it == field))
                 };
-                let is_key = |field: &str| stream.key.iter().any(|it| it == field);
                 kept.fields.retain(|it| wanted.contains(it) || is_key(it));
                 let fields = &kept.fields;
                 kept.masks.retain(|it, _| fields.contains(it));
@@ -261,5 +265,13 @@ mod tests {
         let unfit = narrowing.terms(&wide, &mapping()).unwrap_err();
         let told: Vec<String> = unfit.iter().map(ToString::to_string).collect();
         assert_eq!(told, ["dataset `crm` has no stream `staff`"]);
+        // It can be kept as it is, field by field.
+        let fields = wide.streams["staff"].fields.iter().cloned().collect();
+        let whole = GrantNarrowing {
+            streams: BTreeMap::from([("staff".to_owned(), Some(fields))]),
+            ..GrantNarrowing::default()
+        };
+        let kept = whole.terms(&wide, &mapping()).unwrap();
+        assert_eq!(kept.streams["staff"], wide.streams["staff"]);
     }
 }

@@ -100,11 +100,12 @@ impl IndexDir {
         let before = before.ok_or(IndexError::Absent)?;
         let mut stamp = Stamp::new(spec, watermark, Some(before));
         let scope = write(&inner, &mut stamp, WriteMode::Refresh, feed)?;
-        drop::<Lock>(lock);
-        match scope {
-            CommitScope::Documents => self.reopen(spec),
-            CommitScope::Stamp => self.open_unchecked(&inner, stamp),
+        if scope == CommitScope::Stamp {
+            // Under the lock, since another process may replace the folder as soon as it is free.
+            return self.open_unchecked(&inner, stamp);
         }
+        drop::<Lock>(lock);
+        self.reopen(spec)
     }
 
     fn reopen(&self, spec: &Spec) -> Result<Index, IndexError> {

@@ -107,7 +107,8 @@ pub(crate) fn sync(path: &Path) -> Result<(), DiskError> {
         .map_err(DiskError::wrap(DiskAction::Sync, path))
 }
 
-fn sync_parent(path: &Path) -> Result<(), DiskError> {
+/// Syncs the folder of a file, so that the file's name is durable.
+pub(crate) fn sync_parent(path: &Path) -> Result<(), DiskError> {
     match path.parent() {
         // A bare name is in the working directory.
         Some(folder) if folder.as_os_str().is_empty() => sync(Path::new(".")),

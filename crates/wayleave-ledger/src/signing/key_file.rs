@@ -9,10 +9,10 @@
 //!
 //! The last line authenticates those before it.
 
-use std::fs;
-use std::io::{self, Read as _};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read as _, Write as _};
 use std::num::NonZeroU32;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -25,7 +25,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::owner_key::OwnerKey;
 use super::signer::{SignError, Signer};
 use super::wire::put_string;
-use crate::durable::{PreparedFile, TEMP_PREFIX};
+use crate::durable;
 
 const MARK: &str = "wayleave-owner-key 1";
 const KDF: &str = "pbkdf2-hmac-sha512";
@@ -132,7 +132,7 @@ impl OwnerKeyFile {
         let done = cipher.seal_in_place_append_tag(nonce(), aad, &mut sealed);
         done.map_err(|_| KeyFileError::Creation)?;
         let text = format!("{header}{CIPHER} {}\n", STANDARD.encode(&sealed));
-        publish(path, text.as_bytes()).map_err(|source| KeyFileError::Disk {
+        write_new(path, text.as_bytes()).map_err(|source| KeyFileError::Disk {
             path: path.to_owned(),
             doing: "written",
             source,
@@ -188,16 +188,24 @@ impl OwnerKeyFile {
     }
 }
 
-/// Writes a new file that only its user can read. A crash leaves either the whole file or none at
-/// `path`, so that the same command can be run again.
-fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = path.with_file_name(format!("{TEMP_PREFIX}{}", uuid::Uuid::new_v4()));
-    let prepared = PreparedFile::write(temporary, bytes, 0o600).map_err(|it| it.source)?;
-    if prepared.publish_new(path).map_err(|it| it.source)? {
-        Ok(())
-    } else {
-        Err(io::ErrorKind::AlreadyExists.into())
+/// Writes a new file that only its user can read, and its folder's entry. It is written in place: the
+/// file may be on a medium without hard links.
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    let written = file
+        .write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| durable::sync_parent(path).map_err(|error| error.source));
+    if written.is_err() {
+        // The first failure is the one to report.
+        let _ = fs::remove_file(path);
     }
+    written
 }
 
 fn header(key: &OwnerKey, rounds: NonZeroU32, salt: &[u8]) -> String {

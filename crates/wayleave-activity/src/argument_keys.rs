@@ -129,7 +129,7 @@ impl ArgumentKeys {
                 if cause.kind() == io::ErrorKind::NotFound =>
             {
                 let first = ArgumentKey::random(1)?;
-                match create(&path, &first) {
+                match publish_first(&path, &first) {
                     Ok(()) => first,
                     // Another process created it first.
                     Err(ArgumentKeyError::Disk { cause, .. })
@@ -224,7 +224,7 @@ impl ArgumentKeys {
         let next = ArgumentKey::random(old.number.saturating_add(1))?;
         let temporary = self.path.with_extension("keys.tmp");
         let _ = fs::remove_file(&temporary);
-        create(&temporary, &next)?;
+        write_new(&temporary, &next).map_err(unwritten(&temporary))?;
         // Overwrite the old key first: a rename alone would leave its bytes on the disk.
         let opened = OpenOptions::new().write(true).open(&self.path);
         let mut file = opened.map_err(disk("written"))?;
@@ -252,22 +252,35 @@ fn read(path: &Path) -> Result<ArgumentKey, ArgumentKeyError> {
     })
 }
 
-/// Creates a key file durably: a key that a crash loses would leave its arguments unreadable.
-fn create(path: &Path, key: &ArgumentKey) -> Result<(), ArgumentKeyError> {
-    let make = || {
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)?;
-        file.write_all(key.line().as_bytes())?;
-        file.sync_all()?;
-        sync_folder(path)
-    };
-    make().map_err(|cause| ArgumentKeyError::Disk {
-        path: path.to_owned(),
+/// Publishes the first key, unless there is one. Atomic and durable: no crash leaves half a key, and
+/// none loses a key that has sealed arguments.
+fn publish_first(path: &Path, key: &ArgumentKey) -> Result<(), ArgumentKeyError> {
+    let mut suffix = [0; 8];
+    getrandom::fill(&mut suffix).map_err(|_| ArgumentKeyError::Random)?;
+    let temporary = path.with_extension(format!("{:016x}.tmp", u64::from_be_bytes(suffix)));
+    let published = write_new(&temporary, key).and_then(|()| fs::hard_link(&temporary, path));
+    let _ = fs::remove_file(&temporary);
+    published
+        .and_then(|()| sync_folder(path))
+        .map_err(unwritten(path))
+}
+
+fn write_new(path: &Path, key: &ArgumentKey) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(key.line().as_bytes())?;
+    file.sync_all()
+}
+
+fn unwritten(path: &Path) -> impl FnOnce(io::Error) -> ArgumentKeyError {
+    let path = path.to_owned();
+    move |cause| ArgumentKeyError::Disk {
+        path,
         doing: "written",
         cause,
-    })
+    }
 }

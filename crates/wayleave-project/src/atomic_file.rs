@@ -42,8 +42,9 @@ impl TemporaryFile {
         // containers that share the folder.
         let mut suffix = [0; 8];
         getrandom::fill(&mut suffix).map_err(io::Error::other)?;
-        // A crash leaves the file behind. Listings of drafts and backups skip such names.
-        let name = format!(".tmp-{:016x}", u64::from_be_bytes(suffix));
+        // A crash leaves the file behind: listings of drafts and backups skip such names. They are not
+        // those that `gc` removes, so that it takes no file that is being written.
+        let name = format!(".{:016x}.tmp", u64::from_be_bytes(suffix));
         let path = folder_of(target).join(name);
         let mut options = OpenOptions::new();
         let mut file = options

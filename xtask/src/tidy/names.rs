@@ -143,7 +143,7 @@ const SAME_NAME: &[(&str, usize, &str)] = &[
         2,
         "a draft with its notes, and what the server makes of one",
     ),
-    ("Read", 3, "of a resource, of a plan, and of a command"),
+    ("Read", 2, "of a resource, and of a plan"),
     (
         "Refusal",
         3,
@@ -164,7 +164,6 @@ const SAME_NAME: &[(&str, usize, &str)] = &[
     ),
     ("Shape", 2, "of a definition, and of a table"),
     ("Table", 2, "of a catalogue, and of a reply"),
-    ("Tool", 2, "of MCP, and the five read tools"),
 ];
 
 /// The names found in the sources so far.
